@@ -1,0 +1,52 @@
+//! One buffer: any [buffer policy](crate::drop) with any [scheduler](crate::schedule).
+
+use crate::drop::{BufferPolicy, Verdict};
+use crate::packet::Packet;
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::schedule::Scheduler;
+use crate::units::Time;
+
+/// A scheduler `S` whose buffer is managed by the policy `B`.
+#[derive(Clone, Debug)]
+pub struct Buffer<S, B> {
+    scheduler: S,
+    policy: B,
+}
+
+impl<S, B> Buffer<S, B> {
+    /// Combines the two. `scheduler` must be empty.
+    pub const fn new(scheduler: S, policy: B) -> Self {
+        Self { scheduler, policy }
+    }
+}
+
+impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
+    fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
+        match self.policy.admit(now, &packet, self.scheduler.backlog()) {
+            Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
+            Verdict::Mark => {
+                packet.set_ce();
+                sink.marked(now, &packet);
+            }
+            Verdict::Accept => {}
+        }
+        self.scheduler.push(now, packet);
+        // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.
+        while let Some(victim) = self.policy.victim(now, &self.scheduler) {
+            let Some(queued) = self.scheduler.push_out(now, victim.flow, victim.end) else {
+                debug_assert!(false, "the victim {victim:?} has no packet");
+                return;
+            };
+            self.policy.pushed_out(&queued.packet);
+            sink.dropped(now, queued.packet, DropReason::PushOut);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.policy.dequeue(now, &mut self.scheduler, sink).map(|queued| queued.packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.scheduler.backlog()
+    }
+}

@@ -1,0 +1,135 @@
+//! A wrapper that counts what goes in and out of a discipline and proves that nothing is lost.
+//!
+//! After every call, in packets and in bytes: received = dropped + queued + delivered. It also checks that `now` never
+//! decreases. The checks are debug assertions; the counts are kept in every build.
+
+use crate::packet::Packet;
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::units::Time;
+
+/// A discipline `Q` with its books.
+#[derive(Clone, Debug)]
+pub struct Counted<Q> {
+    inner: Q,
+    received: Backlog,
+    dropped: Backlog,
+    delivered: Backlog,
+    latest: Time,
+}
+
+impl<Q> Counted<Q> {
+    /// Opens the books of an empty discipline.
+    pub const fn new(inner: Q) -> Self {
+        let none = Backlog::EMPTY;
+        Self { inner, received: none, dropped: none, delivered: none, latest: Time::ZERO }
+    }
+    /// What was given to `enqueue`.
+    pub const fn received(&self) -> Backlog {
+        self.received
+    }
+    /// What left through the sink.
+    pub const fn dropped(&self) -> Backlog {
+        self.dropped
+    }
+    /// What left by `dequeue`.
+    pub const fn delivered(&self) -> Backlog {
+        self.delivered
+    }
+
+    fn advance(&mut self, now: Time) {
+        debug_assert!(now >= self.latest, "time went back from {} to {now}", self.latest);
+        self.latest = now;
+    }
+
+    fn balance<P: Packet>(&self)
+    where
+        Q: Queue<P>,
+    {
+        let queued = self.inner.backlog();
+        debug_assert_eq!(
+            self.received.packets,
+            self.dropped.packets + queued.packets + self.delivered.packets,
+            "packets were lost or invented"
+        );
+        debug_assert_eq!(
+            self.received.bytes,
+            self.dropped.bytes + queued.bytes + self.delivered.bytes,
+            "bytes were lost or invented"
+        );
+    }
+}
+
+impl<P: Packet, Q: Queue<P>> Queue<P> for Counted<Q> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        self.advance(now);
+        self.received.add(&packet);
+        self.inner.enqueue(now, packet, &mut Tally { dropped: &mut self.dropped, sink });
+        self.balance();
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.advance(now);
+        let packet = self.inner.dequeue(now, &mut Tally { dropped: &mut self.dropped, sink });
+        if let Some(packet) = &packet {
+            self.delivered.add(packet);
+        }
+        self.balance();
+        packet
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.inner.next_wakeup()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.inner.backlog()
+    }
+}
+
+/// Counts drops on their way to the real sink.
+struct Tally<'a, P> {
+    dropped: &'a mut Backlog,
+    sink: &'a mut dyn Sink<P>,
+}
+
+impl<P: Packet> Sink<P> for Tally<'_, P> {
+    fn dropped(&mut self, now: Time, packet: P, reason: DropReason) {
+        self.dropped.add(&packet);
+        self.sink.dropped(now, packet, reason);
+    }
+    fn marked(&mut self, now: Time, packet: &P) {
+        self.sink.marked(now, packet);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, TestPacket, packet};
+
+    /// A discipline that loses every packet in silence.
+    struct Leaky;
+    impl Queue<TestPacket> for Leaky {
+        fn enqueue(&mut self, _: Time, _: TestPacket, _: &mut dyn Sink<TestPacket>) {}
+        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<TestPacket>) -> Option<TestPacket> {
+            None
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog::EMPTY
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "packets were lost")]
+    fn a_lost_packet_is_noticed() {
+        Counted::new(Leaky).enqueue(Time::ZERO, packet(1, 0, 100), &mut Log::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "time went back")]
+    fn time_that_goes_back_is_noticed() {
+        let mut counted = Counted::new(Leaky);
+        counted.dequeue(Time::from_secs(2), &mut Log::default());
+        counted.dequeue(Time::from_secs(1), &mut Log::default());
+    }
+}

@@ -1,0 +1,103 @@
+//! The contract: what a queue discipline is to the world around it.
+
+use crate::packet::Packet;
+use crate::units::{Bytes, Packets, Time};
+
+/// A queue discipline in front of one link.
+///
+/// - `now` never decreases from call to call.
+/// - Ownership in, ownership out: every packet given to [`enqueue`](Queue::enqueue) leaves by
+///   [`dequeue`](Queue::dequeue) or through the sink with a reason. Nothing is freed in silence.
+/// - The packet in transmission is not in the queue and can no longer be dropped.
+/// - A link that finishes a transmission always asks once more, so that a discipline sees the start of an idle
+///   period (RED needs it) as a `dequeue` that returns `None`.
+/// - Calls at other times than asked for are harmless.
+pub trait Queue<P: Packet> {
+    /// Takes `packet` in. May drop it, or another one, into `sink`.
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>);
+
+    /// The next packet to transmit. May drop some first (CoDel does).
+    ///
+    /// `None` with a backlog means "not yet": ask again at [`next_wakeup`](Queue::next_wakeup).
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P>;
+
+    /// The earliest time at which a `dequeue` that was refused can succeed without a further `enqueue`.
+    ///
+    /// `None` unless the discipline holds packets back.
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// What it holds, packets held back included.
+    fn backlog(&self) -> Backlog;
+}
+
+/// What a queue holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: Packets,
+    /// Bytes on the wire of those packets.
+    pub bytes: Bytes,
+}
+
+impl Backlog {
+    /// Nothing.
+    pub const EMPTY: Self = Self { packets: Packets::ZERO, bytes: Bytes::ZERO };
+
+    /// Counts `packet` in.
+    pub fn add<P: Packet>(&mut self, packet: &P) {
+        self.packets += Packets::new(1);
+        self.bytes += packet.size();
+    }
+    /// Counts `packet` out.
+    pub fn remove<P: Packet>(&mut self, packet: &P) {
+        self.packets -= Packets::new(1);
+        self.bytes -= packet.size();
+    }
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packets == Packets::ZERO
+    }
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// A random or timed signal of congestion, before the buffer was full (RED's ramp, CoDel).
+    Early,
+    /// A threshold that admits nothing above it (RED above its maximum).
+    Forced,
+    /// The buffer was full and this was the arriving packet.
+    Overflow,
+    /// A rule about this flow or class, whatever the state of the buffer.
+    Policy,
+    /// Removed from the buffer to make room for another packet.
+    PushOut,
+}
+
+impl DropReason {
+    /// Every reason, in the order in which results list them.
+    pub const ALL: [Self; 5] = [Self::Early, Self::Forced, Self::Overflow, Self::Policy, Self::PushOut];
+
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::Forced => "forced",
+            Self::Overflow => "overflow",
+            Self::Policy => "policy",
+            Self::PushOut => "push_out",
+        }
+    }
+}
+
+/// Where a discipline reports what it did to packets: the one event stream for tests, traces and metrics.
+pub trait Sink<P> {
+    /// `packet` was dropped at `now`. The sink owns it from here.
+    fn dropped(&mut self, now: Time, packet: P, reason: DropReason);
+    /// `packet` was marked "congestion experienced" at `now` and goes on.
+    fn marked(&mut self, now: Time, packet: &P);
+}

@@ -1,0 +1,58 @@
+//! Schedulers: they hold the packets and decide who is served next.
+//!
+//! | file | scheduler | source |
+//! |---|---|---|
+//! | [`fifo`] | first in, first out | – |
+
+pub mod fifo;
+
+use crate::packet::{FlowId, Packet};
+use crate::queue::Backlog;
+use crate::units::{Span, Time};
+
+/// A packet in a buffer, with the time it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued<P> {
+    /// The packet.
+    pub packet: P,
+    /// When it was enqueued.
+    pub arrived: Time,
+}
+
+impl<P> Queued<P> {
+    /// How long it has been in the buffer.
+    #[must_use]
+    pub fn sojourn(&self, now: Time) -> Span {
+        now.since(self.arrived)
+    }
+}
+
+/// Which end of a flow's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The packet that would be served first.
+    Head,
+    /// The packet that came last.
+    Tail,
+}
+
+/// A scheduler: the packets of a buffer and the order in which they leave.
+///
+/// It admits everything; limits belong to the [buffer policy](crate::drop). Packets of one flow leave in the order in
+/// which they came.
+pub trait Scheduler<P: Packet> {
+    /// Takes a packet in.
+    fn push(&mut self, now: Time, packet: P);
+
+    /// The next packet to serve; `None` only when there is no backlog.
+    fn pop(&mut self, now: Time) -> Option<Queued<P>>;
+
+    /// Removes one packet of `flow` without serving it; `None` if it has none. The flow is not charged for it.
+    fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>>;
+
+    /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
+    fn next_flow(&self) -> Option<FlowId>;
+
+    /// All packets held.
+    fn backlog(&self) -> Backlog;
+}

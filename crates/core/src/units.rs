@@ -1,0 +1,507 @@
+//! The only unit types of the workspace: time, spans, rates, sizes and probabilities.
+//!
+//! Integers inside, private fields, constructors that name their unit. `Display` prints a unit and
+//! `FromStr` reads one back; a number without a unit is refused, and so is a unit that could mean two
+//! things (`kbps`: bits or bytes?).
+//!
+//! | type | holds | range |
+//! |---|---|---|
+//! | [`Time`] | nanoseconds since the start of the run | 584 years |
+//! | [`Span`] | nanoseconds between two times | 584 years |
+//! | [`Rate`] | bits per second | 18 Ebit/s |
+//! | [`Bytes`], [`Packets`] | counts | 2^64 |
+//! | [`Ratio`] | a probability or share in 0..=1 | f64 |
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use core::str::FromStr;
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// A point in time: nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+/// The distance between two [`Time`]s, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+/// A rate in bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Packets(u64);
+
+/// A probability or a share, between 0 and 1 inclusive and never NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Ratio(f64);
+
+impl Time {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than every time a run can reach.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `ns` nanoseconds after the start of the run.
+    #[must_use]
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+    /// `ms` milliseconds after the start of the run.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// `s` seconds after the start of the run.
+    #[must_use]
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * NANOS_PER_SEC)
+    }
+    /// Nanoseconds since the start of the run.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+    /// Seconds since the start of the run, for estimators and reports.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NANOS_PER_SEC as f64
+    }
+    /// The span from `earlier` to `self`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// Longer than every run.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of `ns` nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+    /// A span of `us` microseconds.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+    /// A span of `ms` milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// A span of `s` seconds.
+    #[must_use]
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * NANOS_PER_SEC)
+    }
+    /// A span of `s` seconds, rounded to the nearest nanosecond; negative and NaN give zero.
+    #[must_use]
+    pub fn from_secs_f64(s: f64) -> Self {
+        Self(libm::round(s * NANOS_PER_SEC as f64) as u64)
+    }
+    /// Nanoseconds.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+    /// Seconds, for estimators and reports.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NANOS_PER_SEC as f64
+    }
+    /// `self - other`, or zero if `other` is longer.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+    /// The span divided by `n`, rounded down. `n` must not be zero.
+    #[must_use]
+    pub const fn div(self, n: u64) -> Self {
+        Self(self.0 / n)
+    }
+}
+
+impl Rate {
+    /// Nothing per second.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` bits per second.
+    #[must_use]
+    pub const fn from_bit(n: u64) -> Self {
+        Self(n)
+    }
+    /// `n` kilobits (1,000 bits) per second.
+    #[must_use]
+    pub const fn from_kbit(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+    /// `n` megabits (10^6 bits) per second.
+    #[must_use]
+    pub const fn from_mbit(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+    /// Bits per second.
+    #[must_use]
+    pub const fn as_bit(self) -> u64 {
+        self.0
+    }
+    /// Megabits per second, for reports.
+    #[must_use]
+    pub fn as_mbit_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    /// The time `size` takes at this rate, rounded up to a nanosecond; [`Span::MAX`] at rate zero.
+    #[must_use]
+    pub fn time_for(self, size: Bytes) -> Span {
+        // size < 2^64, so bits × 10^9 < 2^97: u128 cannot overflow.
+        let bit_nanos = u128::from(size.0) * 8 * u128::from(NANOS_PER_SEC);
+        match bit_nanos
+            .checked_add(u128::from(self.0).saturating_sub(1))
+            .map(|n| n / u128::from(self.0.max(1)))
+        {
+            Some(ns) if self.0 > 0 => Span(u64::try_from(ns).unwrap_or(u64::MAX)),
+            _ => Span::MAX,
+        }
+    }
+    /// The bytes that pass in `span` at this rate, rounded down.
+    #[must_use]
+    pub fn bytes_in(self, span: Span) -> Bytes {
+        // 2^64 × 2^64 fits u128.
+        let bytes = u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NANOS_PER_SEC));
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` bytes.
+    #[must_use]
+    pub const fn new(n: u64) -> Self {
+        Self(n)
+    }
+    /// The count.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The number of bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0 * 8
+    }
+    /// `self - other`, or zero if `other` is larger.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Packets {
+    /// No packets.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` packets.
+    #[must_use]
+    pub const fn new(n: u64) -> Self {
+        Self(n)
+    }
+    /// The count.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl Ratio {
+    /// Never, or nothing.
+    pub const ZERO: Self = Self(0.0);
+    /// Always, or all.
+    pub const ONE: Self = Self(1.0);
+
+    /// `value`, if it lies in 0..=1.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&value).then_some(Self(value))
+    }
+    /// `value` moved into 0..=1; NaN becomes 0.
+    #[must_use]
+    pub const fn clamped(value: f64) -> Self {
+        // max returns the other operand for NaN.
+        Self(value.max(0.0).min(1.0))
+    }
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+impl Sub<Span> for Time {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+impl Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
+}
+
+/// Counts add and subtract; subtraction below zero is a bug and is caught by overflow checks.
+macro_rules! additive {
+    ($($unit:ident),*) => { $(
+        impl Add for $unit {
+            type Output = Self;
+            fn add(self, other: Self) -> Self { Self(self.0 + other.0) }
+        }
+        impl Sub for $unit {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self { Self(self.0 - other.0) }
+        }
+        impl AddAssign for $unit {
+            fn add_assign(&mut self, other: Self) { self.0 += other.0; }
+        }
+        impl SubAssign for $unit {
+            fn sub_assign(&mut self, other: Self) { self.0 -= other.0; }
+        }
+        impl Sum for $unit {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self { all.fold(Self(0), Add::add) }
+        }
+    )* };
+}
+additive!(Span, Rate, Bytes, Packets);
+
+// ---------------------------------------------------------------------------------------------
+// Text
+
+/// Why a quantity could not be read, and how to write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError(String);
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl core::error::Error for UnitError {}
+
+/// A family of units: what to call it, an example to show, each unit's name and its size in base units.
+struct Family {
+    what: &'static str,
+    example: &'static str,
+    /// Lower case, with the factor; the first that divides a value evenly is used to print it.
+    units: &'static [(&'static str, u64)],
+}
+
+const TIMES: Family = Family {
+    what: "time",
+    example: "\"20ms\"",
+    units: &[
+        ("s", NANOS_PER_SEC),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+        ("min", 60 * NANOS_PER_SEC),
+        ("h", 3_600 * NANOS_PER_SEC),
+    ],
+};
+const RATES: Family = Family {
+    what: "rate",
+    example: "\"10Mbit\"",
+    units: &[("Gbit", 1_000_000_000), ("Mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)],
+};
+const SIZES: Family = Family {
+    what: "size",
+    example: "\"64kB\"",
+    units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)],
+};
+const COUNTS: Family =
+    Family { what: "number of packets", example: "\"50p\"", units: &[("p", 1), ("packets", 1)] };
+
+impl Family {
+    /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base unit
+    /// is refused rather than rounded.
+    fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        let fail = |why: &str| {
+            UnitError(alloc::format!(
+                "`{text}` is not a {}: {why}; write for example {}",
+                self.what,
+                self.example
+            ))
+        };
+        let trimmed = text.trim();
+        let split =
+            trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let unit = unit.trim();
+        if number.is_empty() {
+            let negative = trimmed.starts_with('-');
+            return Err(fail(if negative { "it is negative" } else { "it does not start with a number" }));
+        }
+        if unit.is_empty() {
+            return Err(fail("the unit is missing"));
+        }
+        let plain = unit.strip_suffix("/s").unwrap_or(unit);
+        let Some(&(_, factor)) = self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(plain)) else {
+            if ["bps", "kbps", "mbps", "gbps"].iter().any(|b| b.eq_ignore_ascii_case(unit)) {
+                return Err(fail("`bps` is ambiguous: bits or bytes?"));
+            }
+            let known: alloc::vec::Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
+            return Err(fail(&alloc::format!("unknown unit `{unit}` (known: {})", known.join(", "))));
+        };
+        decimal(number, factor).map_err(fail)
+    }
+
+    /// Prints in the largest of the decimal units that loses nothing.
+    fn print(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimal = |&&(_, factor): &&(&str, u64)| {
+            value % factor == 0 && factor.to_string().trim_end_matches('0') == "1"
+        };
+        let &(name, factor) = self.units.iter().find(decimal).unwrap_or(&self.units[0]);
+        if value == 0 {
+            return write!(f, "0{}", self.units[0].0);
+        }
+        write!(f, "{}{name}", value / factor)
+    }
+}
+
+/// `digits × factor` for decimal digits with at most one point, exact or an error.
+fn decimal(digits: &str, factor: u64) -> Result<u64, &'static str> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if fraction.contains('.') {
+        return Err("the number has two points");
+    }
+    let mut value: u128 = 0;
+    let mut scale: u128 = 1;
+    for (in_fraction, part) in [(false, whole), (true, fraction)] {
+        for c in part.bytes().filter(|&c| c != b'_') {
+            // 10^20 × 10^13 still fits u128, so one more digit cannot overflow.
+            if value > 100_000_000_000_000_000_000 || scale > 1_000_000_000_000_000_000 {
+                return Err("it has too many digits");
+            }
+            value = value * 10 + u128::from(c - b'0');
+            scale *= if in_fraction { 10 } else { 1 };
+        }
+    }
+    let product = value * u128::from(factor);
+    if product % scale != 0 {
+        return Err("it is finer than the smallest unit");
+    }
+    u64::try_from(product / scale).map_err(|_| "it is too large")
+}
+
+macro_rules! text {
+    ($($unit:ident: $family:ident),*) => { $(
+        impl fmt::Display for $unit {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { $family.print(self.0, f) }
+        }
+        impl FromStr for $unit {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> { $family.parse(text).map(Self) }
+        }
+    )* };
+}
+text!(Time: TIMES, Span: TIMES, Rate: RATES, Bytes: SIZES, Packets: COUNTS);
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+impl FromStr for Ratio {
+    type Err = UnitError;
+    /// Reads `0.01` or `1%`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let fail = || {
+            UnitError(alloc::format!(
+                "`{text}` is not a share between 0 and 1; write for example 0.01 or \"1%\""
+            ))
+        };
+        let trimmed = text.trim();
+        let value = match trimmed.strip_suffix('%') {
+            Some(percent) => percent.trim().parse::<f64>().map(|p| p / 100.0),
+            None => trimmed.parse(),
+        };
+        value.ok().and_then(Self::new).ok_or_else(fail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_exactly() {
+        assert_eq!("4.65Mbit".parse(), Ok(Rate::from_bit(4_650_000)));
+        assert_eq!("4.65 mbit/s".parse(), Ok(Rate::from_bit(4_650_000)));
+        assert_eq!("1.5ms".parse(), Ok(Span::from_micros(1_500)));
+        assert_eq!("2min".parse(), Ok(Time::from_secs(120)));
+        assert_eq!("64kB".parse(), Ok(Bytes::new(64_000)));
+        assert_eq!("64KiB".parse(), Ok(Bytes::new(65_536)));
+        assert_eq!("50p".parse(), Ok(Packets::new(50)));
+        assert_eq!("1%".parse(), Ok(Ratio::clamped(0.01)));
+    }
+
+    #[test]
+    fn what_could_mean_two_things_is_refused_with_a_mend() {
+        let message = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        assert!(message("10kbps").contains("bits or bytes?"));
+        assert!(message("10").contains("the unit is missing"));
+        assert!(message("-5Mbit").contains("negative"));
+        assert!(message("5parsec").contains("known: Gbit, Mbit, kbit, bit"));
+        assert!(message("1.5bit").contains("finer"));
+        assert!(message("1.2.3Mbit").contains("two points"));
+        assert!(message("99999999999999999999Gbit").contains("too large"));
+        assert!("1.2".parse::<Ratio>().is_err());
+        assert!("NaN".parse::<Ratio>().is_err());
+    }
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        for text in ["4650kbit", "10Mbit", "1Gbit", "7bit", "0Gbit"] {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+        assert_eq!(Span::from_micros(1_500).to_string(), "1500us");
+        assert_eq!(Time::from_secs(90).to_string(), "90s");
+        assert_eq!(Bytes::new(64_000).to_string(), "64kB");
+    }
+
+    #[test]
+    fn time_for_rounds_up_and_knows_rate_zero() {
+        // 1500 B = 12,000 bit; at 7 bit/s 1714.285714285714... s.
+        assert_eq!(Rate::from_bit(7).time_for(Bytes::new(1500)), Span::from_nanos(1_714_285_714_286));
+        assert_eq!(Rate::from_mbit(12).time_for(Bytes::new(1500)), Span::from_millis(1));
+        assert_eq!(Rate::ZERO.time_for(Bytes::new(1)), Span::MAX);
+        assert_eq!(Rate::from_mbit(8).bytes_in(Span::from_millis(1)), Bytes::new(1_000));
+    }
+}
