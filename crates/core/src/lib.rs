@@ -28,6 +28,7 @@ pub mod packet;
 pub mod queue;
 pub mod random;
 pub mod schedule;
+pub mod system;
 #[cfg(test)]
 mod testing;
 pub mod units;

@@ -1,0 +1,5 @@
+//! Recipes.
+
+/// Placeholder until the disciplines land.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisciplineParams;

@@ -1,0 +1,267 @@
+//! A checked scenario: everything a world needs to run, with every name resolved and every quantity typed.
+//!
+//! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario. Lists are
+//! indexed by the ids declared here.
+
+use std::sync::Arc;
+
+use apportion_core::system::DisciplineParams;
+use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time};
+
+use crate::tcp::TcpParams;
+
+/// One run's worth of scenario: sweeps are already resolved.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What the user calls it.
+    pub title: String,
+    /// The seed all random streams derive from.
+    pub seed: u64,
+    /// When the run ends.
+    pub stop: Time,
+    /// Results count from here; what comes before is warm-up.
+    pub measure_from: Time,
+    /// The interval of time series.
+    pub sample: Span,
+    /// Sorted by name.
+    pub nodes: Vec<Node>,
+    /// Sorted by name; each is one direction.
+    pub links: Vec<Link>,
+    /// Sorted by name.
+    pub flows: Vec<Flow>,
+    /// Sorted by time, then by what they change.
+    pub changes: Vec<Change>,
+}
+
+/// The index of a node in [`Scenario::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// The index of a link in [`Scenario::links`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+/// A host or router.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Unique.
+    pub name: String,
+}
+
+/// One direction of a link: a queue, a transmitter and a wire.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Unique. The other direction of a two-way link `x` is called `x.back`.
+    pub name: String,
+    /// Where packets enter.
+    pub from: NodeId,
+    /// Where they leave.
+    pub to: NodeId,
+    /// Of the transmitter.
+    pub rate: Rate,
+    /// Of the wire.
+    pub delay: Span,
+    /// In front of the transmitter. The packet in transmission is not in it.
+    pub queue: DisciplineParams,
+    /// Each packet is lost on the wire with this probability.
+    pub loss: Ratio,
+    /// Packets that are lost by their ordinal.
+    pub lost: Vec<ListedLoss>,
+    /// Whether its queue is of interest: it gets time series, distributions and figures in results.
+    pub watched: bool,
+    /// Whether to write what it carries to a capture file.
+    pub pcap: bool,
+}
+
+/// Listed losses of one flow on one link.
+#[derive(Clone, Debug)]
+pub struct ListedLoss {
+    /// The index of the flow in [`Scenario::flows`].
+    pub flow: usize,
+    /// Ordinals of its packets over this link, counting from 1, ascending. They are lost on the wire.
+    pub packets: Vec<u64>,
+}
+
+/// One flow from a source to a sink.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Unique; member `i` of a group `g` is called `g.i`. Also the name of its random streams.
+    pub name: String,
+    /// The table in the file it comes from.
+    pub group: String,
+    /// The links its packets pass, in order.
+    pub path: Arc<[LinkId]>,
+    /// The links that acknowledgements pass, in order.
+    pub back: Arc<[LinkId]>,
+    /// Its weight where a discipline or the entitlement divides by weights.
+    pub weight: f64,
+    /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
+    pub guarantee: Rate,
+    /// What carries it.
+    pub transport: Transport,
+    /// What it has to send.
+    pub source: Source,
+    /// When it starts.
+    pub start: Start,
+    /// When its source falls silent; the end of the run if `None`.
+    pub stop: Option<Time>,
+}
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(Time),
+    /// Uniformly at random between the two times.
+    Between(Time, Time),
+}
+
+/// What carries a flow.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP. Many flows share one table of parameters.
+    Tcp(Arc<TcpParams>),
+    /// Datagrams of at most `packet` bytes on the wire, without feedback.
+    Udp {
+        /// Wire size of a full datagram.
+        packet: Bytes,
+        /// Of which headers.
+        header: Bytes,
+    },
+}
+
+/// What a flow has to send: writes to its transport.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Always has more. Over TCP only.
+    Greedy,
+    /// A file of this size, all of it at the start. Over TCP only.
+    File {
+        /// Of the file.
+        size: Bytes,
+    },
+    /// One write of `write` bytes after another, evenly spaced for `rate` with each gap varied by up to ± `jitter`
+    /// of itself. Over UDP this is CBR traffic; over TCP an application-limited flow.
+    Cbr {
+        /// Of the bytes written.
+        rate: Rate,
+        /// Of one write; over UDP the wire size of a datagram.
+        write: Bytes,
+        /// Uniform variation of each gap.
+        jitter: Ratio,
+    },
+    /// Writes at the instants of a Poisson process.
+    Poisson {
+        /// Mean rate of the bytes written.
+        rate: Rate,
+        /// Of one write.
+        write: Bytes,
+    },
+    /// CBR during on periods, silent during off periods.
+    OnOff {
+        /// During on periods.
+        rate: Rate,
+        /// Of one write.
+        write: Bytes,
+        /// Length of on periods.
+        on: Law,
+        /// Length of off periods.
+        off: Law,
+    },
+    /// A Poisson process of short TCP connections, each sending one file and counted as a flow of its own.
+    ShortFlows {
+        /// Mean number of new connections a second.
+        per_second: f64,
+        /// Mean size of a file.
+        mean_size: Bytes,
+        /// Distribution of sizes.
+        sizes: LawShape,
+    },
+    /// Video: one write per frame at the frame's display time.
+    Video {
+        /// Frames a second.
+        fps: f64,
+        /// Where frame sizes come from.
+        frames: Frames,
+    },
+    /// The sizes and times of a packet capture, from its first packet on. UDP only.
+    Replay {
+        /// Offset from the start and wire size of each packet, ascending in time.
+        packets: Arc<[(Span, Bytes)]>,
+    },
+}
+
+/// A random length of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Law {
+    /// Its mean.
+    pub mean: Span,
+    /// Its distribution.
+    pub shape: LawShape,
+}
+
+/// The shape of a distribution with a given mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LawShape {
+    /// Always the mean.
+    Constant,
+    /// Exponential.
+    Exponential,
+    /// Pareto with this shape parameter, above 1.
+    Pareto(f64),
+}
+
+/// Where video frame sizes come from.
+#[derive(Clone, Debug)]
+pub enum Frames {
+    /// One size per frame, repeated from the start when used up.
+    Trace(Arc<[Bytes]>),
+    /// A synthetic MPEG-1 group of pictures IBBPBBPBBPBB, scaled to this mean rate.
+    Gop {
+        /// Of the whole stream.
+        mean: Rate,
+    },
+}
+
+/// A change of the scenario while it runs.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub to: Setting,
+}
+
+/// A parameter with its new value.
+#[derive(Clone, Debug)]
+pub enum Setting {
+    /// The rate of a link; zero holds packets in the queue. A packet in transmission finishes at the old rate.
+    LinkRate(LinkId, Rate),
+    /// The delay of a link. A wire is FIFO: no packet overtakes an earlier one.
+    LinkDelay(LinkId, Span),
+    /// The random loss of a link.
+    LinkLoss(LinkId, Ratio),
+    /// The discipline of a link. Packets in the old queue move into the new one in the order they would be served.
+    LinkQueue(LinkId, Box<DisciplineParams>),
+    /// The rate of a flow's source (index in [`Scenario::flows`]); zero silences it.
+    FlowRate(usize, Rate),
+    /// The weight of a flow.
+    FlowWeight(usize, f64),
+}
+
+/// A count of packets with their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: Packets,
+    /// Bytes on the wire.
+    pub bytes: Bytes,
+}
+
+impl Count {
+    /// Counts one packet of `size`.
+    pub fn add(&mut self, size: Bytes) {
+        self.packets += Packets::new(1);
+        self.bytes += size;
+    }
+}

@@ -1,0 +1,127 @@
+//! What a world reports back from one run of a [`Scenario`](crate::model::Scenario).
+//!
+//! Counts cover the measured part of the run, from [`measure_from`](crate::model::Scenario::measure_from) on; series
+//! cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput is new payload
+//! delivered in order.
+
+use std::collections::BTreeMap;
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Rate, Span, Time};
+
+use crate::model::Count;
+
+/// One replication.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed of this replication.
+    pub seed: u64,
+    /// The length of the measured part.
+    pub measured: Span,
+    /// In the scenario's order.
+    pub flows: Vec<FlowOutcome>,
+    /// In the scenario's order.
+    pub links: Vec<LinkOutcome>,
+    /// Transmissions over all links, for statements of speed.
+    pub packet_hops: u64,
+    /// Events the engine handled, for statements of speed.
+    pub events: u64,
+}
+
+/// What one flow of the scenario got.
+#[derive(Clone, Debug, Default)]
+pub struct FlowOutcome {
+    /// As in the scenario.
+    pub name: String,
+    /// As in the scenario.
+    pub group: String,
+    /// Packets its source put on the first link, retransmissions included.
+    pub sent: Count,
+    /// Packets that reached the sink: the throughput.
+    pub delivered: Count,
+    /// New payload in order at the receiver.
+    pub goodput: Bytes,
+    /// Its packets that disciplines dropped, over all links.
+    pub dropped: Drops,
+    /// Its packets that were lost on wires.
+    pub lost: u64,
+    /// Its packets that were marked.
+    pub marked: u64,
+    /// TCP: segments sent again.
+    pub retransmits: u64,
+    /// TCP: retransmission timeouts.
+    pub timeouts: u64,
+    /// TCP: fast retransmits.
+    pub fast_retransmits: u64,
+    /// One-way delay of packets that reached the sink.
+    pub delay: Distribution,
+    /// Finite transfers that finished, in the order of their start.
+    pub completions: Vec<Completion>,
+    /// Bytes delivered in each sample interval, from the start of the run.
+    pub series: Vec<Bytes>,
+}
+
+/// One finite transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// When it started.
+    pub start: Time,
+    /// From its start to the last byte at the receiver.
+    pub took: Span,
+    /// Of the file.
+    pub size: Bytes,
+}
+
+/// What one link did.
+#[derive(Clone, Debug, Default)]
+pub struct LinkOutcome {
+    /// As in the scenario.
+    pub name: String,
+    /// Whether the scenario watches it; only then are the distribution and series filled.
+    pub watched: bool,
+    /// Mean over the measured part, changes included.
+    pub rate: Rate,
+    /// Packets transmitted.
+    pub sent: Count,
+    /// Packets its discipline dropped.
+    pub dropped: Drops,
+    /// Packets lost on its wire.
+    pub lost: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Bits transmitted over bits possible.
+    pub utilisation: f64,
+    /// Time average of the packets in the queue, without the one in transmission.
+    pub queue_mean: f64,
+    /// Time in the queue of packets transmitted.
+    pub queue_delay: Distribution,
+    /// Packets in the queue at the end of each sample interval.
+    pub backlog: Vec<u64>,
+    /// Bytes transmitted in each sample interval.
+    pub series: Vec<Bytes>,
+}
+
+/// Drops by reason; reasons that did not occur are absent.
+pub type Drops = BTreeMap<DropReason, u64>;
+
+/// A distribution of time spans: its count, mean and quantiles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// Number of samples.
+    pub count: u64,
+    /// Mean; zero without samples.
+    pub mean: Span,
+    /// (share of samples at or below, value), ascending; empty without samples.
+    pub quantiles: Vec<(f64, Span)>,
+}
+
+impl Distribution {
+    /// The shares at which [`quantiles`](Distribution::quantiles) are given.
+    pub const SHARES: [f64; 13] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
+
+    /// The value at one of [`SHARES`](Distribution::SHARES); `None` without samples or for another share.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Span> {
+        self.quantiles.iter().find(|(s, _)| (s - share).abs() < 1e-9).map(|&(_, value)| value)
+    }
+}
