@@ -41,6 +41,14 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 
+impl LinkId {
+    /// Its position in [`Scenario::links`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A host or router.
 #[derive(Clone, Debug)]
 pub struct Node {
