@@ -9,10 +9,10 @@ use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Sourc
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
-use crate::events::{Event, MAX_INDEX, MAX_TIME};
+use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::link::{Link, LinkParts, Listed, Shared};
 use crate::measure::Totals;
-use crate::packet::Packet;
+use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
 use crate::simulation::{Outbox, SINK, SOURCE, Simulation};
 use crate::source::arrivals;
@@ -61,7 +61,11 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared::default(),
+            shared: Shared {
+                events: Events::new(scenario.links.len()),
+                store: Store::default(),
+                counters: Vec::new(),
+            },
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
@@ -74,9 +78,11 @@ impl<'a> Simulation<'a> {
         };
         simulation.add_connections();
         let connections = simulation.connections.len();
-        for (what, count) in
-            [("connections", connections), ("links", scenario.links.len()), ("changes", scenario.changes.len())]
-        {
+        for (what, count) in [
+            ("connections", connections),
+            ("links", scenario.links.len()),
+            ("changes", scenario.changes.len()),
+        ] {
             if count > MAX_INDEX as usize {
                 return Err(BuildError::TooMany { what, count });
             }
@@ -138,13 +144,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn link(
-        &self,
-        index: usize,
-        link: &LinkModel,
-        watched: bool,
-        capture: Option<Box<LinkCapture>>,
-    ) -> Link {
+    fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
         let listed = link.lost.iter().flat_map(|lost| {
             let members = self.first_connection[lost.flow]..self.first_connection[lost.flow + 1];
             members.map(|member| Listed::new(apportion_core::FlowId(member), lost.packets.clone()))
@@ -165,7 +165,12 @@ impl<'a> Simulation<'a> {
     /// The discipline of a link.
     pub(crate) fn discipline(&self, link: &LinkModel, params: &DisciplineParams) -> Discipline<Packet> {
         let weights = self.connections.iter().map(|c| self.scenario.flows[c.flow as usize].weight).collect();
-        params.build(&Setup { link_rate: link.rate, weights, seed: self.seed, name: format!("link.{}.queue", link.name) })
+        params.build(&Setup {
+            link_rate: link.rate,
+            weights,
+            seed: self.seed,
+            name: format!("link.{}.queue", link.name),
+        })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

@@ -1,11 +1,14 @@
 //! The event queue: what happens next, and when.
 //!
 //! Events are small numbers, not closures. Events at the same time come out in the order in which they were scheduled.
-//! Two 4-ary heaps: one for links, whose events are few and always near, one for everything else, so that ten thousand
-//! idle timers do not make the heap of the busy links deeper.
 //!
-//! Cost: O(log n) per event with n the pending events of its heap; a link has at most two pending, a connection about
-//! two. 16 bytes per pending event.
+//! A link has at most one pending arrival and one pending end of transmission, so the events of links live in a
+//! tournament tree with a fixed place for each: the next event is the winner at the root, and a link whose event was the
+//! winner usually schedules the same event anew, which replays its matches once instead of taking out and putting in.
+//! Everything else goes to a 4-ary heap.
+//!
+//! Cost: O(log n) per event, for links with n the number of links and without branches to guess. Memory: 64 bytes per
+//! link, 16 bytes per other pending event.
 
 use apportion_core::units::Time;
 
@@ -77,15 +80,25 @@ impl Event {
 }
 
 /// Pending events in order of time, then of scheduling.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Events {
-    links: Heap,
+    links: Tournament,
     others: Heap,
     scheduled: u64,
 }
 
+/// Above the key of every event.
+const NOTHING: u128 = u128::MAX;
+
 impl Events {
-    /// Schedules `event` at `at`. Later than [`MAX_TIME`] never happens.
+    /// No events; there are `links` links.
+    #[must_use]
+    pub fn new(links: usize) -> Self {
+        Self { links: Tournament::new(2 * links), others: Heap::default(), scheduled: 0 }
+    }
+
+    /// Schedules `event` at `at`. Later than [`MAX_TIME`] never happens. A link's arrival and end of transmission must
+    /// not be pending already.
     pub fn schedule(&mut self, at: Time, event: Event) {
         if at > MAX_TIME {
             return;
@@ -95,21 +108,69 @@ impl Events {
         self.scheduled += 1;
         let key = u128::from(at.as_nanos()) << 72 | u128::from(order) << 32 | u128::from(event.pack());
         match event {
-            Event::Arrival(_) | Event::Ready(_) => self.links.push(key),
+            Event::Arrival(link) => self.links.set(2 * link as usize, key),
+            Event::Ready(link) => self.links.set(2 * link as usize + 1, key),
             _ => self.others.push(key),
         }
     }
 
     /// The next event, if it is not later than `end`.
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let heap = if self.links.first() < self.others.first() { &mut self.links } else { &mut self.others };
-        let key = heap.first();
+        let (link, other) = (self.links.first(), self.others.first());
+        let key = link.min(other);
         let at = Time::from_nanos((key >> 72) as u64);
-        if key == Heap::NOTHING || at > end {
+        if key == NOTHING || at > end {
             return None;
         }
-        heap.pop();
-        Some((at, Event::unpack(key as u32)))
+        let event = Event::unpack(key as u32);
+        match event {
+            Event::Arrival(link) => self.links.take(2 * link as usize),
+            Event::Ready(link) => self.links.take(2 * link as usize + 1),
+            _ => self.others.pop(),
+        }
+        Some((at, event))
+    }
+}
+
+/// The least of many keys with fixed places: a tournament tree.
+#[derive(Debug)]
+struct Tournament {
+    /// Node 1 is the root, node `i` has the children `2i` and `2i + 1`, and holds the lesser of their keys.
+    keys: Vec<u128>,
+    /// The place of the winner that was taken, whose matches are not replayed yet. Its key is still in the tree on the
+    /// whole way to the root: nobody looks there until it is replaced.
+    taken: Option<usize>,
+}
+
+impl Tournament {
+    fn new(places: usize) -> Self {
+        Self { keys: vec![NOTHING; 2 * places.next_power_of_two()], taken: None }
+    }
+
+    fn first(&mut self) -> u128 {
+        if let Some(place) = self.taken {
+            self.set(place, NOTHING);
+        }
+        self.keys[1]
+    }
+
+    /// Takes the winner, which stands at `place`.
+    fn take(&mut self, place: usize) {
+        self.taken = Some(place);
+    }
+
+    fn set(&mut self, place: usize, key: u128) {
+        if self.taken == Some(place) {
+            self.taken = None;
+        }
+        let mut node = self.keys.len() / 2 + place;
+        let mut winner = key;
+        self.keys[node] = winner;
+        while node > 1 {
+            winner = winner.min(self.keys[node ^ 1]);
+            node /= 2;
+            self.keys[node] = winner;
+        }
     }
 }
 
@@ -121,11 +182,9 @@ struct Heap {
 
 impl Heap {
     const ARITY: usize = 4;
-    /// Above every key of an event.
-    const NOTHING: u128 = u128::MAX;
 
     fn first(&self) -> u128 {
-        self.keys.first().copied().unwrap_or(Self::NOTHING)
+        self.keys.first().copied().unwrap_or(NOTHING)
     }
 
     fn push(&mut self, key: u128) {
@@ -176,11 +235,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MAX_LINKS: usize = 8;
+
     #[test]
     fn events_at_one_time_keep_their_order_across_heaps() {
-        let mut events = Events::default();
+        let mut events = Events::new(MAX_LINKS);
         let t = Time::from_millis(5);
-        let all = [Event::Arrival(3), Event::Timer(9), Event::Ready(1), Event::Sample, Event::Arrival(MAX_INDEX)];
+        let all = [Event::Arrival(3), Event::Timer(9), Event::Ready(1), Event::Sample, Event::Arrival(7)];
         for event in all {
             events.schedule(t, event);
         }
@@ -194,7 +255,7 @@ mod tests {
 
     #[test]
     fn nothing_later_than_the_end_comes_out() {
-        let mut events = Events::default();
+        let mut events = Events::new(MAX_LINKS);
         events.schedule(Time::from_secs(2), Event::Measure);
         events.schedule(Time::MAX, Event::Measure);
         assert_eq!(events.pop(Time::from_secs(1)), None);
@@ -215,7 +276,7 @@ mod tests {
                 prop_assert_eq!(heap.first(), u128::from(key));
                 heap.pop();
             }
-            prop_assert_eq!(heap.first(), Heap::NOTHING);
+            prop_assert_eq!(heap.first(), NOTHING);
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::probe::{Counters, LinkProbe};
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// What links share: the event queue and the books.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shared {
     /// What happens next.
     pub events: Events,

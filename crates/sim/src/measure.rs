@@ -107,8 +107,12 @@ impl Simulation<'_> {
         Outcome {
             seed: self.seed,
             measured,
-            flows: (0..self.scenario.flows.len()).map(|flow| self.flow_outcome(flow, &baseline, &end)).collect(),
-            links: (0..self.links.len()).map(|link| self.link_outcome(link, &baseline, &end, measured)).collect(),
+            flows: (0..self.scenario.flows.len())
+                .map(|flow| self.flow_outcome(flow, &baseline, &end))
+                .collect(),
+            links: (0..self.links.len())
+                .map(|link| self.link_outcome(link, &baseline, &end, measured))
+                .collect(),
             packet_hops: end.hops - baseline.hops,
             events: self.events_handled,
         }
@@ -116,7 +120,8 @@ impl Simulation<'_> {
 
     fn flow_outcome(&mut self, index: usize, baseline: &Baseline, end: &Baseline) -> FlowOutcome {
         let flow = &self.scenario.flows[index];
-        let mut outcome = FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
+        let mut outcome =
+            FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
         let mut dropped = [0; DropReason::ALL.len()];
         for member in self.first_connection[index] as usize..self.first_connection[index + 1] as usize {
             let (before, after) = (&baseline.counters[member], &end.counters[member]);
@@ -143,7 +148,13 @@ impl Simulation<'_> {
         outcome
     }
 
-    fn link_outcome(&mut self, index: usize, baseline: &Baseline, end: &Baseline, measured: Span) -> LinkOutcome {
+    fn link_outcome(
+        &mut self,
+        index: usize,
+        baseline: &Baseline,
+        end: &Baseline,
+        measured: Span,
+    ) -> LinkOutcome {
         let ((before, bits_before), (after, bits_after)) = (&baseline.links[index], &end.links[index]);
         let possible_bits = bits_after - bits_before;
         let mut sent = Count::default();

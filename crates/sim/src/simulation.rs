@@ -312,3 +312,13 @@ impl Simulation<'_> {
         }
     }
 }
+
+impl Simulation<'_> {
+    /// Completes the captures of all links.
+    ///
+    /// # Errors
+    /// If one could not be written.
+    pub fn finish_captures(&mut self) -> std::io::Result<()> {
+        self.links.iter_mut().filter_map(Link::take_capture).try_for_each(|capture| capture.finish())
+    }
+}
