@@ -1,15 +1,15 @@
 //! A log-linear histogram of time spans: exact count, mean, least and greatest; quantiles to within 1/128.
 //!
-//! Every power of two is cut into 64 equal buckets, and what is below 128 ns is kept exactly. A quantile is reported as
-//! the middle of its bucket, so its relative error is at most half a bucket over the bucket's low edge,
-//! 1/2 · 1/64 = 0.79 %.
+//! Every power of two is cut into 64 equal buckets, and what is below 128 ns is kept exactly. A quantile is
+//! reported as the middle of its bucket, so its relative error is at most half a bucket over the bucket's low
+//! edge, 1/2 · 1/64 = 0.79 %.
 //!
-//! Written here rather than taken from the `hdrhistogram` crate: at two significant digits that keeps 128 counters for
-//! each power of two, from its least discernible value (here 1 ns) upwards, 25 kB for a delay near 1 s, while a one-way
-//! delay moves over a few powers of two only; and its mean is that of the buckets, where ours is exact.
-//! Cost: a shift, an addition and one checked index for each sample, 1.7 ns measured over 10^7 samples. Memory: 512 B for each power of two
-//! between the least and the greatest sample: 2 kB for delays between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB
-//! for all that a [`Span`] can hold.
+//! Written here rather than taken from the `hdrhistogram` crate: at two significant digits that keeps 128
+//! counters for each power of two, from its least discernible value (here 1 ns) upwards, 25 kB for a delay
+//! near 1 s, while a one-way delay moves over a few powers of two only; and its mean is that of the buckets,
+//! where ours is exact. Cost: a shift, an addition and one checked index for each sample, 1.7 ns measured
+//! over 10^7 samples. Memory: 512 B for each power of two between the least and the greatest sample: 2 kB for
+//! delays between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for all that a [`Span`] can hold.
 
 use apportion_core::units::Span;
 use apportion_scenario::outcome::Distribution;
@@ -97,9 +97,9 @@ impl Histogram {
         Distribution { count: self.count, mean, quantiles }
     }
 
-    /// The smallest number of samples that is at least `share` of them all: a quantile is the value of the sample with
-    /// this rank (the inverse of the empirical distribution, without interpolation). Counted in millionths, because
-    /// `0.07 * 100.0` is above 7.
+    /// The smallest number of samples that is at least `share` of them all: a quantile is the value of the
+    /// sample with this rank (the inverse of the empirical distribution, without interpolation). Counted in
+    /// millionths, because `0.07 * 100.0` is above 7.
     fn rank(&self, share: f64) -> u64 {
         let millionths = (share * 1e6).round() as u128;
         let rank = (u128::from(self.count) * millionths).div_ceil(1_000_000);
