@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Span, Time, Weight};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start};
 
 use crate::capture::LinkCapture;
@@ -15,7 +15,7 @@ use crate::measure::Totals;
 use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
 use crate::simulation::{Outbox, SINK, SOURCE, Simulation};
-use crate::source::arrivals;
+use crate::source::short_flows::arrivals;
 
 /// Flows up to which delay distributions and time series are kept for each flow.
 pub const DETAILED_FLOWS_MAX: usize = 2_000;
@@ -70,6 +70,7 @@ impl<'a> Simulation<'a> {
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
             probes: Vec::new(),
+            weights: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
@@ -90,6 +91,7 @@ impl<'a> Simulation<'a> {
         if scenario.stop > MAX_TIME {
             return Err(BuildError::TooLong(scenario.stop));
         }
+        simulation.weights = simulation.weights();
         simulation.shared.counters = vec![Counters::default(); connections];
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
@@ -144,6 +146,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// The weights of all connections; none if they are all equal, which spares every link a table.
+    fn weights(&self) -> Vec<Weight> {
+        let weight = |connection: &Connection| self.scenario.flows[connection.flow as usize].weight;
+        if self.connections.iter().all(|connection| weight(connection) == Weight::ONE) {
+            return Vec::new();
+        }
+        self.connections.iter().map(weight).collect()
+    }
+
     fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
         let listed = link.lost.iter().flat_map(|lost| {
             let members = self.first_connection[lost.flow]..self.first_connection[lost.flow + 1];
@@ -164,12 +175,12 @@ impl<'a> Simulation<'a> {
 
     /// The discipline of a link.
     pub(crate) fn discipline(&self, link: &LinkModel, params: &DisciplineParams) -> Discipline<Packet> {
-        let weights = self.connections.iter().map(|c| self.scenario.flows[c.flow as usize].weight).collect();
+        let name = format!("link.{}.queue", link.name);
         params.build(&Setup {
             link_rate: link.rate,
-            weights,
+            weights: &self.weights,
             seed: self.seed,
-            name: format!("link.{}.queue", link.name),
+            name: &name,
         })
     }
 

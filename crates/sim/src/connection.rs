@@ -107,9 +107,11 @@ impl Load {
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: apportion_core::random::Stream) -> Self {
         match source {
-            Source::Greedy => Self::Greedy,
             Source::File { size } => Self::File(*size),
-            _ => Self::Writes(Box::new(Generator::new(source, start, stop, stream)), None),
+            _ => match Generator::new(source, start, stop, stream) {
+                Some(generator) => Self::Writes(Box::new(generator), None),
+                None => Self::Greedy,
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time, Weight};
 use apportion_scenario::model::Count;
 
 use crate::capture::LinkCapture;
@@ -295,6 +295,7 @@ impl Link {
         self.counts.rate_since = now;
         self.rate = rate;
         self.remainder = 0;
+        self.queue.inner_mut().set_link_rate(rate);
         if self.transmitter == Transmitter::Held {
             self.transmit(now, shared);
         }
@@ -311,7 +312,7 @@ impl Link {
     }
 
     /// Changes the weight of a connection, where the discipline knows weights.
-    pub fn set_weight(&mut self, flow: FlowId, weight: f64) {
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         self.queue.inner_mut().set_weight(flow, weight);
     }
 
@@ -321,7 +322,7 @@ impl Link {
             probe.before_change(now, self.queue.backlog());
         }
         let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
-        while let Some(packet) = old.inner_mut().evict(now) {
+        while let Some(packet) = old.inner_mut().drain(now) {
             self.queue.enqueue(now, packet, &mut Books::new(&mut self.counts, shared));
         }
         if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {

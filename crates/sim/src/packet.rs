@@ -16,6 +16,17 @@ pub struct Packet {
     pub hop: u32,
     size: u16,
     ecn: Ecn,
+    /// Which way it goes.
+    pub direction: Direction,
+}
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the source of its flow to the sink.
+    Forth,
+    /// Back, as acknowledgements go.
+    Back,
 }
 
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
@@ -24,9 +35,9 @@ pub const MAX_SIZE: Bytes = Bytes::new(u16::MAX as u64);
 impl Packet {
     /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop`.
     #[must_use]
-    pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn) -> Self {
+    pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
         debug_assert!(size <= MAX_SIZE);
-        Self { body, flow, hop, size: size.get() as u16, ecn }
+        Self { body, flow, hop, size: size.get() as u16, ecn, direction }
     }
 }
 

@@ -7,7 +7,7 @@ use apportion_scenario::outcome::Outcome;
 use rayon::prelude::*;
 
 use crate::build::{BuildError, Detail};
-use crate::capture::LinkCapture;
+use crate::capture::{CaptureError, LinkCapture};
 use crate::simulation::Simulation;
 
 /// One run to do.
@@ -36,7 +36,7 @@ pub enum ReplicateError {
     },
     /// A capture could not be written.
     #[error("cannot write a capture: {0}")]
-    Capture(#[from] std::io::Error),
+    Capture(#[from] CaptureError),
 }
 
 /// Runs all `jobs` on `threads` threads (0: one per core) and calls `done` with the index of each as it ends.

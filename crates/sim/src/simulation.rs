@@ -1,17 +1,20 @@
 //! One run of a scenario: the loop that moves packets and connections.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::packet::{Ecn, FlowId};
-use apportion_core::units::{Bytes, Time};
+use apportion_core::random::Stream;
+use apportion_core::units::{Bytes, Span, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 
+use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Load, Tcp};
 use crate::events::Event;
 use crate::link::{Link, Shared};
 use crate::measure::{Baseline, Totals};
-use crate::packet::{Body, Header, Packet};
+use crate::packet::{Body, Direction, Header, Packet};
 use crate::probe::FlowProbe;
 use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
@@ -37,6 +40,8 @@ pub struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     /// The first connection of each flow of the scenario, and the number of connections.
     pub(crate) first_connection: Vec<u32>,
+    /// Of each connection, or none if they are equal.
+    pub(crate) weights: Vec<Weight>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
     /// What connections did that have ended, for each connection.
@@ -57,13 +62,6 @@ impl Wire for Outbox {
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
         self.0.push((segment, size, ecn));
     }
-}
-
-/// Which end of a connection sends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Source,
-    Sink,
 }
 
 impl Simulation<'_> {
@@ -118,7 +116,7 @@ impl Simulation<'_> {
         }
         if let (Header::Tcp(segment), Some(tcp)) = (body.header, self.connections[index].carrier.tcp_mut()) {
             tcp.receiver.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
-            self.after_tcp(now, packet.flow, Side::Sink);
+            self.after_tcp(now, packet.flow, Direction::Back);
         }
     }
 
@@ -128,22 +126,22 @@ impl Simulation<'_> {
         let tcp = self.connections[packet.flow.index()].carrier.tcp_mut();
         if let (Header::Tcp(segment), Some(tcp)) = (body.header, tcp) {
             tcp.sender.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
-            self.after_tcp(now, packet.flow, Side::Source);
+            self.after_tcp(now, packet.flow, Direction::Forth);
         }
     }
 
     /// Puts a packet of a connection on its first link.
-    fn send(&mut self, now: Time, flow: FlowId, side: Side, header: Header, size: Bytes, ecn: Ecn) {
+    fn send(&mut self, now: Time, flow: FlowId, direction: Direction, header: Header, size: Bytes, ecn: Ecn) {
         let connection = &self.connections[flow.index()];
-        let hop = match side {
-            Side::Source => connection.route,
-            Side::Sink => connection.back,
+        let hop = match direction {
+            Direction::Forth => connection.route,
+            Direction::Back => connection.back,
         };
-        if side == Side::Source {
+        if direction == Direction::Forth {
             self.shared.counters[flow.index()].sent.add(size);
         }
         let body = self.shared.store.insert(Body { sent: now, queued: now, header });
-        let packet = Packet::new(body, flow, hop, size, ecn);
+        let packet = Packet::new(body, flow, hop, size, ecn, direction);
         let link = self.routes[hop as usize];
         self.links[link as usize].receive(now, packet, &mut self.shared);
     }
@@ -153,8 +151,13 @@ impl Simulation<'_> {
     fn start(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
         if let Carrier::Closed(params) = &connection.carrier {
-            let tcp = Tcp { sender: Sender::new(params, ISN), receiver: Receiver::new(params, ISN) };
-            connection.carrier = Carrier::Open(Box::new(tcp));
+            // Hosts with coarse clocks do not tick together.
+            let flow = &self.scenario.flows[connection.flow as usize];
+            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{index}", flow.name));
+            let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
+            let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
+            let receiver = Receiver::new(Arc::clone(params), ISN);
+            connection.carrier = Carrier::Open(Box::new(Tcp { sender, receiver }));
         }
         if let Some(tcp) = connection.carrier.tcp_mut() {
             tcp.sender.start(now, &mut self.outbox);
@@ -166,7 +169,7 @@ impl Simulation<'_> {
                 }
                 Load::Writes(..) => {}
             }
-            self.after_tcp(now, FlowId(index), Side::Source);
+            self.after_tcp(now, FlowId(index), Direction::Forth);
         }
         self.next_write(index);
         let stop = self.connections[index as usize].stop;
@@ -176,7 +179,7 @@ impl Simulation<'_> {
     fn stop(&mut self, now: Time, index: u32) {
         if let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() {
             tcp.sender.close(now, &mut self.outbox);
-            self.after_tcp(now, FlowId(index), Side::Source);
+            self.after_tcp(now, FlowId(index), Direction::Forth);
         }
     }
 
@@ -198,13 +201,13 @@ impl Simulation<'_> {
         match &mut connection.carrier {
             Carrier::Open(tcp) => {
                 tcp.sender.supply(now, size.get(), &mut self.outbox);
-                self.after_tcp(now, FlowId(index), Side::Source);
+                self.after_tcp(now, FlowId(index), Direction::Forth);
             }
             &mut Carrier::Udp { packet, .. } => {
                 let mut left = size;
                 while left > Bytes::ZERO {
                     let part = left.min(packet);
-                    self.send(now, FlowId(index), Side::Source, Header::Udp, part, Ecn::NotEct);
+                    self.send(now, FlowId(index), Direction::Forth, Header::Udp, part, Ecn::NotEct);
                     left -= part;
                 }
             }
@@ -222,18 +225,18 @@ impl Simulation<'_> {
         let Some(tcp) = connection.carrier.tcp_mut() else { return };
         if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
             tcp.receiver.on_timer(now, &mut self.outbox);
-            self.flush(now, FlowId(index), Side::Sink);
+            self.flush(now, FlowId(index), Direction::Back);
         }
         let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() else { return };
         if tcp.sender.next_timer().is_some_and(|at| at <= now) {
             tcp.sender.on_timer(now, &mut self.outbox);
         }
-        self.after_tcp(now, FlowId(index), Side::Source);
+        self.after_tcp(now, FlowId(index), Direction::Forth);
     }
 
     /// After a call of a TCP end: sends what it wants to send, arms its timer, and ends the connection if it is done.
-    fn after_tcp(&mut self, now: Time, flow: FlowId, side: Side) {
-        self.flush(now, flow, side);
+    fn after_tcp(&mut self, now: Time, flow: FlowId, direction: Direction) {
+        self.flush(now, flow, direction);
         let connection = &mut self.connections[flow.index()];
         let Some(tcp) = connection.carrier.tcp_mut() else { return };
         // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
@@ -243,9 +246,9 @@ impl Simulation<'_> {
             connection.armed = due;
             self.shared.events.schedule(due, Event::Timer(flow.0));
         }
-        if side == Side::Source && tcp.sender.is_done() {
+        if direction == Direction::Forth && tcp.sender.is_done() {
             self.end(flow.0);
-        } else if let (Side::Sink, Load::File(size)) = (side, &connection.load) {
+        } else if let (Direction::Back, Load::File(size)) = (direction, &connection.load) {
             let (size, delivered) = (*size, tcp.receiver.delivered());
             if delivered >= size.get() && !connection.completed {
                 connection.completed = true;
@@ -256,10 +259,10 @@ impl Simulation<'_> {
         }
     }
 
-    fn flush(&mut self, now: Time, flow: FlowId, side: Side) {
+    fn flush(&mut self, now: Time, flow: FlowId, direction: Direction) {
         let mut outbox = std::mem::take(&mut self.outbox.0);
         for (segment, size, ecn) in outbox.drain(..) {
-            self.send(now, flow, side, Header::Tcp(segment), size, ecn);
+            self.send(now, flow, direction, Header::Tcp(segment), size, ecn);
         }
         self.outbox.0 = outbox;
     }
@@ -318,7 +321,7 @@ impl Simulation<'_> {
     ///
     /// # Errors
     /// If one could not be written.
-    pub fn finish_captures(&mut self) -> std::io::Result<()> {
+    pub fn finish_captures(&mut self) -> Result<(), CaptureError> {
         self.links.iter_mut().filter_map(Link::take_capture).try_for_each(|capture| capture.finish())
     }
 }
