@@ -1,2 +1,3 @@
+pub mod capture;
 pub mod histogram;
 pub mod source;
