@@ -524,8 +524,8 @@ mod tests {
         let findings =
             ["-Y", "_ws.malformed || _ws.expert.severity >= 0x600000 || tcp.analysis.lost_segment"];
         assert_eq!(tshark(&file(&packets()), &findings).unwrap(), "");
-        // And it would: with the first data segment left out, the next one tells of the gap, and its acknowledgement
-        // of a segment that was not seen.
+        // And it would: with the first data segment left out, the next one tells of the gap, and its
+        // acknowledgement of a segment that was not seen.
         let mut gap = packets();
         gap.remove(2);
         assert_eq!(tshark(&file(&gap), &findings).unwrap().lines().count(), 2);
