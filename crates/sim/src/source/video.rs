@@ -4,8 +4,8 @@
 //! is repeated, or from a synthetic MPEG-1 stream:
 //!
 //! - groups of pictures IBBPBBPBBPBB; I, P and B frames are lognormal with means 5 : 3 : 1 and coefficients
-//!   of variation 0.4, 0.6 and 0.5, about the sizes of Rose's measured streams ("Statistical properties of
-//!   MPEG video traffic and their impact on traffic modeling in ATM systems", 1995);
+//!   of variation 0.4, 0.6 and 0.5 (chosen: of the kind that Rose measured in MPEG-1 streams, "Statistical
+//!   properties of MPEG video traffic and their impact on traffic modeling in ATM systems", 1995);
 //! - all of it times a factor that holds for a scene: lognormal with mean 1, an autoregressive process of
 //!   order 1 in its logarithm. A scene ends after each frame with the same probability, so lengths are
 //!   geometric, 8 s in the mean;
@@ -14,15 +14,15 @@
 //!
 //! | here | unit | value | from |
 //! |---|---|---|---|
-//! | `SCENE` | s | 8 | mean length of a scene |
+//! | `SCENE` | s | 8 | chosen: the mean length of a scene |
 //! | `SCENE_COV` | - | 0.3 | chosen: the largest frame of a minute is then 5 to 10 times the mean frame |
-//! | `SCENE_CORRELATION` | - | 0.5 | chosen: neighbouring scenes are alike, those a minute apart are not |
-//! | `PEAK` | mean frames | 10 | upper end of the usual peak to mean ratio; larger frames are cut to it |
+//! | `SCENE_CORRELATION` | - | 0.5 | chosen: neighbours are alike, scenes a minute apart are not |
+//! | `PEAK` | mean frames | 10 | chosen: the upper end of that; larger frames are cut to it |
 //!
-//! The cut takes less than 0.1 % off the mean. Measured streams reach 9 to 13 in half an hour.
+//! The cut takes less than 0.1 % off the mean. Rose's streams reach 9 to 13 in half an hour.
 //!
 //! A change of rate scales frames and leaves their times; during a silence frames are skipped, not kept.
-//! Empty frames of a trace are not written. Cost: O(1) and four draws a frame.
+//! Empty frames of a trace are not written. Cost: O(1) and three draws a frame.
 
 use std::sync::Arc;
 
@@ -46,33 +46,35 @@ pub struct Video {
     /// The number of the next frame.
     frame: u64,
     sizes: Sizes,
-    /// Bits per second of `sizes`, in the mean.
+    /// Mean rate of `sizes` in bits per second; zero if there is nothing to show.
     mean: f64,
-    /// What frames are multiplied with; zero in a silence.
+    /// What sizes are multiplied with; zero in a silence.
     scale: f64,
     cursor: Cursor,
 }
 
 #[derive(Clone, Debug)]
 enum Sizes {
+    /// In bytes.
     Trace(Arc<[Bytes]>),
+    /// In mean frames.
     Gop(Gop),
 }
 
 impl Video {
     pub(super) fn new(fps: f64, frames: &Frames, cursor: Cursor, stream: Stream) -> Self {
-        let (sizes, mean) = match frames {
+        // A frame rate that is none shows nothing.
+        let fps = if fps > 0.0 && fps.is_finite() { fps } else { 0.0 };
+        let (sizes, mean, rate) = match frames {
             Frames::Trace(trace) => {
                 let bits: u128 = trace.iter().map(|size| u128::from(size.get()) * 8).sum();
-                (Sizes::Trace(trace.clone()), bits as f64 / trace.len().max(1) as f64 * fps)
+                let mean = bits as f64 / trace.len().max(1) as f64 * fps;
+                (Sizes::Trace(trace.clone()), mean, mean)
             }
-            Frames::Gop { mean } => {
-                let mean = mean.as_bit() as f64;
-                (Sizes::Gop(Gop::new(mean / 8.0 / fps, fps, stream)), mean)
-            }
+            // A mean frame counts as a byte.
+            Frames::Gop { mean } => (Sizes::Gop(Gop::new(fps, stream)), 8.0 * fps, mean.as_bit() as f64),
         };
-        // A frame rate that is none shows nothing.
-        let scale = if mean > 0.0 && fps > 0.0 && fps.is_finite() { 1.0 } else { 0.0 };
+        let scale = if mean > 0.0 { rate / mean } else { 0.0 };
         Self { fps, start: cursor.not_before, frame: 0, sizes, mean, scale, cursor }
     }
 
@@ -110,8 +112,6 @@ impl Video {
 /// The synthetic stream.
 #[derive(Clone, Debug)]
 struct Gop {
-    /// Bytes.
-    mean_frame: f64,
     /// The probability that a scene ends after a frame.
     end: f64,
     /// The state of the autoregressive process: mean 0 and variance 1.
@@ -122,12 +122,12 @@ struct Gop {
 }
 
 impl Gop {
-    fn new(mean_frame: f64, fps: f64, mut stream: Stream) -> Self {
+    fn new(fps: f64, mut stream: Stream) -> Self {
         let state = stream.normal();
-        Self { mean_frame, end: 1.0 / (SCENE * fps), state, factor: lognormal(SCENE_COV, state), stream }
+        Self { end: 1.0 / (SCENE * fps), state, factor: lognormal(SCENE_COV, state), stream }
     }
 
-    /// The size of frame number `frame`, in bytes.
+    /// The size of frame number `frame`, in mean frames.
     fn next(&mut self, frame: u64) -> f64 {
         let (mean, cov) = match PATTERN[(frame % PATTERN.len() as u64) as usize] {
             b'I' => (5.0, 0.4),
@@ -142,7 +142,7 @@ impl Gop {
             self.state = SCENE_CORRELATION * self.state + fresh;
             self.factor = lognormal(SCENE_COV, self.state);
         }
-        self.mean_frame * relative.min(PEAK)
+        relative.min(PEAK)
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn scenes_last_eight_seconds_in_the_mean_and_neighbours_are_alike() {
-        let mut gop = Gop::new(1.0, 25.0, Stream::new(1, "gop"));
+        let mut gop = Gop::new(25.0, Stream::new(1, "gop"));
         let mut factors = vec![gop.factor];
         let mut frames = 0.0;
         for frame in 0..(20 * HOUR * 25) {
@@ -285,6 +285,16 @@ mod tests {
         // A change at the very time of a frame keeps the frame.
         video.set_rate(Time::from_millis(360), Rate::from_kbit(400));
         assert_eq!(millis(video.take(1)), [360.0]);
+    }
+
+    #[test]
+    fn a_stream_that_begins_silent_can_be_given_a_rate() {
+        let silent = Source::Video { fps: 25.0, frames: Frames::Gop { mean: Rate::ZERO } };
+        let mut video = generator(&silent, 10 * HOUR, 1);
+        assert_eq!(video.next(), None);
+        video.set_rate(Time::ZERO, Rate::from_kbit(1_200));
+        let all: Vec<Write> = video.collect();
+        assert_eq!(all, generator(&gop(25.0), 10 * HOUR, 1).collect::<Vec<_>>());
     }
 
     #[test]
