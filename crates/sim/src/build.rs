@@ -176,12 +176,7 @@ impl<'a> Simulation<'a> {
     /// The discipline of a link.
     pub(crate) fn discipline(&self, link: &LinkModel, params: &DisciplineParams) -> Discipline<Packet> {
         let name = format!("link.{}.queue", link.name);
-        params.build(&Setup {
-            link_rate: link.rate,
-            weights: &self.weights,
-            seed: self.seed,
-            name: &name,
-        })
+        params.build(&Setup { link_rate: link.rate, weights: &self.weights, seed: self.seed, name: &name })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

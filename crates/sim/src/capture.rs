@@ -15,6 +15,7 @@
 //!
 //! Cost: about 100 bytes of file a packet.
 
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ use etherparse::err::ValueTooBigError;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionWriteError, UdpHeader};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
+
+use crate::packet::{Body, Direction, Header, Packet};
 
 /// The largest total length of an IPv4 packet (RFC 791 section 3.1).
 const MAX_PACKET: usize = u16::MAX as usize;
@@ -52,15 +55,6 @@ pub struct Captured<'a> {
     pub size: Bytes,
     /// What follows the IP header.
     pub transport: Transport<'a>,
-}
-
-/// Which way a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the source of the flow to its sink.
-    Forth,
-    /// Back, as acknowledgements go.
-    Back,
 }
 
 /// The transport header of a packet.
@@ -161,6 +155,62 @@ impl<W: Write> Capture<W> {
     /// If what is still in the buffer cannot be written.
     pub fn finish(self) -> Result<W, CaptureError> {
         self.file.into_writer().into_inner().map_err(|error| error.into_error().into())
+    }
+}
+
+/// The capture of one link of a simulation. An error ends the capture and is kept for [`finish`](LinkCapture::finish).
+pub struct LinkCapture {
+    capture: Capture<Box<dyn Write + Send>>,
+    error: Option<CaptureError>,
+}
+
+impl LinkCapture {
+    /// Begins a capture.
+    ///
+    /// # Errors
+    /// If the file's header cannot be written.
+    pub fn new(writer: Box<dyn Write + Send>) -> Result<Self, CaptureError> {
+        Ok(Self { capture: Capture::new(writer)?, error: None })
+    }
+
+    /// Adds a packet whose transmission begins.
+    pub fn packet(&mut self, at: Time, packet: &Packet, body: &Body) {
+        if self.error.is_some() {
+            return;
+        }
+        let transport = match &body.header {
+            Header::Udp => Transport::Udp,
+            Header::Tcp(segment) => Transport::Tcp(TcpFields {
+                seq: segment.seq,
+                ack: segment.ack,
+                window: segment.window,
+                payload: segment.payload,
+                flags: segment.flags.bits(),
+                wscale: segment.wscale,
+                sack: segment.sack.as_slice(),
+                ..TcpFields::default()
+            }),
+        };
+        let (flow, direction) = (packet.flow, packet.direction);
+        let (ecn, size) = (apportion_core::Packet::ecn(packet), apportion_core::Packet::size(packet));
+        self.error = self.capture.write(&Captured { at, flow, direction, ecn, size, transport }).err();
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// The first that happened while it was written, or that of writing what is left.
+    pub fn finish(self) -> Result<(), CaptureError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.capture.finish()?.flush().map_err(CaptureError::Finish),
+        }
+    }
+}
+
+impl fmt::Debug for LinkCapture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkCapture").field("error", &self.error).finish_non_exhaustive()
     }
 }
 
