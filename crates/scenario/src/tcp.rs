@@ -28,6 +28,8 @@ pub struct TcpParams {
     pub header: Bytes,
     /// The wire size of a segment without payload: pure ACK, SYN, FIN.
     pub ack: Bytes,
+    /// What a SACK option adds to an ACK besides 8 bytes a block.
+    pub sack_option: Bytes,
     /// The receiver's buffer, and so the cap of the window in use.
     pub window: Window,
     /// Whether the window field is scaled by the smallest shift that can express `window`.
@@ -52,12 +54,10 @@ pub struct TcpParams {
     pub max_rto: Span,
     /// The timeout before the first RTT sample.
     pub initial_rto: Span,
-    /// The largest factor of exponential backoff.
-    pub max_backoff: u32,
+    /// The largest factor of exponential backoff, if other than `max_rto` bounds it.
+    pub max_backoff: Option<u32>,
     /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
     pub forget_srtt: bool,
-    /// Whether an ACK restarts the timer with the timeout from before its own RTT sample.
-    pub stale_rto: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
     /// Whether the sender closes with a FIN.
@@ -70,6 +70,8 @@ pub struct TcpParams {
     pub bug_fix: bool,
     /// Which duplicate ACKs inflate the window of Reno and NewReno.
     pub inflate: Inflate,
+    /// New segments that one ACK may release in fast recovery without SACK.
+    pub recovery_burst: Option<u32>,
     /// The window that is halved after a loss.
     pub halving: Halving,
     /// Whether the slow start threshold is cut down to whole segments.
@@ -229,7 +231,7 @@ impl TcpParams {
         if self.window_bytes() > MAX_WINDOW {
             return fail("the window is at most 2^30 bytes (RFC 7323 section 2.3)");
         }
-        if self.dupack_threshold == 0 || self.max_backoff == 0 {
+        if self.dupack_threshold == 0 || self.max_backoff == Some(0) || self.recovery_burst == Some(0) {
             return fail("must be at least 1");
         }
         if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
@@ -311,6 +313,7 @@ fn rfc() -> TcpParams {
         segment: Bytes::new(1_460),
         header: Bytes::new(40),
         ack: Bytes::new(40),
+        sack_option: Bytes::new(4),
         window: Window::Bytes(Bytes::new(4_000_000)),
         window_scale: true,
         initial_window: InitialWindow::Rfc5681,
@@ -323,15 +326,15 @@ fn rfc() -> TcpParams {
         min_rto: Span::from_secs(1),
         max_rto: Span::from_secs(60),
         initial_rto: Span::from_secs(1),
-        max_backoff: u32::MAX,
+        max_backoff: None,
         forget_srtt: false,
-        stale_rto: false,
         syn: true,
         fin: true,
         nagle: true,
         ecn: false,
         bug_fix: true,
         inflate: Inflate::Recovery,
+        recovery_burst: None,
         halving: Halving::Flight,
         truncate_ssthresh: false,
         truncate_cwnd: false,
@@ -362,6 +365,7 @@ fn ns2_235() -> TcpParams {
         algorithm: Algorithm::Reno,
         sack_recovery: SackRecovery::Pipe,
         segment: Bytes::new(1_000),
+        sack_option: Bytes::ZERO,
         window: Window::Packets(Packets::new(20)),
         initial_window: InitialWindow::Packets(Packets::new(2)),
         initial_ssthresh: InitialSsthresh::Window,
@@ -373,6 +377,7 @@ fn ns2_235() -> TcpParams {
         fin: false,
         nagle: false,
         inflate: Inflate::UntilTimeout,
+        recovery_burst: Some(2),
         halving: Halving::Window,
         truncate_ssthresh: true,
         byte_counting: false,
@@ -392,8 +397,7 @@ fn ns2_2000() -> TcpParams {
         min_rto: Span::ZERO,
         max_rto: Span::from_secs(64),
         initial_rto: Span::from_secs(6),
-        max_backoff: 64,
-        stale_rto: true,
+        max_backoff: Some(64),
         syn: false,
         inflate: Inflate::Always,
         truncate_cwnd: true,
@@ -521,6 +525,16 @@ impl Text for InitialSsthresh {
     }
 }
 
+impl Text for Option<u32> {
+    const UNIT: &'static str = "whole number or none";
+    fn read(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
+    }
+    fn write(&self) -> String {
+        self.map_or_else(|| "none".to_owned(), |n| n.to_string())
+    }
+}
+
 impl Text for Option<DelayedAck> {
     const UNIT: &'static str = "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"";
     fn read(text: &str) -> Result<Self, String> {
@@ -573,6 +587,8 @@ params! {
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
     header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
     ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
+    sack_option: Bytes, "what a SACK option adds to an ACK besides 8 bytes a block",
+        "2 B and padding: RFC 2018 section 3; 0: ns-2";
     window: Window, "the receiver's buffer: cap of the window in use", "RFC 9293 section 3.8.6; ns-2 window_";
     window_scale: bool, "scale the window field", "RFC 7323 section 2";
     initial_window: InitialWindow, "congestion window at the start", "RFC 5681 section 3.1; ns-2 windowInit_";
@@ -585,15 +601,15 @@ params! {
     min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
     max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
     initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
-    max_backoff: u32, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
+    max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
-    stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
     bug_fix: bool, "no second fast retransmit for the window of the last loss", "RFC 6582 section 3.2; bugFix_";
     inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
+    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery without SACK", "ns-2 Newreno: 2";
     halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
     truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
     truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
@@ -613,6 +629,7 @@ mod tests {
         ("segment", "512B"),
         ("header", "52B"),
         ("ack", "52B"),
+        ("sack_option", "2B"),
         ("window", "64p"),
         ("window_scale", "false"),
         ("initial_window", "10p"),
@@ -627,13 +644,13 @@ mod tests {
         ("initial_rto", "2s"),
         ("max_backoff", "16"),
         ("forget_srtt", "true"),
-        ("stale_rto", "true"),
         ("syn", "false"),
         ("fin", "false"),
         ("nagle", "false"),
         ("ecn", "true"),
         ("bug_fix", "false"),
         ("inflate", "always"),
+        ("recovery_burst", "4"),
         ("halving", "window"),
         ("truncate_ssthresh", "true"),
         ("truncate_cwnd", "true"),
@@ -677,7 +694,7 @@ mod tests {
         let moved: Vec<_> =
             PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
         let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
-                        max_backoff stale_rto syn inflate truncate_cwnd";
+                        max_backoff syn inflate truncate_cwnd";
         assert_eq!(moved.join(" "), expected);
     }
 
@@ -697,6 +714,8 @@ mod tests {
             ("dupack_threshold", "0", "at least 1"),
             ("dupack_threshold", "-1", "whole number"),
             ("max_backoff", "0", "at least 1"),
+            ("max_backoff", "some", "whole number"),
+            ("recovery_burst", "0", "at least 1"),
             ("max_rto", "1ms", "min_rto <= max_rto"),
             ("min_rto", "100s", "min_rto <= max_rto"),
             ("initial_rto", "0s", "initial_rto > 0"),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use apportion_core::Ecn;
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{DelayedAck, TcpParams};
 
 use super::segment::{Flags, SackBlocks, Segment, Wire};
@@ -222,7 +222,9 @@ impl Receiver {
             sack,
             ..Segment::default()
         };
-        wire.send(ack, self.params.ack, Ecn::NotEct);
+        let blocks = ack.sack.as_slice().len() as u64;
+        let option = if blocks > 0 { self.params.sack_option + Bytes::new(8 * blocks) } else { Bytes::ZERO };
+        wire.send(ack, self.params.ack + option, Ecn::NotEct);
     }
 
     /// Bytes above `rcv_nxt` that the buffer has room for.

@@ -70,6 +70,10 @@ impl Sender {
         }
         if self.recovery.active && self.params.sack() {
             self.send_in_recovery(now, wire);
+        } else if self.recovery.active {
+            let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
+            let burst = self.params.recovery_burst.unwrap_or(u32::MAX);
+            let _ = (0..burst).take_while(|_| self.send_next(now, limit, wire)).count();
         } else {
             self.send_available(now, wire);
         }
@@ -115,7 +119,7 @@ impl Sender {
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
         let srtt = self.srtt().unwrap_or_default();
-        if was_active && self.params.exit != RecoveryExit::Grow {
+        if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
         } else if !echo {
             self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
@@ -132,6 +136,8 @@ impl Sender {
         let ssthresh = self.congestion.ssthresh;
         self.congestion.cwnd = match self.params.exit {
             // RFC 6582 section 3.2 step 3: no burst if little is outstanding.
+            // ns-2's Sack1 keeps the halved window, and this ACK does not make it grow.
+            RecoveryExit::Grow => self.congestion.cwnd,
             RecoveryExit::Flight if !self.params.sack() => {
                 ssthresh.min(self.flight_segments().max(1.0) + 1.0)
             }

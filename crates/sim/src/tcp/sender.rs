@@ -475,15 +475,12 @@ impl Sender {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
-        let stale = self.rtt.timeout(&self.params);
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
         }
         self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
             None
-        } else if self.params.stale_rto {
-            Some(now + stale)
         } else {
             // RFC 6298 (5.3).
             Some(now + self.rtt.timeout(&self.params))
