@@ -231,7 +231,7 @@ impl Sender {
         self.recovery.active = true;
         self.recovery.first_partial = true;
         self.recovery.rescued = false;
-        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks) + 1.0;
+        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks);
         self.restart_timer(now);
         self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
     }

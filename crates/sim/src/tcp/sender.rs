@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Idle, TcpParams};
+use apportion_scenario::tcp::{Idle, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
 use super::receiver::window_scale;
@@ -336,10 +336,8 @@ impl Sender {
     pub(super) fn limit(&self, segments: f64) -> u64 {
         let cwnd = (segments.max(0.0) as u64).saturating_mul(self.params.segment.get());
         // What has arrived above the cumulative ACK is no longer in the network.
-        let arrived = match self.scoreboard.is_empty() {
-            true => 0,
-            false => self.scoreboard.sacked_in(self.snd_una, self.snd_nxt),
-        };
+        let by_sack = self.params.sack_recovery == SackRecovery::Rfc6675 && !self.scoreboard.is_empty();
+        let arrived = if by_sack { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
         (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.usable_window())
     }
 
