@@ -47,9 +47,19 @@ struct Run {
     /// Reductions of the window and timeouts: seconds, and the congestion window after it.
     events: Vec<(f64, f64)>,
     timeouts: u64,
+    last_timeout: f64,
     last_cwnd: f64,
     /// Printed: seconds, name, value.
     lines: Vec<(f64, &'static str, f64)>,
+}
+
+impl Run {
+    /// Counts a timeout unless this one was counted. Returns true.
+    fn time_out(&mut self, at: f64) -> bool {
+        self.timeouts += u64::from(self.last_timeout < at);
+        self.last_timeout = at;
+        true
+    }
 }
 
 fn main() -> Result<ExitCode, Failure> {
@@ -149,17 +159,18 @@ fn read_traces(text: &str) -> Result<BTreeMap<String, Run>, Failure> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, at, event, value] = words[..] else { return Err(format!("not a trace: {line}").into()) };
         let (at, value): (f64, f64) = (at.parse()?, value.parse()?);
-        let run = runs.entry(name.to_owned()).or_default();
+        // Both presets begin with a window of one segment.
+        let run = runs.entry(name.to_owned()).or_insert_with(|| Run { last_cwnd: 1.0, ..Run::default() });
         let cut = match event {
             "send" => {
                 run.sent.push((at, value as u64));
                 false
             }
             // A timeout doubles the backoff; a sample puts it back to 1.
-            "backoff" => {
-                let timeout = backoffs.insert(name.to_owned(), value).unwrap_or(1.0) < value;
-                run.timeouts += u64::from(timeout);
-                timeout
+            "backoff" => backoffs.insert(name.to_owned(), value).unwrap_or(1.0) < value && run.time_out(at),
+            // At its largest it stays, but halving a window of one segment still shows before the floor of two.
+            "ssthresh" if value < 2.0 && backoffs.get(name).is_some_and(|&backoff| backoff == 64.0) => {
+                run.time_out(at)
             }
             "cwnd" => {
                 let fell = value < run.last_cwnd;

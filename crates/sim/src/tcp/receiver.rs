@@ -102,7 +102,12 @@ impl Receiver {
         let to = end.min(self.rcv_nxt + self.space());
         let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
-            self.acknowledge(wire);
+            match self.params.delayed_ack {
+                Some(delayed) if self.params.delay_repeat && end == self.rcv_nxt => {
+                    self.delay(now, delayed, wire);
+                }
+                _ => self.acknowledge(wire),
+            }
         } else if from > self.rcv_nxt {
             self.hold(from, end_of_segment);
             self.acknowledge(wire);

@@ -59,6 +59,7 @@ impl Sender {
         wire: &mut W,
     ) {
         let news = self.note_sack(ack, segment);
+        let was_active = self.recovery.active;
         let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
         if echo {
             self.on_echo();
@@ -69,11 +70,10 @@ impl Sender {
             self.on_duplicate(now, wire);
         }
         if self.recovery.active && self.params.sack() {
-            self.send_in_recovery(now, wire);
-        } else if self.recovery.active {
-            let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
-            let burst = self.params.recovery_burst.unwrap_or(u32::MAX);
-            let _ = (0..burst).take_while(|_| self.send_next(now, limit, wire)).count();
+            // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
+            if was_active || self.params.sack_recovery == SackRecovery::Rfc6675 {
+                self.send_in_recovery(now, wire);
+            }
         } else {
             self.send_available(now, wire);
         }
@@ -160,10 +160,17 @@ impl Sender {
         }
         self.recovery.first_partial = false;
         // RFC 6582 section 3.2 step 3: deflate by what was acknowledged, add back one segment.
-        self.recovery.inflation += 1.0 - acked;
-        let least = 1.0 - self.congestion.cwnd;
-        self.recovery.inflation = self.recovery.inflation.max(least);
+        let deflated = self.recovery.inflation - acked;
+        self.congestion.cwnd = (self.congestion.cwnd + deflated.min(0.0)).max(1.0);
+        self.recovery.inflation = deflated.max(0.0) + 1.0;
         self.retransmit(now, ack, wire);
+    }
+
+    /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
+    pub(super) fn burst(&self) -> u32 {
+        let smooth = self.params.algorithm == Algorithm::NewReno
+            && self.recovery.dupacks >= self.params.dupack_threshold;
+        self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
     }
 
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
@@ -201,7 +208,6 @@ impl Sender {
         }
         let inflates = match self.params.inflate {
             Inflate::Recovery => self.recovery.active,
-            Inflate::UntilTimeout => self.recovery.last_cut == Some(Cut::FastRetransmit),
             Inflate::Always => true,
         };
         if inflates && dupacks == self.params.dupack_threshold {
@@ -238,7 +244,10 @@ impl Sender {
 
     /// Recovery ends without success.
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
+        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new loss.
+        let counts_on = self.params.algorithm == Algorithm::Tahoe;
         self.recovery = Recovery {
+            dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,
             last_cut: Some(cut),
             cwr_end: self.recovery.cwr_end,
