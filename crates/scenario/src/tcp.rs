@@ -60,6 +60,8 @@ pub struct TcpParams {
     pub max_backoff: Option<u32>,
     /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
     pub forget_srtt: bool,
+    /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
+    pub stale_rto: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
     /// Whether the sender closes with a FIN.
@@ -329,6 +331,7 @@ fn rfc() -> TcpParams {
         initial_rto: Span::from_secs(1),
         max_backoff: None,
         forget_srtt: false,
+        stale_rto: false,
         syn: true,
         fin: true,
         nagle: true,
@@ -399,6 +402,7 @@ fn ns2_2000() -> TcpParams {
         max_rto: Span::from_secs(64),
         initial_rto: Span::from_secs(6),
         max_backoff: Some(64),
+        stale_rto: true,
         syn: false,
         inflate: Inflate::Always,
         truncate_cwnd: true,
@@ -605,6 +609,7 @@ params! {
     initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
     max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
+    stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
@@ -647,6 +652,7 @@ mod tests {
         ("initial_rto", "2s"),
         ("max_backoff", "16"),
         ("forget_srtt", "true"),
+        ("stale_rto", "true"),
         ("syn", "false"),
         ("fin", "false"),
         ("nagle", "false"),
@@ -697,7 +703,7 @@ mod tests {
         let moved: Vec<_> =
             PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
         let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
-                        max_backoff syn inflate truncate_cwnd";
+                        max_backoff stale_rto syn inflate truncate_cwnd";
         assert_eq!(moved.join(" "), expected);
     }
 

@@ -47,19 +47,9 @@ struct Run {
     /// Reductions of the window and timeouts: seconds, and the congestion window after it.
     events: Vec<(f64, f64)>,
     timeouts: u64,
-    last_timeout: f64,
     last_cwnd: f64,
     /// Printed: seconds, name, value.
     lines: Vec<(f64, &'static str, f64)>,
-}
-
-impl Run {
-    /// Counts a timeout unless this one was counted. Returns true.
-    fn time_out(&mut self, at: f64) -> bool {
-        self.timeouts += u64::from(self.last_timeout < at);
-        self.last_timeout = at;
-        true
-    }
 }
 
 fn main() -> Result<ExitCode, Failure> {
@@ -153,40 +143,69 @@ fn simulate(case: &Case) -> Result<Run, Failure> {
 
 /// ns-2's runs by case, from lines `CASE time EVENT value`.
 fn read_traces(text: &str) -> Result<BTreeMap<String, Run>, Failure> {
-    let mut runs: BTreeMap<String, Run> = BTreeMap::new();
-    let mut backoffs: BTreeMap<String, f64> = BTreeMap::new();
+    let mut readers: BTreeMap<String, Reader> = BTreeMap::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, at, event, value] = words[..] else { return Err(format!("not a trace: {line}").into()) };
-        let (at, value): (f64, f64) = (at.parse()?, value.parse()?);
+        let reader = readers.entry(name.to_owned()).or_insert_with(Reader::new);
+        reader.line(at.parse()?, event, value.parse()?);
+    }
+    Ok(readers.into_iter().map(|(name, reader)| (name, reader.finish())).collect())
+}
+
+/// Puts together what several lines of one instant say.
+struct Reader {
+    run: Run,
+    instants: Vec<Instant>,
+    backoff: f64,
+}
+
+struct Instant {
+    at: f64,
+    cwnd_before: f64,
+    cwnd: f64,
+    timeout: bool,
+}
+
+impl Reader {
+    fn new() -> Self {
         // Both presets begin with a window of one segment.
-        let run = runs.entry(name.to_owned()).or_insert_with(|| Run { last_cwnd: 1.0, ..Run::default() });
-        let cut = match event {
-            "send" => {
-                run.sent.push((at, value as u64));
-                false
+        Self { run: Run { last_cwnd: 1.0, ..Run::default() }, instants: Vec::new(), backoff: 1.0 }
+    }
+
+    fn line(&mut self, at: f64, event: &str, value: f64) {
+        if event == "send" {
+            self.run.sent.push((at, value as u64));
+            return;
+        }
+        let before = self.run.last_cwnd;
+        if self.instants.last().is_none_or(|instant| instant.at < at) {
+            self.instants.push(Instant { at, cwnd_before: before, cwnd: before, timeout: false });
+        }
+        let Some(instant) = self.instants.last_mut() else { return };
+        match event {
+            "cwnd" => {
+                instant.cwnd = value;
+                self.run.last_cwnd = value;
             }
             // A timeout doubles the backoff; a sample puts it back to 1.
-            "backoff" => backoffs.insert(name.to_owned(), value).unwrap_or(1.0) < value && run.time_out(at),
+            "backoff" => {
+                instant.timeout |= value > self.backoff;
+                self.backoff = value;
+            }
             // At its largest it stays, but halving a window of one segment still shows before the floor of two.
-            "ssthresh" if value < 2.0 && backoffs.get(name).is_some_and(|&backoff| backoff == 64.0) => {
-                run.time_out(at)
-            }
-            "cwnd" => {
-                let fell = value < run.last_cwnd;
-                run.last_cwnd = value;
-                fell
-            }
-            _ => false,
-        };
-        // One event may show as two lines, in either order.
-        match run.events.last_mut() {
-            Some(last) if last.0 == at && matches!(event, "cwnd" | "backoff") => last.1 = run.last_cwnd,
-            _ if cut => run.events.push((at, run.last_cwnd)),
+            "ssthresh" => instant.timeout |= value < 2.0 && self.backoff == 64.0,
             _ => {}
         }
     }
-    Ok(runs)
+
+    fn finish(mut self) -> Run {
+        self.run.timeouts = self.instants.iter().filter(|instant| instant.timeout).count() as u64;
+        let cuts =
+            self.instants.iter().filter(|instant| instant.timeout || instant.cwnd < instant.cwnd_before);
+        self.run.events = cuts.map(|instant| (instant.at, instant.cwnd)).collect();
+        self.run
+    }
 }
 
 /// Prints the table. Succeeds if every case is within its bounds.

@@ -174,14 +174,17 @@ impl Sender {
     }
 
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
+        if pipe && self.recovery.last_cut == Some(Cut::Timeout) && !self.is_fresh_loss() {
+            // ns-2's Sack1 does not count what comes back for data from before a timeout.
+            return;
+        }
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
             self.recovery.pipe -= 1.0;
         } else if dupacks == threshold || (dupacks < threshold && self.first_hole_is_lost()) {
-            // RFC 6582 section 3.2 step 1; the first loss of all has nothing to be compared with.
-            let fresh = self.snd_una > self.recovery.recover || self.recovery.last_cut.is_none();
-            if fresh || !self.params.bug_fix {
+            if self.is_fresh_loss() || !self.params.bug_fix {
                 self.fast_retransmit(now, wire);
             }
         }
@@ -192,6 +195,13 @@ impl Sender {
             let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
             self.send_next(now, limit, wire);
         }
+    }
+
+    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
+    /// loss of all has nothing to be compared with.
+    fn is_fresh_loss(&self) -> bool {
+        let beyond = if self.params.sack() { self.recovery.recover } else { self.recovery.recover + 1 };
+        self.snd_una >= beyond || self.recovery.last_cut.is_none()
     }
 
     /// RFC 6675 section 5 step 2: enough has been reported above the first hole.

@@ -396,6 +396,7 @@ impl Sender {
     /// Books the sending of `from..to`: statistics, the timed segment, the timer.
     fn account(&mut self, now: Time, from: u64, to: u64) {
         self.stats.segments += 1;
+        let idle = self.snd_una == self.snd_max;
         if from < self.snd_max {
             self.stats.retransmits += 1;
             // Karn: what is sent again cannot be timed, nor what its loss delays (RFC 6298 section 3).
@@ -405,8 +406,8 @@ impl Sender {
         }
         self.snd_max = self.snd_max.max(to);
         self.last_send = now;
-        // RFC 6298 (5.1).
-        if self.timer.is_none() {
+        // RFC 6298 (5.1), and a timer that ran while nothing was outstanding (Idle::Timeout) starts anew.
+        if self.timer.is_none() || idle {
             self.restart_timer(now);
         }
     }
@@ -483,12 +484,15 @@ impl Sender {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
+        let stale = self.rtt.timeout(&self.params);
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
         }
         self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
             None
+        } else if self.params.stale_rto {
+            Some(now + stale)
         } else {
             // RFC 6298 (5.3).
             Some(now + self.rtt.timeout(&self.params))
