@@ -28,6 +28,8 @@ pub struct TcpParams {
     pub header: Bytes,
     /// The wire size of a segment without payload: pure ACK, SYN, FIN.
     pub ack: Bytes,
+    /// What a SACK option adds to an ACK besides 8 bytes a block.
+    pub sack_option: Bytes,
     /// The receiver's buffer, and so the cap of the window in use.
     pub window: Window,
     /// Whether the window field is scaled by the smallest shift that can express `window`.
@@ -44,6 +46,8 @@ pub struct TcpParams {
     pub delayed_ack: Option<DelayedAck>,
     /// Whether a segment that is in order but below others that came early is acknowledged at once.
     pub ack_gap_fill: bool,
+    /// Whether the last segment in order, when it comes once more, counts as new for delayed ACKs.
+    pub delay_repeat: bool,
     /// The grain of RTT measurement; zero measures exactly.
     pub tick: Span,
     /// The lower bound of the retransmission timeout, before backoff.
@@ -52,11 +56,11 @@ pub struct TcpParams {
     pub max_rto: Span,
     /// The timeout before the first RTT sample.
     pub initial_rto: Span,
-    /// The largest factor of exponential backoff.
-    pub max_backoff: u32,
+    /// The largest factor of exponential backoff, if other than `max_rto` bounds it.
+    pub max_backoff: Option<u32>,
     /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
     pub forget_srtt: bool,
-    /// Whether an ACK restarts the timer with the timeout from before its own RTT sample.
+    /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
     pub stale_rto: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
@@ -70,6 +74,8 @@ pub struct TcpParams {
     pub bug_fix: bool,
     /// Which duplicate ACKs inflate the window of Reno and NewReno.
     pub inflate: Inflate,
+    /// New segments that one ACK from the threshold on may release in NewReno.
+    pub recovery_burst: Option<u32>,
     /// The window that is halved after a loss.
     pub halving: Halving,
     /// Whether the slow start threshold is cut down to whole segments.
@@ -153,8 +159,6 @@ pub struct DelayedAck {
 pub enum Inflate {
     /// Those in fast recovery (RFC 5681 section 3.2).
     Recovery,
-    /// All from the threshold on, even if `bug_fix` suppressed the retransmission, unless the last cut was a timeout.
-    UntilTimeout,
     /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
     Always,
 }
@@ -229,7 +233,7 @@ impl TcpParams {
         if self.window_bytes() > MAX_WINDOW {
             return fail("the window is at most 2^30 bytes (RFC 7323 section 2.3)");
         }
-        if self.dupack_threshold == 0 || self.max_backoff == 0 {
+        if self.dupack_threshold == 0 || self.max_backoff == Some(0) || self.recovery_burst == Some(0) {
             return fail("must be at least 1");
         }
         if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
@@ -311,6 +315,7 @@ fn rfc() -> TcpParams {
         segment: Bytes::new(1_460),
         header: Bytes::new(40),
         ack: Bytes::new(40),
+        sack_option: Bytes::new(4),
         window: Window::Bytes(Bytes::new(4_000_000)),
         window_scale: true,
         initial_window: InitialWindow::Rfc5681,
@@ -319,11 +324,12 @@ fn rfc() -> TcpParams {
         limited_transmit: true,
         delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
         ack_gap_fill: true,
+        delay_repeat: false,
         tick: Span::ZERO,
         min_rto: Span::from_secs(1),
         max_rto: Span::from_secs(60),
         initial_rto: Span::from_secs(1),
-        max_backoff: u32::MAX,
+        max_backoff: None,
         forget_srtt: false,
         stale_rto: false,
         syn: true,
@@ -332,6 +338,7 @@ fn rfc() -> TcpParams {
         ecn: false,
         bug_fix: true,
         inflate: Inflate::Recovery,
+        recovery_burst: None,
         halving: Halving::Flight,
         truncate_ssthresh: false,
         truncate_cwnd: false,
@@ -362,17 +369,19 @@ fn ns2_235() -> TcpParams {
         algorithm: Algorithm::Reno,
         sack_recovery: SackRecovery::Pipe,
         segment: Bytes::new(1_000),
+        sack_option: Bytes::ZERO,
         window: Window::Packets(Packets::new(20)),
         initial_window: InitialWindow::Packets(Packets::new(2)),
         initial_ssthresh: InitialSsthresh::Window,
         delayed_ack: None,
+        delay_repeat: true,
         tick: Span::from_millis(10),
         min_rto: Span::from_millis(200),
         initial_rto: Span::from_secs(3),
         forget_srtt: true,
         fin: false,
         nagle: false,
-        inflate: Inflate::UntilTimeout,
+        recovery_burst: Some(2),
         halving: Halving::Window,
         truncate_ssthresh: true,
         byte_counting: false,
@@ -392,7 +401,7 @@ fn ns2_2000() -> TcpParams {
         min_rto: Span::ZERO,
         max_rto: Span::from_secs(64),
         initial_rto: Span::from_secs(6),
-        max_backoff: 64,
+        max_backoff: Some(64),
         stale_rto: true,
         syn: false,
         inflate: Inflate::Always,
@@ -464,7 +473,7 @@ macro_rules! words {
 words! {
     Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
-    Inflate { Recovery = "recovery", UntilTimeout = "until-timeout", Always = "always" }
+    Inflate { Recovery = "recovery", Always = "always" }
     Halving { Window = "window", Flight = "flight" }
     RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
     Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }
@@ -521,6 +530,16 @@ impl Text for InitialSsthresh {
     }
 }
 
+impl Text for Option<u32> {
+    const UNIT: &'static str = "whole number or none";
+    fn read(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
+    }
+    fn write(&self) -> String {
+        self.map_or_else(|| "none".to_owned(), |n| n.to_string())
+    }
+}
+
 impl Text for Option<DelayedAck> {
     const UNIT: &'static str = "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"";
     fn read(text: &str) -> Result<Self, String> {
@@ -573,6 +592,8 @@ params! {
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
     header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
     ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
+    sack_option: Bytes, "what a SACK option adds to an ACK besides 8 bytes a block",
+        "2 B and padding: RFC 2018 section 3; 0: ns-2";
     window: Window, "the receiver's buffer: cap of the window in use", "RFC 9293 section 3.8.6; ns-2 window_";
     window_scale: bool, "scale the window field", "RFC 7323 section 2";
     initial_window: InitialWindow, "congestion window at the start", "RFC 5681 section 3.1; ns-2 windowInit_";
@@ -581,11 +602,12 @@ params! {
     limited_transmit: bool, "a new segment per duplicate ACK below the threshold", "RFC 3042; ns-2 singledup_";
     delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
     ack_gap_fill: bool, "acknowledge at once what fills part of a gap", "RFC 5681 section 4.2; RFC2581_immediate_ack_";
+    delay_repeat: bool, "the last segment in order may come again without an ACK at once", "ns-2 DelAck sinks";
     tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
     min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
     max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
     initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
-    max_backoff: u32, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
+    max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
     stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
@@ -594,6 +616,7 @@ params! {
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
     bug_fix: bool, "no second fast retransmit for the window of the last loss", "RFC 6582 section 3.2; bugFix_";
     inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
+    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery", "ns-2 Newreno: 2";
     halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
     truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
     truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
@@ -613,6 +636,7 @@ mod tests {
         ("segment", "512B"),
         ("header", "52B"),
         ("ack", "52B"),
+        ("sack_option", "2B"),
         ("window", "64p"),
         ("window_scale", "false"),
         ("initial_window", "10p"),
@@ -621,6 +645,7 @@ mod tests {
         ("limited_transmit", "false"),
         ("delayed_ack", "3 50ms aligned"),
         ("ack_gap_fill", "false"),
+        ("delay_repeat", "true"),
         ("tick", "500ms"),
         ("min_rto", "300ms"),
         ("max_rto", "120s"),
@@ -634,6 +659,7 @@ mod tests {
         ("ecn", "true"),
         ("bug_fix", "false"),
         ("inflate", "always"),
+        ("recovery_burst", "4"),
         ("halving", "window"),
         ("truncate_ssthresh", "true"),
         ("truncate_cwnd", "true"),
@@ -697,6 +723,8 @@ mod tests {
             ("dupack_threshold", "0", "at least 1"),
             ("dupack_threshold", "-1", "whole number"),
             ("max_backoff", "0", "at least 1"),
+            ("max_backoff", "some", "whole number"),
+            ("recovery_burst", "0", "at least 1"),
             ("max_rto", "1ms", "min_rto <= max_rto"),
             ("min_rto", "100s", "min_rto <= max_rto"),
             ("initial_rto", "0s", "initial_rto > 0"),

@@ -23,8 +23,7 @@
 //!
 //! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not acknowledge
 //! the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC 7323 section 3),
-//! F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. SACK options do not enlarge an ACK on
-//! the wire. ns-2's random `overhead_` between send times is left to the world.
+//! F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the world.
 
 pub mod congestion;
 pub mod cubic;
@@ -35,8 +34,6 @@ pub mod scoreboard;
 pub mod segment;
 pub mod sender;
 pub mod seq;
-#[cfg(test)]
-mod tests;
 
 pub use receiver::Receiver;
 pub use segment::{Flags, SackBlocks, Segment, Wire};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use apportion_core::Ecn;
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{DelayedAck, TcpParams};
 
 use super::segment::{Flags, SackBlocks, Segment, Wire};
@@ -102,7 +102,12 @@ impl Receiver {
         let to = end.min(self.rcv_nxt + self.space());
         let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
-            self.acknowledge(wire);
+            match self.params.delayed_ack {
+                Some(delayed) if self.params.delay_repeat && end == self.rcv_nxt => {
+                    self.delay(now, delayed, wire);
+                }
+                _ => self.acknowledge(wire),
+            }
         } else if from > self.rcv_nxt {
             self.hold(from, end_of_segment);
             self.acknowledge(wire);
@@ -222,7 +227,9 @@ impl Receiver {
             sack,
             ..Segment::default()
         };
-        wire.send(ack, self.params.ack, Ecn::NotEct);
+        let blocks = ack.sack.as_slice().len() as u64;
+        let option = if blocks > 0 { self.params.sack_option + Bytes::new(8 * blocks) } else { Bytes::ZERO };
+        wire.send(ack, self.params.ack + option, Ecn::NotEct);
     }
 
     /// Bytes above `rcv_nxt` that the buffer has room for.

@@ -59,6 +59,7 @@ impl Sender {
         wire: &mut W,
     ) {
         let news = self.note_sack(ack, segment);
+        let was_active = self.recovery.active;
         let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
         if echo {
             self.on_echo();
@@ -69,7 +70,10 @@ impl Sender {
             self.on_duplicate(now, wire);
         }
         if self.recovery.active && self.params.sack() {
-            self.send_in_recovery(now, wire);
+            // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
+            if was_active || self.params.sack_recovery == SackRecovery::Rfc6675 {
+                self.send_in_recovery(now, wire);
+            }
         } else {
             self.send_available(now, wire);
         }
@@ -115,7 +119,7 @@ impl Sender {
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
         let srtt = self.srtt().unwrap_or_default();
-        if was_active && self.params.exit != RecoveryExit::Grow {
+        if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
         } else if !echo {
             self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
@@ -132,6 +136,8 @@ impl Sender {
         let ssthresh = self.congestion.ssthresh;
         self.congestion.cwnd = match self.params.exit {
             // RFC 6582 section 3.2 step 3: no burst if little is outstanding.
+            // ns-2's Sack1 keeps the halved window, and this ACK does not make it grow.
+            RecoveryExit::Grow => self.congestion.cwnd,
             RecoveryExit::Flight if !self.params.sack() => {
                 ssthresh.min(self.flight_segments().max(1.0) + 1.0)
             }
@@ -154,21 +160,31 @@ impl Sender {
         }
         self.recovery.first_partial = false;
         // RFC 6582 section 3.2 step 3: deflate by what was acknowledged, add back one segment.
-        self.recovery.inflation += 1.0 - acked;
-        let least = 1.0 - self.congestion.cwnd;
-        self.recovery.inflation = self.recovery.inflation.max(least);
+        let deflated = self.recovery.inflation - acked;
+        self.congestion.cwnd = (self.congestion.cwnd + deflated.min(0.0)).max(1.0);
+        self.recovery.inflation = deflated.max(0.0) + 1.0;
         self.retransmit(now, ack, wire);
     }
 
+    /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
+    pub(super) fn burst(&self) -> u32 {
+        let smooth = self.params.algorithm == Algorithm::NewReno
+            && self.recovery.dupacks >= self.params.dupack_threshold;
+        self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
+    }
+
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
+        if pipe && self.recovery.last_cut == Some(Cut::Timeout) && !self.is_fresh_loss() {
+            // ns-2's Sack1 does not count what comes back for data from before a timeout.
+            return;
+        }
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
             self.recovery.pipe -= 1.0;
         } else if dupacks == threshold || (dupacks < threshold && self.first_hole_is_lost()) {
-            // RFC 6582 section 3.2 step 1; the first loss of all has nothing to be compared with.
-            let fresh = self.snd_una > self.recovery.recover || self.recovery.last_cut.is_none();
-            if fresh || !self.params.bug_fix {
+            if self.is_fresh_loss() || !self.params.bug_fix {
                 self.fast_retransmit(now, wire);
             }
         }
@@ -179,6 +195,13 @@ impl Sender {
             let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
             self.send_next(now, limit, wire);
         }
+    }
+
+    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
+    /// loss of all has nothing to be compared with.
+    fn is_fresh_loss(&self) -> bool {
+        let beyond = if self.params.sack() { self.recovery.recover } else { self.recovery.recover + 1 };
+        self.snd_una >= beyond || self.recovery.last_cut.is_none()
     }
 
     /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
@@ -195,7 +218,6 @@ impl Sender {
         }
         let inflates = match self.params.inflate {
             Inflate::Recovery => self.recovery.active,
-            Inflate::UntilTimeout => self.recovery.last_cut == Some(Cut::FastRetransmit),
             Inflate::Always => true,
         };
         if inflates && dupacks == self.params.dupack_threshold {
@@ -225,14 +247,17 @@ impl Sender {
         self.recovery.active = true;
         self.recovery.first_partial = true;
         self.recovery.rescued = false;
-        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks) + 1.0;
+        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks);
         self.restart_timer(now);
         self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
     }
 
     /// Recovery ends without success.
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
+        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new loss.
+        let counts_on = self.params.algorithm == Algorithm::Tahoe;
         self.recovery = Recovery {
+            dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,
             last_cut: Some(cut),
             cwr_end: self.recovery.cwr_end,

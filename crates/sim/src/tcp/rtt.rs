@@ -81,7 +81,8 @@ impl Rtt {
 
     /// Doubles the timeout (RFC 6298 (5.5)).
     pub fn back_off(&mut self, params: &TcpParams) {
-        if self.backoff < params.max_backoff && self.timeout(params) < params.max_rto {
+        if params.max_backoff.is_none_or(|most| self.backoff < most) && self.timeout(params) < params.max_rto
+        {
             self.backoff *= 2;
         }
         if params.forget_srtt && self.backoff > 8 {
