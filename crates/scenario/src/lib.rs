@@ -9,3 +9,7 @@
 pub mod model;
 pub mod outcome;
 pub mod tcp;
+
+mod expression;
+mod problem;
+mod text;
