@@ -18,6 +18,14 @@ impl<S, B> Buffer<S, B> {
     pub const fn new(scheduler: S, policy: B) -> Self {
         Self { scheduler, policy }
     }
+    /// The policy, to change its settings.
+    pub const fn policy_mut(&mut self) -> &mut B {
+        &mut self.policy
+    }
+    /// The scheduler, to change its settings.
+    pub const fn scheduler_mut(&mut self) -> &mut S {
+        &mut self.scheduler
+    }
 }
 
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {

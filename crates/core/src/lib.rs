@@ -12,8 +12,11 @@
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
-//! | [`drop`] | buffer policies: who is dropped or marked |
+//! | [`mod@drop`] | buffer policies: who is dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
+//! | [`control`] | what acts by the clock: the token-bucket shaper |
+//! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel |
+//! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
 #![no_std]
 
@@ -22,8 +25,11 @@ extern crate alloc;
 extern crate std;
 
 pub mod buffer;
+pub mod catalog;
+pub mod control;
 pub mod counted;
 pub mod drop;
+mod list;
 pub mod packet;
 pub mod queue;
 pub mod random;
@@ -31,6 +37,7 @@ pub mod schedule;
 pub mod system;
 #[cfg(test)]
 mod testing;
+mod tournament;
 pub mod units;
 
 pub use packet::{Ecn, FlowId, Packet};

@@ -11,6 +11,7 @@
 //! | [`Rate`] | bits per second | 18 Ebit/s |
 //! | [`Bytes`], [`Packets`] | counts | 2^64 |
 //! | [`Ratio`] | a probability or share in 0..=1 | f64 |
+//! | [`Weight`] | a flow's weight | finite f64 above 0 |
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -43,6 +44,10 @@ pub struct Packets(u64);
 /// A probability or a share, between 0 and 1 inclusive and never NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Ratio(f64);
+
+/// The weight of a flow against other flows: above zero, finite, never NaN.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Weight(f64);
 
 impl Time {
     /// The start of the run.
@@ -252,6 +257,28 @@ impl Ratio {
     }
 }
 
+impl Weight {
+    /// The weight of a flow that nobody gave one.
+    pub const ONE: Self = Self(1.0);
+
+    /// `value`, if it is above zero and finite.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        (value > 0.0 && value.is_finite()).then_some(Self(value))
+    }
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
 impl Add<Span> for Time {
     type Output = Self;
     fn add(self, span: Span) -> Self {
@@ -306,6 +333,13 @@ additive!(Span, Rate, Bytes, Packets);
 /// Why a quantity could not be read, and how to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError(String);
+
+impl UnitError {
+    /// For what reads several units and has a better word for them together.
+    pub(crate) const fn new(message: String) -> Self {
+        Self(message)
+    }
+}
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -384,7 +418,7 @@ impl Family {
     /// Prints in the largest of the decimal units that loses nothing.
     fn print(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = |&&(_, factor): &&(&str, u64)| {
-            value % factor == 0 && factor.to_string().trim_end_matches('0') == "1"
+            value.is_multiple_of(factor) && factor.to_string().trim_end_matches('0') == "1"
         };
         let &(name, factor) = self.units.iter().find(decimal).unwrap_or(&self.units[0]);
         if value == 0 {
@@ -413,7 +447,7 @@ fn decimal(digits: &str, factor: u64) -> Result<u64, &'static str> {
         }
     }
     let product = value * u128::from(factor);
-    if product % scale != 0 {
+    if !product.is_multiple_of(scale) {
         return Err("it is finer than the smallest unit");
     }
     u64::try_from(product / scale).map_err(|_| "it is too large")
@@ -455,6 +489,20 @@ impl FromStr for Ratio {
     }
 }
 
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+impl FromStr for Weight {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        text.trim().parse().ok().and_then(Self::new).ok_or_else(|| {
+            UnitError(alloc::format!("`{text}` is not a weight: write a number above 0, for example 2.5"))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,6 +531,14 @@ mod tests {
         assert!(message("99999999999999999999Gbit").contains("too large"));
         assert!("1.2".parse::<Ratio>().is_err());
         assert!("NaN".parse::<Ratio>().is_err());
+        assert_eq!("2.5".parse(), Ok(Weight(2.5)));
+        for text in ["0", "-1", "NaN", "inf", "heavy"] {
+            let message = text.parse::<Weight>().unwrap_err().to_string();
+            assert_eq!(
+                message,
+                std::format!("`{text}` is not a weight: write a number above 0, for example 2.5")
+            );
+        }
     }
 
     #[test]

@@ -3,18 +3,29 @@
 //! | file | policy | source |
 //! |---|---|---|
 //! | [`tail`] | tail drop | – |
+//! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
+//! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
+//! | [`red`] | random early detection | Floyd, Jacobson 1993 |
+//! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before a packet
 //! joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer that is now too full
 //! ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the link asks for a packet
 //! ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
+pub mod codel;
+pub mod head;
+pub mod longest_queue;
+pub mod red;
 pub mod tail;
+
+use core::fmt;
+use core::str::FromStr;
 
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Bytes, Packets, Time};
+use crate::units::{Bytes, Packets, Rate, Time, UnitError, Weight};
 
 /// What becomes of a packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +49,7 @@ pub struct Victim {
 
 /// A buffer policy, independent of the scheduler it is combined with.
 pub trait BufferPolicy<P: Packet> {
-    /// Judges `packet` before it joins a buffer that holds `backlog` without it.
+    /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked does join.
     fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict;
 
     /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full. Asked again after each
@@ -59,6 +70,18 @@ pub trait BufferPolicy<P: Packet> {
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
         scheduler.pop(now)
+    }
+
+    /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the next
+    /// arrivals.
+    fn set_limit(&mut self, limit: Limit);
+
+    /// The rate of the link from now on, for policies that reckon in it.
+    fn set_link_rate(&mut self, _rate: Rate) {}
+
+    /// The weight of `flow` from now on. Whether this policy has use for weights.
+    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
     }
 }
 
@@ -86,5 +109,27 @@ impl Limit {
     pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {
         backlog.add(packet);
         !self.is_exceeded_by(backlog)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(limit) => limit.fmt(f),
+            Self::Bytes(limit) => limit.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Limit {
+    type Err = UnitError;
+    /// Reads `50p` or `64kB`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let packets = text.parse().map(Self::Packets);
+        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|_| {
+            UnitError::new(alloc::format!(
+                "`{text}` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\""
+            ))
+        })
     }
 }

@@ -5,9 +5,20 @@
 use alloc::collections::VecDeque;
 
 use super::{End, Queued, Scheduler};
+use crate::catalog::{Entry, Role};
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
 use crate::units::Time;
+
+/// FIFO in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "fifo",
+    role: Role::Scheduler,
+    summary: "First in, first out.",
+    reference: "–",
+    cost: "O(1) per packet, no state per flow",
+    params: &[],
+};
 
 /// A first-in-first-out queue.
 #[derive(Clone, Debug)]

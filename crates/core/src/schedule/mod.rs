@@ -3,12 +3,14 @@
 //! | file | scheduler | source |
 //! |---|---|---|
 //! | [`fifo`] | first in, first out | – |
+//! | [`drr`] | deficit round robin | Shreedhar, Varghese 1996 |
 
+pub mod drr;
 pub mod fifo;
 
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
-use crate::units::{Span, Time};
+use crate::units::{Span, Time, Weight};
 
 /// A packet in a buffer, with the time it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,4 +57,10 @@ pub trait Scheduler<P: Packet> {
 
     /// All packets held.
     fn backlog(&self) -> Backlog;
+
+    /// The weight of `flow` from now on; for a backlogged flow, from its next turn. Whether this scheduler has use for
+    /// weights.
+    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
+    }
 }

@@ -1,5 +1,250 @@
-//! Recipes.
+//! Whole disciplines: every combination that a scenario can name, behind one type.
+//!
+//! | file | holds | source |
+//! |---|---|---|
+//! | [`any`] | the schedulers and the policies as one enum each, and the tables that tie them to the catalogue | – |
+//! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
+//!
+//! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold any of them
+//! without a box and a virtual call per packet.
 
-/// Placeholder until the disciplines land.
+pub mod any;
+pub mod fq_codel;
+
+pub use any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+
+use self::any::{AnyPolicy, AnyScheduler, PolicyParams, SchedulerParams};
+use self::fq_codel::{FqCodel, FqCodelParams};
+use crate::buffer::Buffer;
+use crate::catalog::{ParamError, Selection};
+use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
+use crate::drop::{BufferPolicy, Limit};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, Queue, Sink};
+use crate::random::Stream;
+use crate::schedule::Scheduler;
+use crate::units::{Rate, Time, Weight};
+
+/// What a discipline learns of the place it is built into.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Rate of the link behind it.
+    pub link_rate: Rate,
+    /// Weights by flow number. Flows beyond have weight 1.
+    pub weights: &'a [Weight],
+    /// Seed of the run.
+    pub seed: u64,
+    /// Name of the link: that of the random stream.
+    pub name: &'a str,
+}
+
+impl Setup<'_> {
+    /// The weight that earns one quantum.
+    fn smallest_weight(&self) -> Weight {
+        let smallest = |a: Weight, b: &Weight| if *b < a { *b } else { a };
+        self.weights.split_first().map_or(Weight::ONE, |(first, rest)| rest.iter().fold(*first, smallest))
+    }
+
+    fn stream(&self) -> Stream {
+        Stream::new(self.seed, self.name)
+    }
+}
+
+/// Everything a scenario says of a discipline, checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DisciplineParams;
+pub struct DisciplineParams {
+    /// What queues.
+    pub core: CoreParams,
+    /// What holds back, if anything does.
+    pub shaper: Option<TokenBucketParams>,
+}
+
+/// Parameters of [`Core`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum CoreParams {
+    /// A scheduler with a buffer policy.
+    Buffered {
+        /// Who is served next.
+        schedule: SchedulerParams,
+        /// Who is dropped.
+        drop: PolicyParams,
+    },
+    /// FQ-CoDel.
+    FqCodel(FqCodelParams),
+}
+
+impl DisciplineParams {
+    /// Checks the values of a selection against each other.
+    ///
+    /// # Errors
+    /// When a value makes no sense or contradicts another; the error names the key.
+    pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
+        let args = &selection.args;
+        let unknown = |key| ParamError::new(key, "it does not fit here");
+        let core = match selection.drop {
+            Some(drop) => CoreParams::Buffered {
+                schedule: any::scheduler(selection.kind).ok_or_else(|| unknown("kind"))?(args)?,
+                drop: any::reader(POLICIES, drop).ok_or_else(|| unknown("drop"))?(args)?,
+            },
+            None => any::reader(SYSTEMS, selection.kind).ok_or_else(|| unknown("kind"))?(args)?,
+        };
+        let shaper = match selection.shaper {
+            Some(shaper) => Some(any::reader(SHAPERS, shaper).ok_or_else(|| unknown("shaper"))?(args)?),
+            None => None,
+        };
+        Ok(Self { core, shaper })
+    }
+
+    /// An empty discipline in its place.
+    #[must_use]
+    pub fn build<P: Packet>(&self, setup: &Setup<'_>) -> Discipline<P> {
+        let core = Core::new(&self.core, setup);
+        match &self.shaper {
+            Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
+            None => Discipline::Plain(core),
+        }
+    }
+}
+
+/// Any discipline without a shaper.
+#[derive(Clone, Debug)]
+pub enum Core<P> {
+    /// A scheduler with a buffer policy.
+    Buffered(Buffer<AnyScheduler<P>, AnyPolicy>),
+    /// FQ-CoDel.
+    FqCodel(FqCodel<P>),
+}
+
+/// Any discipline.
+#[derive(Clone, Debug)]
+pub enum Discipline<P> {
+    /// As fast as the link asks.
+    Plain(Core<P>),
+    /// Held back to a rate.
+    Shaped(TokenBucket<P, Core<P>>),
+}
+
+impl<P: Packet> Core<P> {
+    fn new(params: &CoreParams, setup: &Setup<'_>) -> Self {
+        let mut core = match params {
+            CoreParams::Buffered { schedule, drop } => {
+                Self::Buffered(Buffer::new(AnyScheduler::new(schedule, setup), AnyPolicy::new(drop, setup)))
+            }
+            CoreParams::FqCodel(params) => {
+                Self::FqCodel(FqCodel::new(params, setup.smallest_weight(), setup.stream()))
+            }
+        };
+        for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
+            core.set_weight(flow, weight);
+        }
+        core
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        match self {
+            Self::Buffered(buffer) => {
+                let scheduled = buffer.scheduler_mut().set_weight(flow, weight);
+                let dropped = BufferPolicy::<P>::set_weight(buffer.policy_mut(), flow, weight);
+                scheduled || dropped
+            }
+            Self::FqCodel(fq_codel) => fq_codel.set_weight(flow, weight),
+        }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        match self {
+            Self::Buffered(buffer) => BufferPolicy::<P>::set_limit(buffer.policy_mut(), limit),
+            Self::FqCodel(fq_codel) => fq_codel.set_limit(limit),
+        }
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        if let Self::Buffered(buffer) = self {
+            BufferPolicy::<P>::set_link_rate(buffer.policy_mut(), rate);
+        }
+    }
+}
+
+/// Changes while packets wait. None of them drops a packet.
+impl<P: Packet> Discipline<P> {
+    fn core_mut(&mut self) -> &mut Core<P> {
+        match self {
+            Self::Plain(core) => core,
+            Self::Shaped(shaper) => shaper.inner_mut(),
+        }
+    }
+
+    /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.core_mut().set_weight(flow, weight)
+    }
+
+    /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
+    pub fn set_limit(&mut self, limit: Limit) {
+        self.core_mut().set_limit(limit);
+    }
+
+    /// The rate of the link behind it from now on.
+    pub fn set_link_rate(&mut self, rate: Rate) {
+        self.core_mut().set_link_rate(rate);
+    }
+
+    /// The rate of the shaper from `now` on. Whether there is one.
+    pub fn set_shaper_rate(&mut self, now: Time, rate: Rate) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Shaped(shaper) => {
+                shaper.set_rate(now, rate);
+                true
+            }
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Core<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        match self {
+            Self::Buffered(queue) => queue.enqueue(now, packet, sink),
+            Self::FqCodel(queue) => queue.enqueue(now, packet, sink),
+        }
+    }
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Buffered(queue) => queue.dequeue(now, sink),
+            Self::FqCodel(queue) => queue.dequeue(now, sink),
+        }
+    }
+    fn backlog(&self) -> Backlog {
+        match self {
+            Self::Buffered(queue) => queue.backlog(),
+            Self::FqCodel(queue) => queue.backlog(),
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Discipline<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        match self {
+            Self::Plain(queue) => queue.enqueue(now, packet, sink),
+            Self::Shaped(queue) => queue.enqueue(now, packet, sink),
+        }
+    }
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Plain(queue) => queue.dequeue(now, sink),
+            Self::Shaped(queue) => queue.dequeue(now, sink),
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Self::Plain(queue) => queue.next_wakeup(),
+            Self::Shaped(queue) => queue.next_wakeup(),
+        }
+    }
+    fn backlog(&self) -> Backlog {
+        match self {
+            Self::Plain(queue) => queue.backlog(),
+            Self::Shaped(queue) => queue.backlog(),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Control: what acts by the clock or by messages rather than by a packet's own arrival.
+//!
+//! | file | control | source |
+//! |---|---|---|
+//! | [`token_bucket`] | shaper: a sustained rate, a burst, optionally a peak rate | – |
+
+pub mod token_bucket;

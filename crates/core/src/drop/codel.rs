@@ -1,0 +1,396 @@
+//! CoDel, controlled delay: signals congestion once packets have waited longer than `target` for a whole `interval`.
+//!
+//! Nichols, Jacobson, McGregor, Iyengar, RFC 8289; the pseudo-code of section 5 as it stands. A standing queue shows in
+//! the shortest delay over an interval: when that stays above `target`, packets are dropped at the head, each time
+//! sooner, until the delay is below `target` again.
+//!
+//! Deviations:
+//! - At most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound; the next call goes on.
+//! - With `ecn`, an ECN-capable packet is marked and sent where another would be dropped (as RFC 8290 section 4.2 lets
+//!   FQ-CoDel do).
+//!
+//! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
+
+use super::{BufferPolicy, Limit, Verdict};
+use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::packet::Packet;
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Bytes, Span, Time};
+
+/// CoDel in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "codel",
+    role: Role::Policy,
+    summary: "Controlled delay: drops at the head once packets have waited longer than a target for an interval.",
+    reference: "RFC 8289",
+    cost: "O(1) per packet, no state per flow",
+    params: &[
+        Param { default: Some("1000p"), source: "tc-codel(8)", ..super::tail::LIMIT },
+        TARGET,
+        INTERVAL,
+        MTU,
+        Param { default: Some("false"), source: "RFC 8289 section 5: its pseudo-code drops", ..ECN },
+    ],
+};
+
+/// The acceptable standing delay.
+pub(crate) const TARGET: Param = Param {
+    name: "target",
+    symbol: "TARGET",
+    kind: Kind::Span,
+    default: Some("5ms"),
+    source: "RFC 8289 section 4.3",
+    doc: "Standing queueing delay that is acceptable.",
+};
+/// The observation window.
+pub(crate) const INTERVAL: Param = Param {
+    name: "interval",
+    symbol: "INTERVAL",
+    kind: Kind::Span,
+    default: Some("100ms"),
+    source: "RFC 8289 section 4.3",
+    doc: "How long the delay has to stay above `target`: a round trip in the slow range of those expected.",
+};
+/// The backlog that is left alone.
+pub(crate) const MTU: Param = Param {
+    name: "mtu",
+    symbol: "maxpacket",
+    kind: Kind::Bytes,
+    default: Some("1514B"),
+    source: "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame",
+    doc: "No signal while no more than this waits behind the packet: the link must not run dry.",
+};
+/// Marks for drops.
+pub(crate) const ECN: Param = Param {
+    name: "ecn",
+    symbol: "–",
+    kind: Kind::Switch,
+    default: Some("true"),
+    source: "RFC 8290 section 5.2.6",
+    doc: "Mark ECN-capable packets instead of dropping them.",
+};
+
+/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a packet time.
+pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
+
+/// Parameters of the control loop, for one queue or for each of many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodelControl {
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// How long the delay has to stay above it.
+    pub interval: Span,
+    /// Backlog behind the packet up to which nothing is signalled.
+    pub mtu: Bytes,
+    /// Mark instead of dropping, where possible.
+    pub ecn: bool,
+}
+
+impl CodelControl {
+    /// From the values of an entry that lists the parameters above.
+    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (target, interval) = (args.span("target"), args.span("interval"));
+        require(interval > Span::ZERO, "interval", "an interval takes time; write for example \"100ms\"")?;
+        require(target <= interval, "target", "it must not be longer than `interval`")?;
+        Ok(Self { target, interval, mtu: args.bytes("mtu"), ecn: args.switch("ecn") })
+    }
+}
+
+/// Parameters of [`Codel`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodelParams {
+    /// Size of the buffer.
+    pub limit: Limit,
+    /// The control loop.
+    pub control: CodelControl,
+}
+
+impl CodelParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        Ok(Self { limit: args.limit("limit"), control: CodelControl::from_args(&args)? })
+    }
+}
+
+/// What CoDel controls: packets with their times of arrival, in order.
+pub(crate) trait Source<P> {
+    /// Takes the head.
+    fn pop(&mut self, now: Time) -> Option<Queued<P>>;
+    /// What still waits, as far as the link could run dry.
+    fn bytes(&self) -> Bytes;
+}
+
+/// CoDel's state, with the names of RFC 8289 section 5.1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CodelState {
+    /// When the delay will have been above target for an interval. None: it is not above.
+    first_above_time: Option<Time>,
+    /// Time of the next drop.
+    drop_next: Time,
+    /// Drops since the dropping state was entered.
+    count: u32,
+    /// `count` when it was entered last.
+    lastcount: u32,
+    /// Whether in the dropping state.
+    dropping: bool,
+}
+
+/// The outcome of taking the head: the RFC's `dodequeue_result`.
+struct Head<P> {
+    packet: Option<Queued<P>>,
+    ok_to_drop: bool,
+}
+
+impl CodelState {
+    /// RFC 8289 section 5.5, `dodequeue`.
+    fn do_dequeue<P: Packet>(
+        &mut self,
+        control: &CodelControl,
+        now: Time,
+        source: &mut impl Source<P>,
+    ) -> Head<P> {
+        let Some(packet) = source.pop(now) else {
+            self.first_above_time = None;
+            return Head { packet: None, ok_to_drop: false };
+        };
+        let mut ok_to_drop = false;
+        if packet.sojourn(now) < control.target || source.bytes() <= control.mtu {
+            self.first_above_time = None;
+        } else {
+            match self.first_above_time {
+                None => self.first_above_time = Some(now + control.interval),
+                Some(first_above_time) => ok_to_drop = now >= first_above_time,
+            }
+        }
+        Head { packet: Some(packet), ok_to_drop }
+    }
+
+    /// RFC 8289 section 5.4, `dequeue`.
+    pub fn dequeue<P: Packet>(
+        &mut self,
+        control: &CodelControl,
+        now: Time,
+        source: &mut impl Source<P>,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let mut head = self.do_dequeue(control, now, source);
+        if self.dropping {
+            if !head.ok_to_drop {
+                self.dropping = false;
+            }
+            let mut drops = 0;
+            while self.dropping && now >= self.drop_next && drops < MAX_DROPS_PER_DEQUEUE {
+                drops += 1;
+                self.count = self.count.saturating_add(1);
+                if let Some(marked) = signal(control, now, head.packet?, sink) {
+                    self.drop_next = control_law(self.drop_next, control.interval, self.count);
+                    return Some(marked);
+                }
+                head = self.do_dequeue(control, now, source);
+                if head.ok_to_drop {
+                    self.drop_next = control_law(self.drop_next, control.interval, self.count);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if head.ok_to_drop {
+            let marked = signal(control, now, head.packet?, sink);
+            let sent = marked.or_else(|| self.do_dequeue(control, now, source).packet);
+            self.enter_dropping(control, now);
+            return sent;
+        }
+        head.packet
+    }
+
+    /// Starts from the rate that controlled the queue last time, if that was not long ago.
+    fn enter_dropping(&mut self, control: &CodelControl, now: Time) {
+        self.dropping = true;
+        let delta = self.count.saturating_sub(self.lastcount);
+        let recent = now.since(self.drop_next) < control.interval * 16;
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.drop_next = control_law(now, control.interval, self.count);
+        self.lastcount = self.count;
+    }
+}
+
+/// Tells the sender: marks the packet and gives it back, or drops it.
+fn signal<P: Packet>(
+    control: &CodelControl,
+    now: Time,
+    mut queued: Queued<P>,
+    sink: &mut dyn Sink<P>,
+) -> Option<Queued<P>> {
+    if control.ecn && queued.packet.ecn().is_capable() {
+        queued.packet.set_ce();
+        sink.marked(now, &queued.packet);
+        return Some(queued);
+    }
+    sink.dropped(now, queued.packet, DropReason::Early);
+    None
+}
+
+/// When to signal next: `t + interval / sqrt(count)`, rounded down to a nanosecond.
+// RFC 8289 section 5.6
+fn control_law(t: Time, interval: Span, count: u32) -> Time {
+    t + Span::from_nanos((interval.as_nanos() as f64 / libm::sqrt(f64::from(count))) as u64)
+}
+
+/// CoDel over whatever scheduler holds the packets.
+#[derive(Clone, Debug)]
+pub struct Codel {
+    params: CodelParams,
+    state: CodelState,
+}
+
+impl Codel {
+    /// CoDel that has seen nothing yet.
+    #[must_use]
+    pub fn new(params: &CodelParams) -> Self {
+        Self { params: params.clone(), state: CodelState::default() }
+    }
+}
+
+/// A whole scheduler as one queue.
+struct Whole<'a, S>(&'a mut S);
+
+impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
+    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
+        self.0.pop(now)
+    }
+    fn bytes(&self) -> Bytes {
+        self.0.backlog().bytes
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Codel {
+    fn admit(&mut self, _now: Time, packet: &P, backlog: Backlog) -> Verdict {
+        let fits = self.params.limit.admits(packet, backlog);
+        if fits { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        self.state.dequeue(&self.params.control, now, &mut Whole(scheduler), sink)
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::packet::Ecn;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, TestPacket, packet};
+    use crate::units::Packets;
+
+    fn codel(ecn: bool) -> Buffer<Fifo<TestPacket>, Codel> {
+        let mut params = CodelParams::from_args(&Args::default()).unwrap();
+        params.limit = Limit::Packets(Packets::new(100_000));
+        params.control.ecn = ecn;
+        Buffer::new(Fifo::new(), Codel::new(&params))
+    }
+
+    /// Serves a queue that was filled at `start` and never shrinks below its target, once a millisecond.
+    fn drops_of_a_standing_queue(start: Time, ms: u64, ecn: Ecn) -> Log {
+        let mut queue = codel(true);
+        let mut log = Log::default();
+        for id in 0..5_000 {
+            queue.enqueue(start, TestPacket { ecn, ..packet(id, 0, 1_000) }, &mut log);
+        }
+        for t in 1..=ms {
+            queue.dequeue(start + Span::from_millis(t), &mut log);
+        }
+        log
+    }
+
+    #[test]
+    fn control_law_divides_before_adding() {
+        // 100 ms / sqrt(4) = 50 ms, after 1 s.
+        let next = control_law(Time::from_secs(1), Span::from_millis(100), 4);
+        assert_eq!(next, Time::from_millis(1_050));
+    }
+
+    #[test]
+    fn the_first_five_drops_follow_the_square_root() {
+        // Served each ms; the delay first reaches 5 ms at 5 ms, so the first drop is at 5 + 100 = 105 ms, with count 1.
+        // drop_next: 105 + 100/√1 = 205; + 100/√2 = 275.71; + 100/√3 = 333.45; + 100/√4 = 383.45 ms.
+        // A drop happens at the first service not before: 105, 205, 276, 334, 384 ms.
+        let log = drops_of_a_standing_queue(Time::ZERO, 400, Ecn::NotEct);
+        let times: Vec<_> = log.dropped.iter().map(|&(now, ..)| now).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384].map(Time::from_millis));
+        // One packet leaves each ms; each drop takes one more: numbers 104, 205, 277, 336, 387.
+        let ids: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();
+        assert_eq!(ids, [104, 205, 277, 336, 387], "the late packet itself is dropped");
+    }
+
+    #[test]
+    fn a_clock_far_from_zero_changes_nothing() {
+        // 2^32 µs is 71.6 minutes: a 32-bit clock wraps there.
+        let start = Time::from_secs(80 * 60);
+        let early = drops_of_a_standing_queue(Time::ZERO, 400, Ecn::NotEct).dropped;
+        let late = drops_of_a_standing_queue(start, 400, Ecn::NotEct).dropped;
+        assert!(
+            early.iter().zip(&late).all(|(a, b)| a.1 == b.1 && b.0.since(start) == a.0.since(Time::ZERO))
+        );
+        assert_eq!(early.len(), late.len());
+    }
+
+    #[test]
+    fn capable_packets_are_marked_at_the_times_of_the_drops() {
+        let log = drops_of_a_standing_queue(Time::ZERO, 400, Ecn::Ect0);
+        assert_eq!(log.dropped, []);
+        let times: Vec<_> = log.marked.iter().map(|&(now, _)| now).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384].map(Time::from_millis));
+    }
+
+    #[test]
+    fn the_last_mtu_is_left_alone_and_a_call_drops_a_bounded_number() {
+        let mut queue = codel(false);
+        let mut log = Log::default();
+        // Two packets of 1000 B: behind the first wait 1000 B <= 1514 B.
+        for id in 0..2 {
+            queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
+        }
+        queue.dequeue(Time::from_secs(1), &mut log);
+        queue.dequeue(Time::from_secs(2), &mut log);
+        assert_eq!(log.dropped, []);
+
+        for id in 0..1_000 {
+            queue.enqueue(Time::from_secs(2), packet(id, 0, 1_000), &mut log);
+        }
+        for s in [3, 4, 4_000] {
+            assert!(queue.dequeue(Time::from_secs(s), &mut log).is_some());
+        }
+        // The second call enters the dropping state with one drop; an hour later many are due.
+        assert_eq!(log.dropped.len(), 1 + MAX_DROPS_PER_DEQUEUE as usize);
+    }
+
+    #[test]
+    fn a_relapse_soon_after_starts_at_the_rate_that_worked() {
+        let control = CodelParams::from_args(&Args::default()).unwrap().control;
+        let left =
+            CodelState { count: 9, lastcount: 2, drop_next: Time::from_secs(10), ..CodelState::default() };
+        // 16 intervals are 1.6 s: within them 9 - 2 = 7 goes on, after them 1 starts anew.
+        for (now, count) in [(11_599, 7), (11_600, 1)] {
+            let mut state = left.clone();
+            state.enter_dropping(&control, Time::from_millis(now));
+            assert_eq!((state.count, state.lastcount), (count, count), "at {now} ms");
+        }
+    }
+}

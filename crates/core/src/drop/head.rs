@@ -1,0 +1,102 @@
+//! Drop from front: the packet that arrives joins a full buffer, and the packet that would be served next leaves.
+//!
+//! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The sender learns
+//! of the loss a queueing delay earlier than by tail drop. Deviation: a packet larger than the whole buffer is dropped
+//! as overflow, rather than emptying the buffer in vain.
+//!
+//! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
+
+use super::tail::LIMIT;
+use super::{BufferPolicy, Limit, Verdict, Victim};
+use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::packet::Packet;
+use crate::queue::{Backlog, DropReason};
+use crate::schedule::{End, Scheduler};
+use crate::units::Time;
+
+/// Drop from front in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "head",
+    role: Role::Policy,
+    summary: "Drop from front: an arrival joins a full buffer and the packet that would be served next leaves.",
+    reference: "Lakshman, Neidhardt, Ott 1996",
+    cost: "O(1) per packet, no state",
+    params: &[LIMIT],
+};
+
+/// Parameters of [`HeadDrop`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadDropParams {
+    /// Size of the buffer.
+    pub limit: Limit,
+}
+
+impl HeadDropParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.of(&ENTRY).limit("limit") })
+    }
+}
+
+/// Drop from front at a limit.
+#[derive(Clone, Debug)]
+pub struct HeadDrop {
+    limit: Limit,
+}
+
+impl HeadDrop {
+    /// Drops from the front beyond the limit.
+    #[must_use]
+    pub const fn new(params: &HeadDropParams) -> Self {
+        Self { limit: params.limit }
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for HeadDrop {
+    fn admit(&mut self, _now: Time, packet: &P, _backlog: Backlog) -> Verdict {
+        if self.limit.admits(packet, Backlog::EMPTY) {
+            Verdict::Accept
+        } else {
+            Verdict::Drop(DropReason::Overflow)
+        }
+    }
+
+    fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
+        if !self.limit.is_exceeded_by(scheduler.backlog()) {
+            return None;
+        }
+        Some(Victim { flow: scheduler.next_flow()?, end: End::Head })
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, packet};
+    use crate::units::Bytes;
+
+    #[test]
+    fn the_front_makes_room_and_a_packet_that_can_never_fit_disturbs_nobody() {
+        let params = HeadDropParams { limit: Limit::Bytes(Bytes::new(300)) };
+        let mut queue = Buffer::new(Fifo::new(), HeadDrop::new(&params));
+        let mut log = Log::default();
+        for (id, size) in [(1, 100), (2, 100), (3, 100), (4, 150), (5, 301)] {
+            queue.enqueue(Time::ZERO, packet(id, id, size), &mut log);
+        }
+        // 100 + 100 + 100 + 150 = 450: two heads must go before 300 hold. Packet 5 alone exceeds the buffer.
+        let push_out = DropReason::PushOut;
+        let dropped = [(1, push_out), (2, push_out), (5, DropReason::Overflow)];
+        assert_eq!(log.dropped, dropped.map(|(id, reason)| (Time::ZERO, id, reason)));
+        assert_eq!(queue.dequeue(Time::ZERO, &mut log).map(|p| p.id), Some(3));
+    }
+}

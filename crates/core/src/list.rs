@@ -1,0 +1,200 @@
+//! Doubly linked lists threaded through a slice by index, and the queues of packets built from them.
+//!
+//! Disciplines keep their flows in rounds and the packets of each flow in a queue. Both must append, pop at either
+//! end and take out of the middle in O(1) without allocating per packet, so the links stand inside the elements and
+//! the elements stand in one `Vec`.
+
+use alloc::vec::Vec;
+
+use crate::packet::Packet;
+use crate::queue::Backlog;
+use crate::schedule::{End, Queued};
+
+/// No element.
+const NIL: u32 = u32::MAX;
+
+/// The links of one element. An element is in at most one list at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    prev: u32,
+    next: u32,
+}
+
+impl Link {
+    pub const NONE: Self = Self { prev: NIL, next: NIL };
+}
+
+/// An element that carries its links.
+pub(crate) trait Linked {
+    fn link(&mut self) -> &mut Link;
+}
+
+/// The two ends of a list whose elements stand in a slice that every call is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    pub const EMPTY: Self = Self { head: NIL, tail: NIL };
+
+    pub fn front(&self) -> Option<usize> {
+        (self.head != NIL).then_some(self.head as usize)
+    }
+
+    pub fn back(&self) -> Option<usize> {
+        (self.tail != NIL).then_some(self.tail as usize)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    /// Appends element `index`, which must be in no list.
+    pub fn push_back<T: Linked>(&mut self, elements: &mut [T], index: usize) {
+        let id = index as u32;
+        *elements[index].link() = Link { prev: self.tail, next: NIL };
+        match self.tail {
+            NIL => self.head = id,
+            tail => elements[tail as usize].link().next = id,
+        }
+        self.tail = id;
+    }
+
+    /// Takes element `index`, which must be in this list, out of it.
+    pub fn remove<T: Linked>(&mut self, elements: &mut [T], index: usize) {
+        let Link { prev, next } = core::mem::replace(elements[index].link(), Link::NONE);
+        match prev {
+            NIL => self.head = next,
+            prev => elements[prev as usize].link().next = next,
+        }
+        match next {
+            NIL => self.tail = prev,
+            next => elements[next as usize].link().prev = prev,
+        }
+    }
+
+    /// Moves the front element to the back.
+    pub fn rotate<T: Linked>(&mut self, elements: &mut [T]) {
+        if let Some(front) = self.front() {
+            self.remove(elements, front);
+            self.push_back(elements, front);
+        }
+    }
+}
+
+/// Storage for the packets of many queues: one `Vec`, free places reused, the latest freed first because it is warm.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<P> {
+    nodes: Vec<Node<P>>,
+    free: List,
+}
+
+#[derive(Clone, Debug)]
+struct Node<P> {
+    link: Link,
+    queued: Option<Queued<P>>,
+}
+
+impl<P> Linked for Node<P> {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+impl<P> Pool<P> {
+    pub const fn new() -> Self {
+        Self { nodes: Vec::new(), free: List::EMPTY }
+    }
+
+    fn place(&mut self, queued: Queued<P>) -> usize {
+        if let Some(index) = self.free.back() {
+            self.free.remove(&mut self.nodes, index);
+            self.nodes[index].queued = Some(queued);
+            return index;
+        }
+        self.nodes.push(Node { link: Link::NONE, queued: Some(queued) });
+        self.nodes.len() - 1
+    }
+}
+
+/// The packets of one flow, in order of arrival; they stand in a [`Pool`] that every call is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketQueue {
+    list: List,
+    backlog: Backlog,
+}
+
+impl PacketQueue {
+    pub const EMPTY: Self = Self { list: List::EMPTY, backlog: Backlog::EMPTY };
+
+    pub fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn push<P: Packet>(&mut self, pool: &mut Pool<P>, queued: Queued<P>) {
+        self.backlog.add(&queued.packet);
+        let index = pool.place(queued);
+        self.list.push_back(&mut pool.nodes, index);
+    }
+
+    pub fn pop<P: Packet>(&mut self, pool: &mut Pool<P>, end: End) -> Option<Queued<P>> {
+        let index = match end {
+            End::Head => self.list.front(),
+            End::Tail => self.list.back(),
+        }?;
+        self.list.remove(&mut pool.nodes, index);
+        pool.free.push_back(&mut pool.nodes, index);
+        let queued = pool.nodes[index].queued.take()?;
+        self.backlog.remove(&queued.packet);
+        Some(queued)
+    }
+
+    pub fn front<'a, P>(&self, pool: &'a Pool<P>) -> Option<&'a Queued<P>> {
+        pool.nodes[self.list.front()?].queued.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::packet;
+    use crate::units::Time;
+
+    #[test]
+    fn two_queues_share_a_pool_and_give_back_from_either_end() {
+        let mut pool = Pool::new();
+        let mut queues = [PacketQueue::EMPTY; 2];
+        for id in 0..6 {
+            let queued = Queued { packet: packet(id, id % 2, 100), arrived: Time::ZERO };
+            queues[id as usize % 2].push(&mut pool, queued);
+        }
+        let mut take = |queue: usize, end| queues[queue].pop(&mut pool, end).map(|queued| queued.packet.id);
+        assert_eq!(take(0, End::Tail), Some(4));
+        assert_eq!(take(1, End::Head), Some(1));
+        assert_eq!(take(0, End::Head), Some(0));
+        assert_eq!(take(0, End::Head), Some(2));
+        assert_eq!(take(0, End::Head), None);
+        assert_eq!(queues[1].backlog().bytes.get(), 200);
+        // Freed places are used again before the pool grows.
+        queues[0].push(&mut pool, Queued { packet: packet(9, 0, 100), arrived: Time::ZERO });
+        assert_eq!(pool.nodes.len(), 6);
+    }
+
+    #[test]
+    fn an_element_leaves_the_middle_of_a_list() {
+        let mut nodes: Vec<Node<()>> = (0..3).map(|_| Node { link: Link::NONE, queued: None }).collect();
+        let mut list = List::EMPTY;
+        for index in 0..3 {
+            list.push_back(&mut nodes, index);
+        }
+        list.remove(&mut nodes, 1);
+        list.rotate(&mut nodes);
+        assert_eq!((list.front(), list.back()), (Some(2), Some(0)));
+    }
+}

@@ -1,0 +1,217 @@
+//! The schedulers and the policies as one enum each, and the tables that tie them to the catalogue.
+//!
+//! A new scheduler or policy is a file, a row in its table and an arm in each match below; the compiler asks for the
+//! arms.
+
+use super::fq_codel::{self, FqCodelParams};
+use super::{CoreParams, Setup};
+use crate::catalog::{Args, Entry, ParamError};
+use crate::control::token_bucket::{self, TokenBucketParams};
+use crate::drop::codel::{self, Codel, CodelParams};
+use crate::drop::head::{self, HeadDrop, HeadDropParams};
+use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
+use crate::drop::red::{self, Red, RedParams};
+use crate::drop::tail::{self, TailDrop, TailDropParams};
+use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, Sink};
+use crate::schedule::drr::{self, Drr, DrrParams};
+use crate::schedule::fifo::{self, Fifo};
+use crate::schedule::{End, Queued, Scheduler};
+use crate::units::{Rate, Time, Weight};
+
+/// Reads the parameters of an entry.
+pub type Read<T> = fn(&Args) -> Result<T, ParamError>;
+
+/// An entry of the catalogue and how to read its parameters.
+#[derive(Debug)]
+pub struct Known<T: 'static> {
+    /// The entry.
+    pub entry: &'static Entry,
+    /// Reads its parameters.
+    pub read: Read<T>,
+}
+
+/// A scheduler of the catalogue.
+#[derive(Debug)]
+pub struct KnownScheduler {
+    /// The entry.
+    pub entry: &'static Entry,
+    /// Reads its parameters.
+    pub read: Read<SchedulerParams>,
+    /// Its policy unless a scenario names another.
+    pub default_policy: &'static Entry,
+}
+
+/// The schedulers; the first is what a policy alone stands in front of.
+pub static SCHEDULERS: &[KnownScheduler] = &[
+    KnownScheduler { entry: &fifo::ENTRY, read: |_| Ok(SchedulerParams::Fifo), default_policy: &tail::ENTRY },
+    KnownScheduler {
+        entry: &drr::ENTRY,
+        read: |args| DrrParams::from_args(args).map(SchedulerParams::Drr),
+        // Tail drop would let one greedy flow fill the shared buffer and keep the others from their turns.
+        default_policy: &longest_queue::ENTRY,
+    },
+];
+
+/// The buffer policies.
+pub static POLICIES: &[Known<PolicyParams>] = &[
+    Known { entry: &tail::ENTRY, read: |args| TailDropParams::from_args(args).map(PolicyParams::Tail) },
+    Known { entry: &head::ENTRY, read: |args| HeadDropParams::from_args(args).map(PolicyParams::Head) },
+    Known {
+        entry: &longest_queue::ENTRY,
+        read: |args| LongestQueueDropParams::from_args(args).map(PolicyParams::LongestQueue),
+    },
+    Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
+    Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
+];
+
+/// The systems that are scheduler and policy at once.
+pub static SYSTEMS: &[Known<CoreParams>] = &[Known {
+    entry: &fq_codel::ENTRY,
+    read: |args| FqCodelParams::from_args(args).map(CoreParams::FqCodel),
+}];
+
+/// The shapers.
+pub static SHAPERS: &[Known<TokenBucketParams>] =
+    &[Known { entry: &token_bucket::ENTRY, read: TokenBucketParams::from_args }];
+
+pub(super) fn reader<T>(table: &[Known<T>], entry: &Entry) -> Option<Read<T>> {
+    table.iter().find(|known| known.entry.name == entry.name).map(|known| known.read)
+}
+
+pub(super) fn scheduler(entry: &Entry) -> Option<Read<SchedulerParams>> {
+    SCHEDULERS.iter().find(|known| known.entry.name == entry.name).map(|known| known.read)
+}
+
+/// Parameters of any scheduler.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
+pub enum SchedulerParams {
+    Fifo,
+    Drr(DrrParams),
+}
+
+/// Parameters of any policy.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
+pub enum PolicyParams {
+    Tail(TailDropParams),
+    Head(HeadDropParams),
+    LongestQueue(LongestQueueDropParams),
+    Red(RedParams),
+    Codel(CodelParams),
+}
+
+/// Any scheduler.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
+pub enum AnyScheduler<P> {
+    Fifo(Fifo<P>),
+    Drr(Drr<P>),
+}
+
+/// Any policy.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
+pub enum AnyPolicy {
+    Tail(TailDrop),
+    Head(HeadDrop),
+    LongestQueue(LongestQueueDrop),
+    Red(Red),
+    Codel(Codel),
+}
+
+impl<P: Packet> AnyScheduler<P> {
+    pub(super) fn new(params: &SchedulerParams, setup: &Setup<'_>) -> Self {
+        match params {
+            SchedulerParams::Fifo => Self::Fifo(Fifo::new()),
+            SchedulerParams::Drr(params) => Self::Drr(Drr::new(params, setup.smallest_weight())),
+        }
+    }
+}
+
+impl AnyPolicy {
+    pub(super) fn new(params: &PolicyParams, setup: &Setup<'_>) -> Self {
+        match params {
+            PolicyParams::Tail(params) => Self::Tail(TailDrop::new(params)),
+            PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
+            PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
+            PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
+        }
+    }
+}
+
+/// The same expression for whichever scheduler it is.
+macro_rules! scheduler {
+    ($any:expr, $it:ident => $body:expr) => {
+        match $any {
+            AnyScheduler::Fifo($it) => $body,
+            AnyScheduler::Drr($it) => $body,
+        }
+    };
+}
+
+/// The same expression for whichever policy it is.
+macro_rules! policy {
+    ($any:expr, $it:ident => $body:expr) => {
+        match $any {
+            AnyPolicy::Tail($it) => $body,
+            AnyPolicy::Head($it) => $body,
+            AnyPolicy::LongestQueue($it) => $body,
+            AnyPolicy::Red($it) => $body,
+            AnyPolicy::Codel($it) => $body,
+        }
+    };
+}
+
+impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
+    fn push(&mut self, now: Time, packet: P) {
+        scheduler!(self, it => it.push(now, packet));
+    }
+    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
+        scheduler!(self, it => it.pop(now))
+    }
+    fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
+        scheduler!(self, it => it.push_out(now, flow, end))
+    }
+    fn next_flow(&self) -> Option<FlowId> {
+        scheduler!(self, it => it.next_flow())
+    }
+    fn backlog(&self) -> Backlog {
+        scheduler!(self, it => it.backlog())
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        scheduler!(self, it => it.set_weight(flow, weight))
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for AnyPolicy {
+    fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict {
+        policy!(self, it => it.admit(now, packet, backlog))
+    }
+    fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
+        policy!(self, it => it.victim(now, scheduler))
+    }
+    fn pushed_out(&mut self, packet: &P) {
+        policy!(self, it => it.pushed_out(packet));
+    }
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        policy!(self, it => it.dequeue(now, scheduler, sink))
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        policy!(self, it => BufferPolicy::<P>::set_link_rate(it, rate));
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        policy!(self, it => BufferPolicy::<P>::set_weight(it, flow, weight))
+    }
+}
