@@ -70,7 +70,8 @@ impl Formula {
     /// Its value for member `i`.
     pub(crate) fn at(&self, i: u64) -> Result<f64, String> {
         // Numbers of members stay below 2^53, where f64 is exact.
-        let evaluate = |compiled: &FlatEx<f64, Operators>| compiled.eval_relaxed(&[i as f64]).unwrap_or(f64::NAN);
+        let evaluate =
+            |compiled: &FlatEx<f64, Operators>| compiled.eval_relaxed(&[i as f64]).unwrap_or(f64::NAN);
         let value = evaluate(&self.plain);
         if !value.is_finite() {
             return Err(format!("`{}` has no value for i = {i}", self.text));
@@ -129,7 +130,8 @@ fn in_base_units(
 
 fn compile(text: &str, base_units: &str) -> Result<FlatEx<f64, Operators>, String> {
     let known = "+ - * / %, min(a, b), max(a, b), floor(a), ceil(a)";
-    let fail = || format!("`{text}` is not a formula of `i`; it may use numbers, `i`, parentheses and {known}");
+    let fail =
+        || format!("`{text}` is not a formula of `i`; it may use numbers, `i`, parentheses and {known}");
     if !base_units.is_ascii() || base_units.contains(['{', '}']) {
         return Err(fail());
     }
@@ -192,7 +194,10 @@ impl Pattern {
                     let value = formula.at(i)?;
                     // 2^53: beyond it an f64 may not be the whole number that it prints as.
                     if value < 0.0 || value.fract() != 0.0 || value > 9_007_199_254_740_992.0 {
-                        return Err(format!("`{{{}}}` is {value} for i = {i}, not a whole number", formula.text));
+                        return Err(format!(
+                            "`{{{}}}` is {value} for i = {i}, not a whole number",
+                            formula.text
+                        ));
                     }
                     name.push_str(&(value as u64).to_string());
                 }

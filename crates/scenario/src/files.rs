@@ -39,7 +39,10 @@ impl<'a> Files<'a> {
         let mut seen = self.seen.borrow_mut();
         let read = || match (self.read)(&full) {
             Ok(bytes) => Ok(Arc::from(bytes)),
-            Err(error) => Err(format!("cannot read `{}`: {error}; paths start at the scenario's folder", full.display())),
+            Err(error) => Err(format!(
+                "cannot read `{}`: {error}; paths start at the scenario's folder",
+                full.display()
+            )),
         };
         seen.entry(path.to_path_buf()).or_insert_with(read).clone()
     }
@@ -62,7 +65,7 @@ impl<'a> Files<'a> {
 
 /// FNV-1a, 64 bits.
 fn fnv1a(bytes: &[u8]) -> u64 {
-    let step = |hash, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
@@ -97,7 +100,9 @@ pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
         DataLink::LINUX_SLL => 16,
         DataLink::NULL | DataLink::LOOP => 4,
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => 0,
-        other => return Err(format!("its link type {other:?} is not supported; capture on Ethernet or raw IP")),
+        other => {
+            return Err(format!("its link type {other:?} is not supported; capture on Ethernet or raw IP"));
+        }
     };
     let fraction = match header.ts_resolution {
         pcap_file::TsResolution::MicroSecond => 1_000,

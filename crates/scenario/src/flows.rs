@@ -1,9 +1,9 @@
 //! Flows: groups into members, sources, transports and paths.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use apportion_core::units::{Bytes, Rate, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use crate::expression::Pattern;
 use crate::files::{self, Files};
@@ -14,7 +14,7 @@ use crate::problem::{Place, Problems};
 use crate::routing::Routing;
 use crate::tables::{FLOW, MOST_FLOWS, SOURCES, START};
 use crate::tcp::TcpParams;
-use crate::text::{Item, Table, join};
+use crate::text::{Item, Table, Value, join};
 use crate::transport;
 
 /// IPv4 (20, RFC 791) and UDP (8, RFC 768).
@@ -26,6 +26,8 @@ pub(crate) struct Builder<'a> {
     pub links: &'a [Link],
     pub routing: Routing<'a>,
     pub files: &'a Files<'a>,
+    /// Whether all nodes are known; without them groups are checked, but not their members.
+    pub complete: bool,
 }
 
 /// What the members of a group have in common.
@@ -46,16 +48,18 @@ struct Group<'f> {
 
 enum FromFile {
     Frames(Arc<[Bytes]>),
-    Packets(Arc<[(apportion_core::units::Span, Bytes)]>),
+    Packets(Arc<[(Span, Bytes)]>),
 }
 
 impl Builder<'_> {
     pub(crate) fn flows(&mut self, table: &Table, problems: &mut Problems) -> Vec<Flow> {
         let mut flows: Vec<Flow> = Vec::new();
-        let mut places: Vec<(u64, Place)> = Vec::new();
         for (name, item) in &table.entries {
             let path = join("flow", name);
             let Some(group) = self.group(name, item, &path, problems) else { continue };
+            if !self.complete {
+                continue;
+            }
             let count = group.count.unwrap_or(1);
             if flows.len() as u64 + count > MOST_FLOWS {
                 group.fields.refuse("count", format!("more than {MOST_FLOWS} flows in all"), problems);
@@ -67,13 +71,13 @@ impl Builder<'_> {
                 let Some(flow) = self.member(&group, i, problems) else { break };
                 flows.push(flow);
             }
-            places.push((flows.len() as u64, item.place));
         }
         flows.sort_by(|a, b| natural(&a.name, &b.name));
         for pair in flows.windows(2).filter(|pair| pair[0].name == pair[1].name) {
-            let place = places.last().map_or(Place::Line(1), |(_, place)| *place);
-            let message = "there are two flows of this name; rename one";
-            problems.add(place, join("flow", &pair[0].name), message);
+            let name = &pair[0].name;
+            let alone = table.entries.iter().find(|(entry, _)| entry == name);
+            let place = alone.map_or(Place::Line(1), |(_, item)| item.place);
+            problems.add(place, join("flow", name), "a group already has a flow of this name; rename one");
         }
         flows
     }
@@ -86,7 +90,6 @@ impl Builder<'_> {
         path: &str,
         problems: &mut Problems,
     ) -> Option<Group<'f>> {
-        static GREEDY: Item = Item { value: crate::text::Value::Text(String::new()), place: Place::Line(1) };
         let fields = walk(item, path, FLOW, true, problems)?;
         let count = fields.count("count", 1, problems);
         let from = pattern(&fields, "from", problems);
@@ -94,15 +97,9 @@ impl Builder<'_> {
         let via = patterns(&fields, "path", problems);
         let return_path = patterns(&fields, "return_path", problems);
         let tcp = fields.item("tcp").map(|item| transport::read(item, &fields.path_of("tcp"), problems));
-        let source = match fields.item("source") {
-            Some(item) => walk_variant(item, &fields.path_of("source"), SOURCES, true, problems),
-            None => SOURCES.first().map(|greedy| {
-                let path = fields.path_of("source");
-                (greedy, crate::keys::walk_table(&EMPTY, fields.place, &path, greedy.keys, true, problems))
-            }),
-        };
-        let _ = &GREEDY;
-        let (kind, source) = source?;
+        static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
+        let source = fields.item("source").unwrap_or(&GREEDY);
+        let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
         Some(Group {
@@ -150,7 +147,8 @@ impl Builder<'_> {
             "video" => self.files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
             _ => self.files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
         };
-        read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems)).ok()
+        read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems))
+            .ok()
     }
 
     fn member(&mut self, group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Flow> {
@@ -165,7 +163,11 @@ impl Builder<'_> {
             return None;
         }
         let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
-        let back = self.path(&name, (to, from), group.return_path.as_deref(), i, (fields, "return_path"), problems);
+        // Datagrams need no way back.
+        let back = match group.return_path.as_deref() {
+            None if group.tcp.is_none() => Some(self.routing.path(to, from).unwrap_or_default()),
+            listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
+        };
         let source = source(group, i, problems);
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
@@ -173,7 +175,10 @@ impl Builder<'_> {
         if let (Some(stop), Some(Start::At(start) | Start::Between(_, start))) = (stop, start)
             && stop <= start
         {
-            fields.refuse("stop", format!("flow `{name}` stops at {stop}, before it starts at {start}"), problems);
+            let message =
+                format!("flow `{name}` stops at {stop}, but may start as late as {start}; stop it later");
+            fields.refuse("stop", message, problems);
+            return None;
         }
         Some(Flow {
             group: self.group_name(group, &name),
@@ -216,7 +221,9 @@ impl Builder<'_> {
         at.map(NodeId).ok_or_else(|| {
             let names = self.nodes.iter().map(|node| node.name.as_str());
             let guess = crate::problem::did_you_mean(name, names.take(1_000));
-            format!("there is no node `{name}`{guess}; nodes are the ends of links and the hosts of the topology")
+            format!(
+                "there is no node `{name}`{guess}; nodes are the ends of links and the hosts of the topology"
+            )
         })
     }
 
@@ -312,8 +319,6 @@ impl Builder<'_> {
     }
 }
 
-static EMPTY: Table = Table { entries: Vec::new() };
-
 fn pattern(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<Pattern> {
     Pattern::parse(fields.text(key)?).map_err(|message| fields.refuse(key, message, problems)).ok()
 }
@@ -336,7 +341,7 @@ fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> 
     }
     let table = walk(item, &fields.path_of("start"), START, true, problems)?;
     let ends = match &table.item("between")?.value {
-        crate::text::Value::List(ends) => &ends[..],
+        Value::List(ends) => &ends[..],
         _ => &[],
     };
     let between = match ends {

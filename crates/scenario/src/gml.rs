@@ -53,7 +53,9 @@ pub(crate) fn parse(text: &str) -> Result<Graph, (u32, String)> {
     for (key, line, value) in &pairs {
         let Value::List(inner) = value else { continue };
         let need = |name: &str| {
-            scalar(inner, name).map(str::to_owned).ok_or_else(|| (*line, format!("this {key} has no `{name}`")))
+            scalar(inner, name)
+                .map(str::to_owned)
+                .ok_or_else(|| (*line, format!("this {key} has no `{name}`")))
         };
         let get = |name: &str| scalar(inner, name).map(str::to_owned);
         match *key {

@@ -177,7 +177,9 @@ impl Unit {
             Self::Ratio => Ratio::new(value).map(|ratio| Quantity::Real(ratio.get())),
             Self::Number => Some(Quantity::Real(value)),
             // 2^53: beyond it a formula cannot be exact.
-            _ => (0.0..9_007_199_254_740_992.0).contains(&value).then(|| Quantity::Whole(value.round() as u64)),
+            _ => {
+                (0.0..9_007_199_254_740_992.0).contains(&value).then(|| Quantity::Whole(value.round() as u64))
+            }
         }
     }
 }
@@ -315,10 +317,17 @@ pub(crate) fn walk_variant<'a>(
         problems.add(kind.place, path, format!("`{name}` is not known here{guess}; known: {listed}"));
         return None;
     };
-    Some((variant, walk_table(table, item.place, path, variant.keys, indexed, problems)))
+    let known = |name: &str| name == "kind" || variant.keys.iter().any(|key| key.name == name);
+    refuse_unknown(table, path, variant.keys, &known, problems);
+    Some((variant, read_keys(table, item.place, path, variant.keys, indexed, problems)))
 }
 
-pub(crate) fn walk_table<'a>(
+/// Checks the whole file.
+pub(crate) fn walk_root<'a>(table: &'a Table, keys: &'static [Key], problems: &mut Problems) -> Fields<'a> {
+    walk_table(table, Place::Line(1), "", keys, false, problems)
+}
+
+fn walk_table<'a>(
     table: &'a Table,
     place: Place,
     path: &str,
@@ -326,16 +335,33 @@ pub(crate) fn walk_table<'a>(
     indexed: bool,
     problems: &mut Problems,
 ) -> Fields<'a> {
-    for (name, item) in &table.entries {
-        // `kind` was used up in the choice of the variant.
-        if keys.iter().any(|key| key.name == name) || name == "kind" {
-            continue;
-        }
+    refuse_unknown(table, path, keys, &|name| keys.iter().any(|key| key.name == name), problems);
+    read_keys(table, place, path, keys, indexed, problems)
+}
+
+fn refuse_unknown(
+    table: &Table,
+    path: &str,
+    keys: &'static [Key],
+    is_known: &dyn Fn(&str) -> bool,
+    problems: &mut Problems,
+) {
+    for (name, item) in table.entries.iter().filter(|(name, _)| !is_known(name)) {
         let names = || keys.iter().map(|key| key.name);
         let guess = did_you_mean(name, names());
         let known = names().collect::<Vec<_>>().join(", ");
         problems.add(item.place, join(path, name), format!("unknown key{guess}; known here: {known}"));
     }
+}
+
+fn read_keys<'a>(
+    table: &'a Table,
+    place: Place,
+    path: &str,
+    keys: &'static [Key],
+    indexed: bool,
+    problems: &mut Problems,
+) -> Fields<'a> {
     let found = keys.iter().map(|key| {
         let item = table.get(key.name);
         let amount = check(key, item, place, path, indexed, problems);
@@ -374,7 +400,8 @@ fn check(
             Err(message) => problems.add(item.place, path(), message),
         },
         Kind::Text | Kind::Pattern if item.as_text().is_none_or(str::is_empty) => {
-            let message = format!("`{}` is not a name; write for example {}", item.plain(), key.kind.example());
+            let message =
+                format!("`{}` is not a name; write for example {}", item.plain(), key.kind.example());
             problems.add(item.place, path(), message);
         }
         Kind::Flag if !matches!(item.value, Value::Flag(_)) => {
@@ -383,7 +410,11 @@ fn check(
         Kind::Word(words) if !item.as_text().is_some_and(|text| words.contains(&text)) => {
             let guess = did_you_mean(&item.plain(), words.iter().copied());
             let known = words.join(", ");
-            problems.add(item.place, path(), format!("`{}` is not known here{guess}; known: {known}", item.plain()));
+            problems.add(
+                item.place,
+                path(),
+                format!("`{}` is not known here{guess}; known: {known}", item.plain()),
+            );
         }
         _ => (),
     }
@@ -466,7 +497,8 @@ impl<'a> Fields<'a> {
             _ => None,
         };
         if names.as_ref().is_none_or(Vec::is_empty) {
-            let message = format!("`{}` is not a list of names; write for example [\"a\", \"b\"]", item.plain());
+            let message =
+                format!("`{}` is not a list of names; write for example [\"a\", \"b\"]", item.plain());
             self.refuse(name, message, problems);
         }
         names

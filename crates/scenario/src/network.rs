@@ -107,7 +107,14 @@ impl Network {
     }
 
     /// Adds the link `name` and its other direction `name.back`.
-    pub(crate) fn two_way(&mut self, name: String, ends: (usize, usize), there: Spec, back: Spec, place: Place) {
+    pub(crate) fn two_way(
+        &mut self,
+        name: String,
+        ends: (usize, usize),
+        there: Spec,
+        back: Spec,
+        place: Place,
+    ) {
         let other = format!("{name}.back");
         self.one_way(name, ends, there, place);
         self.one_way(other, (ends.1, ends.0), back, place);
@@ -226,7 +233,8 @@ impl Network {
         for (new, old) in (0..).zip(&order) {
             ids[*old] = NodeId(new);
         }
-        let nodes = order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
+        let nodes =
+            order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
 
         // Two runs that are nearly in order already, so this is close to linear.
         self.links.sort_by_key(|link| link.name.ends_with(".back"));
@@ -272,7 +280,12 @@ fn listed_losses(fields: &Fields<'_>, problems: &mut Problems) -> Vec<Lost> {
         let Some(entry) = walk(item, &path, LOST, false, problems) else { continue };
         let Some(flow) = entry.text("flow") else { continue };
         let packets = ordinals(&entry, problems);
-        all.push(Lost { flow: flow.to_owned(), packets, path: entry.path_of("flow"), place: entry.place_of("flow") });
+        all.push(Lost {
+            flow: flow.to_owned(),
+            packets,
+            path: entry.path_of("flow"),
+            place: entry.place_of("flow"),
+        });
     }
     all
 }

@@ -58,14 +58,18 @@ impl<'a> Routing<'a> {
         let (mut head, mut tail) = (Vec::new(), Vec::new());
         let (mut at, mut end) = (from, to);
         // A path has at most as many links as there are nodes; more means going round in a circle.
-        while at != end && let [only] = self.out[index(at)][..] {
+        while at != end
+            && let [only] = self.out[index(at)][..]
+        {
             if head.len() > self.out.len() {
                 return None;
             }
             head.push(only);
             at = self.link(only).to;
         }
-        while at != end && let [only] = self.into[index(end)][..] {
+        while at != end
+            && let [only] = self.into[index(end)][..]
+        {
             if tail.len() > self.out.len() {
                 return None;
             }

@@ -39,7 +39,12 @@ pub(crate) const ROOT: &[Key] = &[
         Optional,
         "Interval of time series; if absent, 1, 2 or 5 times a power of ten that gives at most 600 of them.",
     ),
-    key("topology", Kind::Variants(TOPOLOGIES), Optional, "A ready network; `link` adds to it and changes it."),
+    key(
+        "topology",
+        Kind::Variants(TOPOLOGIES),
+        Optional,
+        "A ready network; `link` adds to it and changes it.",
+    ),
     key("link", Kind::Map(LINK), Optional, "Links by name. Nodes are implied by the links between them."),
     key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of like flows, by name."),
     key("change", Kind::Tables(CHANGE), Optional, "Changes while the scenario runs."),
@@ -96,12 +101,22 @@ pub(crate) const FLOW: &[Key] = &[
         "Makes a group: members `x.1`, `x.2`, ... for `i` = 1, 2, ...; without it one flow named `x`, for which \
          `i` is 1.",
     ),
-    key("from", Kind::Pattern, Required, "Node of the source; `{i}` in names stands for the member's number."),
+    key(
+        "from",
+        Kind::Pattern,
+        Required,
+        "Node of the source; `{i}` in names stands for the member's number.",
+    ),
     key("to", Kind::Pattern, Required, "Node of the sink."),
     key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
-    key("guarantee", Kind::Amount(Unit::Rate, Range::FromZero), Default("0bit"), "The rate it is guaranteed."),
+    key(
+        "guarantee",
+        Kind::Amount(Unit::Rate, Range::FromZero),
+        Default("0bit"),
+        "The rate it is guaranteed.",
+    ),
     key("start", Kind::TimeOrTable(START), Default("0s"), "When it starts."),
     key("stop", TIME, Optional, "When its source falls silent; the end of the run if absent."),
     key(
@@ -134,7 +149,8 @@ pub(crate) const CHANGE: &[Key] = &[
     key("to", Kind::Any, Required, "The new value, as the key takes it; a rate may be zero."),
 ];
 
-const PACKET: Key = key("packet", SIZE, Default("1000B"), "Of one datagram on the wire; over TCP, of one write.");
+const PACKET: Key =
+    key("packet", SIZE, Default("1000B"), "Of one datagram on the wire; over TCP, of one write.");
 const BIT_RATE: Key = key("rate", RATE, Required, "Of the bytes written; over UDP, on the wire.");
 const SHAPE: Kind = Kind::Word(&["constant", "exponential", "pareto"]);
 const ALPHA: Key = key(
@@ -161,7 +177,11 @@ pub(crate) const SOURCES: &[Variant] = &[
             key("jitter", LOSS, Default("0"), "Each gap varies by up to this share of itself, up or down."),
         ],
     },
-    Variant { name: "poisson", doc: "Packets at the instants of a Poisson process.", keys: &[BIT_RATE, PACKET] },
+    Variant {
+        name: "poisson",
+        doc: "Packets at the instants of a Poisson process.",
+        keys: &[BIT_RATE, PACKET],
+    },
     Variant {
         name: "on_off",
         doc: "Constant rate during on periods, silence during off periods.",
@@ -213,7 +233,12 @@ const TOPOLOGY_LINK: &[Key] = &[
 const ACCESS: &[Key] = &[
     key("rate", RATE, Default("100Mbit"), "Of the transmitter, in both directions."),
     key("delay", DELAY, Default("1ms"), "Of the wire, in both directions; may be a formula of `i`."),
-    key("queue", Kind::Queue, Optional, "Discipline in front of the transmitter; a FIFO of 1000 packets if absent."),
+    key(
+        "queue",
+        Kind::Queue,
+        Optional,
+        "Discipline in front of the transmitter; a FIFO of 1000 packets if absent.",
+    ),
 ];
 const PAIRS: Key = key(
     "pairs",

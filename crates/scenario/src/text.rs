@@ -219,7 +219,7 @@ impl Lines {
             let mut item = self.item(value);
             // A table [a.b] is "at" its header; a key is at its own line even if its value starts later.
             item.place = item.place.min(self.place(key.span().start));
-            (std::string::ToString::to_string(key.get_ref()), item)
+            (ToString::to_string(key.get_ref()), item)
         };
         Table { entries: entries.into_iter().map(entry).collect() }
     }
@@ -244,10 +244,13 @@ mod tests {
         let links = table.get("link").and_then(Item::as_table).unwrap();
         assert_eq!(links.entries[0].0, "b");
         let rate = links.entries[0].1.as_table().unwrap().get("rate").unwrap();
-        assert_eq!(rate.value, Value::List(vec![
-            Item { value: Value::Float(1.5), place: Place::Override },
-            Item { value: Value::Flag(true), place: Place::Override },
-        ]));
+        assert_eq!(
+            rate.value,
+            Value::List(vec![
+                Item { value: Value::Float(1.5), place: Place::Override },
+                Item { value: Value::Flag(true), place: Place::Override },
+            ])
+        );
         let Value::List(items) = &rate.value else { panic!() };
         assert_eq!(items[1].place, Place::Line(6));
     }

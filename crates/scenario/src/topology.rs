@@ -66,8 +66,7 @@ struct Access<'a> {
 impl<'a> Access<'a> {
     fn new(fields: &Fields<'a>, problems: &mut Problems) -> Self {
         let fields = table(fields, "access", true, problems);
-        let mut plain =
-            Spec { rate: Rate::from_mbit(100), delay: Span::from_millis(1), ..Spec::stand_in() };
+        let mut plain = Spec { rate: Rate::from_mbit(100), delay: Span::from_millis(1), ..Spec::stand_in() };
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
             && let Some(queue) = queue::read(item, "topology.access.queue", problems)
         {
@@ -86,7 +85,12 @@ impl<'a> Access<'a> {
 }
 
 /// Hosts l1, l2, ... - router - link - router - hosts r1, r2, ...
-fn two_sides(fields: &Fields<'_>, name: &str, routers: [&str; 2], problems: &mut Problems) -> Option<Network> {
+fn two_sides(
+    fields: &Fields<'_>,
+    name: &str,
+    routers: [&str; 2],
+    problems: &mut Problems,
+) -> Option<Network> {
     let place = fields.place;
     let Pair { there, back } = bottleneck(fields, name, problems);
     let access = Access::new(fields, problems);
@@ -170,9 +174,9 @@ fn gfc(fields: &Fields<'_>, problems: &mut Problems) -> Network {
 fn graph(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<Network> {
     let link = table(fields, "link", false, problems);
     let file = fields.text("file")?;
-    let read = files.text(Path::new(file)).and_then(|text| {
-        gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}"))
-    });
+    let read = files
+        .text(Path::new(file))
+        .and_then(|text| gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
     let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), fields.place, problems));
     built.map_err(|message| fields.refuse("file", message, problems)).ok()
 }
@@ -209,7 +213,9 @@ fn edges(
         if ends.0 == ends.1 {
             return Err(at(format!("the edge leads from node `{from}` to itself; remove it")));
         }
-        let mend = |key: &str| format!("the edge {from}-{to} has no `{key}`; give it one, or set topology.link.{key}");
+        let mend = |key: &str| {
+            format!("the edge {from}-{to} has no `{key}`; give it one, or set topology.link.{key}")
+        };
         let mut spec = spec.clone();
         attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
         attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;

@@ -10,3 +10,8 @@ use crate::text::Item;
 pub(crate) fn read(_item: &Item, _path: &str, _problems: &mut Problems) -> Option<Arc<TcpParams>> {
     Some(Arc::new(TcpParams))
 }
+
+/// The TCP as TOML; `None` if it is refused or swept inside.
+pub(crate) fn canonical(_item: &Item) -> Option<String> {
+    None
+}
