@@ -1,5 +1,736 @@
-//! TCP profiles.
+//! What a scenario says about TCP: data only. The simulator runs it; the laboratory reads what a kernel can be told.
+//!
+//! A [profile](PROFILES) names a whole TCP of some place and year; every parameter of it can be overridden by
+//! [name](PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
+//!
+//! | profile | what it is |
+//! |---|---|
+//! | `rfc` | the standards of today: RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438 |
+//! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK of 200 ms, RFC timers |
+//! | `ns2-235` | the defaults of ns-2.35 |
+//! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
 
-/// Placeholder until the profiles land.
+use std::fmt;
+use std::str::FromStr;
+
+use apportion_core::units::{Bytes, Packets, Span};
+
+/// Everything that distinguishes one TCP from another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TcpParams;
+pub struct TcpParams {
+    /// How losses are repaired and how the window grows.
+    pub algorithm: Algorithm,
+    /// Which SACK loss recovery [`Algorithm::Sack`] and [`Algorithm::Cubic`] use.
+    pub sack_recovery: SackRecovery,
+    /// Payload bytes of a full segment.
+    pub segment: Bytes,
+    /// What headers add to a data segment on the wire.
+    pub header: Bytes,
+    /// The wire size of a segment without payload: pure ACK, SYN, FIN.
+    pub ack: Bytes,
+    /// What a SACK option adds to an ACK besides 8 bytes a block.
+    pub sack_option: Bytes,
+    /// The receiver's buffer, and so the cap of the window in use.
+    pub window: Window,
+    /// Whether the window field is scaled by the smallest shift that can express `window`.
+    pub window_scale: bool,
+    /// The congestion window after the handshake.
+    pub initial_window: InitialWindow,
+    /// Where the first slow start ends if nothing is lost.
+    pub initial_ssthresh: InitialSsthresh,
+    /// Duplicate ACKs that are taken for a loss.
+    pub dupack_threshold: u32,
+    /// Whether each duplicate ACK below the threshold lets one new segment out.
+    pub limited_transmit: bool,
+    /// When the receiver acknowledges later than at once.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Whether a segment that is in order but below others that came early is acknowledged at once.
+    pub ack_gap_fill: bool,
+    /// The grain of RTT measurement; zero measures exactly.
+    pub tick: Span,
+    /// The lower bound of the retransmission timeout, before backoff.
+    pub min_rto: Span,
+    /// The upper bound of the retransmission timeout.
+    pub max_rto: Span,
+    /// The timeout before the first RTT sample.
+    pub initial_rto: Span,
+    /// The largest factor of exponential backoff, if other than `max_rto` bounds it.
+    pub max_backoff: Option<u32>,
+    /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
+    pub forget_srtt: bool,
+    /// Whether the sender opens with a SYN.
+    pub syn: bool,
+    /// Whether the sender closes with a FIN.
+    pub fin: bool,
+    /// Whether a segment smaller than full waits while data is outstanding.
+    pub nagle: bool,
+    /// Whether the connection uses explicit congestion notification.
+    pub ecn: bool,
+    /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast retransmit.
+    pub bug_fix: bool,
+    /// Which duplicate ACKs inflate the window of Reno and NewReno.
+    pub inflate: Inflate,
+    /// New segments that one ACK may release in fast recovery without SACK.
+    pub recovery_burst: Option<u32>,
+    /// The window that is halved after a loss.
+    pub halving: Halving,
+    /// Whether the slow start threshold is cut down to whole segments.
+    pub truncate_ssthresh: bool,
+    /// Whether the congestion window is cut down to whole segments when it is halved.
+    pub truncate_cwnd: bool,
+    /// Whether the window grows per acknowledged byte rather than per ACK.
+    pub byte_counting: bool,
+    /// What becomes of the window when fast recovery ends.
+    pub exit: RecoveryExit,
+    /// What becomes of the window of a sender that was idle.
+    pub idle: Idle,
+}
+
+/// A sender's congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Fast retransmit, then slow start.
+    Tahoe,
+    /// Fast recovery that ends with the first new ACK.
+    Reno,
+    /// Fast recovery that ends when everything sent before it is acknowledged (RFC 6582).
+    NewReno,
+    /// Reno with selective acknowledgments.
+    Sack,
+    /// CUBIC growth (RFC 9438) over selective acknowledgments.
+    Cubic,
+}
+
+/// How a SACK sender decides what to send in recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SackRecovery {
+    /// ns-2's Sack1: a count of packets in the pipe, lowered by every duplicate ACK.
+    Pipe,
+    /// RFC 6675: IsLost, SetPipe, NextSeg.
+    Rfc6675,
+}
+
+/// The size of the receiver's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// In full segments.
+    Packets(Packets),
+    /// In bytes.
+    Bytes(Bytes),
+}
+
+/// The congestion window a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// 2 to 4 segments, by their size (RFC 5681 section 3.1).
+    Rfc5681,
+    /// So many segments.
+    Packets(Packets),
+}
+
+/// The slow start threshold a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialSsthresh {
+    /// The receiver's window.
+    Window,
+    /// Above every window: slow start ends with a loss.
+    Unlimited,
+    /// So many segments.
+    Packets(Packets),
+}
+
+/// A receiver that holds ACKs back. Written `2 200ms` or `2 200ms aligned`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// Full segments that may wait before an ACK is sent at once.
+    pub every: u32,
+    /// The longest an ACK is held back.
+    pub timeout: Span,
+    /// Whether the timer fires at multiples of `timeout` (BSD) rather than `timeout` after the segment.
+    pub aligned: bool,
+}
+
+/// Which duplicate ACKs inflate the window of Reno and NewReno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inflate {
+    /// Those in fast recovery (RFC 5681 section 3.2).
+    Recovery,
+    /// All from the threshold on, even if `bug_fix` suppressed the retransmission, unless the last cut was a timeout.
+    UntilTimeout,
+    /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
+    Always,
+}
+
+/// The window that is halved after a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halving {
+    /// min(cwnd, window).
+    Window,
+    /// The bytes outstanding (RFC 5681 equation (4)).
+    Flight,
+}
+
+/// What becomes of the congestion window with the ACK that ends fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryExit {
+    /// It stays at the halved value and this ACK already makes it grow.
+    Grow,
+    /// It becomes the slow start threshold (RFC 5681 section 3.2 step 6).
+    Ssthresh,
+    /// min(ssthresh, max(FlightSize, SMSS) + SMSS) (RFC 6582 section 3.2 step 3, first option).
+    Flight,
+}
+
+/// What becomes of the congestion window of a sender without anything to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// It stays.
+    Keep,
+    /// After a timeout without sending it shrinks to the initial window (RFC 5681 section 4.1).
+    Restart,
+    /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no backoff.
+    Timeout,
+}
+
+impl TcpParams {
+    /// The profile called `name`.
+    #[must_use]
+    pub fn profile(name: &str) -> Option<Self> {
+        PROFILES.iter().find(|entry| entry.name == name).map(|entry| (entry.params)())
+    }
+
+    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let Some(entry) = PARAMS.iter().find(|entry| entry.name == name) else {
+            let known: Vec<_> = PARAMS.iter().map(|entry| entry.name).collect();
+            return Err(format!("unknown TCP parameter `{name}` (known: {})", known.join(", ")));
+        };
+        let before = self.clone();
+        (entry.set)(self, text)?;
+        self.check().map_err(|why| {
+            *self = before;
+            format!("{name} = {text}: {why}")
+        })
+    }
+
+    /// The value of the parameter called `name`, as [`set`](Self::set) reads it; `None` if there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        PARAMS.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
+    }
+
+    /// Why no TCP can run with these values, if so.
+    pub fn check(&self) -> Result<(), String> {
+        let fail = |why: &str| Err(why.to_owned());
+        if self.segment.get() == 0 || self.segment.get() > u64::from(u16::MAX) {
+            return fail("a segment carries 1 to 65535 bytes of payload");
+        }
+        if self.window_bytes() < self.segment.get() {
+            return fail("the window must hold at least one segment");
+        }
+        if self.window_bytes() > MAX_WINDOW {
+            return fail("the window is at most 2^30 bytes (RFC 7323 section 2.3)");
+        }
+        if self.dupack_threshold == 0 || self.max_backoff == Some(0) || self.recovery_burst == Some(0) {
+            return fail("must be at least 1");
+        }
+        if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
+            return fail("needs initial_rto > 0 and min_rto <= max_rto");
+        }
+        if self.delayed_ack.is_some_and(|delayed| delayed.every == 0 || delayed.timeout == Span::ZERO) {
+            return fail("a delayed ACK waits for at least one segment and more than no time");
+        }
+        let one = Packets::new(1);
+        if matches!(self.initial_window, InitialWindow::Packets(n) if n < one) {
+            return fail("the initial window is at least one segment");
+        }
+        Ok(())
+    }
+
+    /// The receiver's buffer in bytes.
+    #[must_use]
+    pub fn window_bytes(&self) -> u64 {
+        match self.window {
+            Window::Packets(n) => n.get().saturating_mul(self.segment.get()),
+            Window::Bytes(n) => n.get(),
+        }
+    }
+
+    /// Whether the receiver reports selective acknowledgments and the sender uses them.
+    #[must_use]
+    pub fn sack(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic)
+    }
+}
+
+/// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits.
+const MAX_WINDOW: u64 = 1 << 30;
+
+/// A named TCP.
+#[derive(Debug)]
+pub struct ProfileEntry {
+    /// The name scenario files use.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Where its values come from.
+    pub source: &'static str,
+    params: fn() -> TcpParams,
+}
+
+/// Every profile.
+pub const PROFILES: &[ProfileEntry] = &[
+    ProfileEntry {
+        name: "rfc",
+        summary: "NewReno by the standards of today; set `algorithm` for sack or cubic",
+        source: "RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438",
+        params: rfc,
+    },
+    ProfileEntry {
+        name: "reno-1999",
+        summary: "Reno hosts around 1999: initial window 1, no SACK, delayed ACK 200 ms",
+        source: "RFC 2581, 2988; Stevens, TCP/IP Illustrated vol. 2 (delayed ACK timer)",
+        params: reno_1999,
+    },
+    ProfileEntry {
+        name: "ns2-235",
+        summary: "Agent/TCP/Reno with the defaults of ns-2.35",
+        source: "class variables of ns-2.35; forced-loss traces (validation/forced-loss)",
+        params: ns2_235,
+    },
+    ProfileEntry {
+        name: "ns2-2000",
+        summary: "Agent/TCP/Reno with the defaults of ns-2 around 2000",
+        source: "dated comments in ns-2's default files; forced-loss traces (validation/forced-loss)",
+        params: ns2_2000,
+    },
+];
+
+fn rfc() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::NewReno,
+        sack_recovery: SackRecovery::Rfc6675,
+        segment: Bytes::new(1_460),
+        header: Bytes::new(40),
+        ack: Bytes::new(40),
+        sack_option: Bytes::new(4),
+        window: Window::Bytes(Bytes::new(4_000_000)),
+        window_scale: true,
+        initial_window: InitialWindow::Rfc5681,
+        initial_ssthresh: InitialSsthresh::Unlimited,
+        dupack_threshold: 3,
+        limited_transmit: true,
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
+        ack_gap_fill: true,
+        tick: Span::ZERO,
+        min_rto: Span::from_secs(1),
+        max_rto: Span::from_secs(60),
+        initial_rto: Span::from_secs(1),
+        max_backoff: None,
+        forget_srtt: false,
+        syn: true,
+        fin: true,
+        nagle: true,
+        ecn: false,
+        bug_fix: true,
+        inflate: Inflate::Recovery,
+        recovery_burst: None,
+        halving: Halving::Flight,
+        truncate_ssthresh: false,
+        truncate_cwnd: false,
+        byte_counting: true,
+        exit: RecoveryExit::Flight,
+        idle: Idle::Restart,
+    }
+}
+
+fn reno_1999() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::Reno,
+        window: Window::Bytes(Bytes::new(65_535)),
+        window_scale: false,
+        initial_window: InitialWindow::Packets(Packets::new(1)),
+        limited_transmit: false,
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: true }),
+        // RFC 2988 (2.1): 3 s; RFC 6298 lowered it to 1 s in 2011.
+        initial_rto: Span::from_secs(3),
+        byte_counting: false,
+        exit: RecoveryExit::Ssthresh,
+        ..rfc()
+    }
+}
+
+fn ns2_235() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::Reno,
+        sack_recovery: SackRecovery::Pipe,
+        segment: Bytes::new(1_000),
+        sack_option: Bytes::ZERO,
+        window: Window::Packets(Packets::new(20)),
+        initial_window: InitialWindow::Packets(Packets::new(2)),
+        initial_ssthresh: InitialSsthresh::Window,
+        delayed_ack: None,
+        tick: Span::from_millis(10),
+        min_rto: Span::from_millis(200),
+        initial_rto: Span::from_secs(3),
+        forget_srtt: true,
+        fin: false,
+        nagle: false,
+        inflate: Inflate::UntilTimeout,
+        recovery_burst: Some(2),
+        halving: Halving::Window,
+        truncate_ssthresh: true,
+        byte_counting: false,
+        exit: RecoveryExit::Grow,
+        idle: Idle::Timeout,
+        ..rfc()
+    }
+}
+
+fn ns2_2000() -> TcpParams {
+    TcpParams {
+        header: Bytes::ZERO,
+        initial_window: InitialWindow::Packets(Packets::new(1)),
+        limited_transmit: false,
+        ack_gap_fill: false,
+        tick: Span::from_millis(100),
+        min_rto: Span::ZERO,
+        max_rto: Span::from_secs(64),
+        initial_rto: Span::from_secs(6),
+        max_backoff: Some(64),
+        syn: false,
+        inflate: Inflate::Always,
+        truncate_cwnd: true,
+        ..ns2_235()
+    }
+}
+
+/// One parameter that a scenario may set by name.
+#[derive(Debug)]
+pub struct ParamEntry {
+    /// The name, equal to the field of [`TcpParams`].
+    pub name: &'static str,
+    /// What it decides.
+    pub doc: &'static str,
+    /// What its value looks like: a unit kind or the words it may be.
+    pub unit: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    get: fn(&TcpParams) -> String,
+    set: fn(&mut TcpParams, &str) -> Result<(), String>,
+}
+
+/// How a value is written in a scenario file.
+trait Text: Sized {
+    const UNIT: &'static str;
+    fn read(text: &str) -> Result<Self, String>;
+    fn write(&self) -> String;
+}
+
+/// Types whose `FromStr` and `Display` are already what a scenario file says.
+macro_rules! plain_text {
+    ($($type:ty: $unit:literal),* $(,)?) => { $(
+        impl Text for $type {
+            const UNIT: &'static str = $unit;
+            fn read(text: &str) -> Result<Self, String> {
+                text.trim().parse().map_err(|why| format!("`{text}` is not a {}: {why}", $unit))
+            }
+            fn write(&self) -> String { self.to_string() }
+        }
+    )* };
+}
+plain_text!(Bytes: "size", Span: "time", u32: "whole number", bool: "true or false");
+
+/// Enumerations written as one word.
+macro_rules! words {
+    ($($type:ident { $($variant:ident = $word:literal),* })*) => { $(
+        impl Text for $type {
+            const UNIT: &'static str = concat!($($word, " "),*);
+            fn read(text: &str) -> Result<Self, String> {
+                match text.trim() {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err(format!("`{text}` is none of: {}", Self::UNIT.trim_end())),
+                }
+            }
+            fn write(&self) -> String {
+                match self { $(Self::$variant => $word,)* }.to_owned()
+            }
+        }
+        impl FromStr for $type {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> { Self::read(text) }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.write()) }
+        }
+    )* };
+}
+words! {
+    Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
+    SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
+    Inflate { Recovery = "recovery", UntilTimeout = "until-timeout", Always = "always" }
+    Halving { Window = "window", Flight = "flight" }
+    RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
+    Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }
+}
+
+impl Text for Window {
+    const UNIT: &'static str = "packets or size";
+    fn read(text: &str) -> Result<Self, String> {
+        let packets = text.parse().map(Self::Packets);
+        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|why| format!("{why}, or \"20p\""))
+    }
+    fn write(&self) -> String {
+        match self {
+            Self::Packets(n) => n.to_string(),
+            Self::Bytes(n) => n.to_string(),
+        }
+    }
+}
+
+impl Text for InitialWindow {
+    const UNIT: &'static str = "packets or rfc5681";
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "rfc5681" => Ok(Self::Rfc5681),
+            other => other.parse().map(Self::Packets).map_err(|why| format!("{why}, or \"rfc5681\"")),
+        }
+    }
+    fn write(&self) -> String {
+        match self {
+            Self::Rfc5681 => "rfc5681".to_owned(),
+            Self::Packets(n) => n.to_string(),
+        }
+    }
+}
+
+impl Text for InitialSsthresh {
+    const UNIT: &'static str = "packets, window or unlimited";
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "window" => Ok(Self::Window),
+            "unlimited" => Ok(Self::Unlimited),
+            other => other
+                .parse()
+                .map(Self::Packets)
+                .map_err(|why| format!("{why}, or \"window\" or \"unlimited\"")),
+        }
+    }
+    fn write(&self) -> String {
+        match self {
+            Self::Window => "window".to_owned(),
+            Self::Unlimited => "unlimited".to_owned(),
+            Self::Packets(n) => n.to_string(),
+        }
+    }
+}
+
+impl Text for Option<u32> {
+    const UNIT: &'static str = "whole number or none";
+    fn read(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
+    }
+    fn write(&self) -> String {
+        self.map_or_else(|| "none".to_owned(), |n| n.to_string())
+    }
+}
+
+impl Text for Option<DelayedAck> {
+    const UNIT: &'static str = "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"";
+    fn read(text: &str) -> Result<Self, String> {
+        let fail = |why: &str| format!("`{text}` is not a delayed ACK ({}){why}", Self::UNIT);
+        let mut words = text.split_whitespace();
+        let (every, timeout) = match (words.next(), words.next()) {
+            (Some("off"), None) => return Ok(None),
+            (Some(every), Some(timeout)) => (every, timeout),
+            _ => return Err(fail("")),
+        };
+        let aligned = match (words.next(), words.next()) {
+            (None, None) => false,
+            (Some("aligned"), None) => true,
+            _ => return Err(fail("")),
+        };
+        let every = every.parse().map_err(|why| fail(&format!(": {why}")))?;
+        let timeout = timeout.parse().map_err(|why| fail(&format!(": {why}")))?;
+        Ok(Some(DelayedAck { every, timeout, aligned }))
+    }
+    fn write(&self) -> String {
+        match self {
+            None => "off".to_owned(),
+            Some(DelayedAck { every, timeout, aligned }) => {
+                format!("{every} {timeout}{}", if *aligned { " aligned" } else { "" })
+            }
+        }
+    }
+}
+
+/// The table of parameters: field, type, what it decides, source.
+macro_rules! params {
+    ($($name:ident: $type:ty, $doc:literal, $source:literal;)*) => {
+        /// Every parameter, in the order of [`TcpParams`].
+        pub const PARAMS: &[ParamEntry] = &[$(ParamEntry {
+            name: stringify!($name),
+            doc: $doc,
+            unit: <$type as Text>::UNIT,
+            source: $source,
+            get: |params| params.$name.write(),
+            set: |params, text| {
+                params.$name = <$type>::read(text).map_err(|why| format!("{}: {why}", stringify!($name)))?;
+                Ok(())
+            },
+        }),*];
+    };
+}
+params! {
+    algorithm: Algorithm, "how losses are repaired and the window grows", "RFC 5681, 6582, 6675, 9438";
+    sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675";
+    segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
+    header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
+    ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
+    sack_option: Bytes, "what a SACK option adds to an ACK besides 8 bytes a block",
+        "2 B and padding: RFC 2018 section 3; 0: ns-2";
+    window: Window, "the receiver's buffer: cap of the window in use", "RFC 9293 section 3.8.6; ns-2 window_";
+    window_scale: bool, "scale the window field", "RFC 7323 section 2";
+    initial_window: InitialWindow, "congestion window at the start", "RFC 5681 section 3.1; ns-2 windowInit_";
+    initial_ssthresh: InitialSsthresh, "slow start threshold at the start", "RFC 5681 section 3.1; ns-2";
+    dupack_threshold: u32, "duplicate ACKs taken for a loss", "RFC 5681 section 3.2; ns-2 numdupacks_";
+    limited_transmit: bool, "a new segment per duplicate ACK below the threshold", "RFC 3042; ns-2 singledup_";
+    delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
+    ack_gap_fill: bool, "acknowledge at once what fills part of a gap", "RFC 5681 section 4.2; RFC2581_immediate_ack_";
+    tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
+    min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
+    max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
+    initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
+    max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
+    forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
+    syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
+    fin: bool, "close with a FIN", "RFC 9293 section 3.6";
+    nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
+    ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
+    bug_fix: bool, "no second fast retransmit for the window of the last loss", "RFC 6582 section 3.2; bugFix_";
+    inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
+    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery without SACK", "ns-2 Newreno: 2";
+    halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
+    truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
+    truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
+    byte_counting: bool, "the window grows per byte acknowledged", "RFC 5681 section 3.1; false: ns-2";
+    exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
+    idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; ns-2 slow_start_restart_";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value different from the default of `rfc` and `ns2-2000` for every parameter.
+    const OTHER: &[(&str, &str)] = &[
+        ("algorithm", "tahoe"),
+        ("sack_recovery", "pipe"),
+        ("segment", "512B"),
+        ("header", "52B"),
+        ("ack", "52B"),
+        ("sack_option", "2B"),
+        ("window", "64p"),
+        ("window_scale", "false"),
+        ("initial_window", "10p"),
+        ("initial_ssthresh", "17p"),
+        ("dupack_threshold", "4"),
+        ("limited_transmit", "false"),
+        ("delayed_ack", "3 50ms aligned"),
+        ("ack_gap_fill", "false"),
+        ("tick", "500ms"),
+        ("min_rto", "300ms"),
+        ("max_rto", "120s"),
+        ("initial_rto", "2s"),
+        ("max_backoff", "16"),
+        ("forget_srtt", "true"),
+        ("syn", "false"),
+        ("fin", "false"),
+        ("nagle", "false"),
+        ("ecn", "true"),
+        ("bug_fix", "false"),
+        ("inflate", "always"),
+        ("recovery_burst", "4"),
+        ("halving", "window"),
+        ("truncate_ssthresh", "true"),
+        ("truncate_cwnd", "true"),
+        ("byte_counting", "false"),
+        ("exit", "grow"),
+        ("idle", "timeout"),
+    ];
+
+    #[test]
+    fn every_parameter_is_set_and_read_back_and_changes_nothing_else() {
+        assert_eq!(OTHER.len(), PARAMS.len());
+        for (name, text) in OTHER {
+            let original = TcpParams::profile("rfc").unwrap();
+            let mut changed = original.clone();
+            assert_ne!(changed.get(name).as_deref(), Some(*text), "{name}: choose another value");
+            changed.set(name, text).unwrap();
+            assert_eq!(changed.get(name).as_deref(), Some(*text));
+            for other in PARAMS.iter().filter(|entry| entry.name != *name) {
+                assert_eq!(changed.get(other.name), original.get(other.name), "{name} moved {}", other.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_profile_is_possible_and_prints_what_it_reads() {
+        for entry in PROFILES {
+            let params = TcpParams::profile(entry.name).unwrap();
+            assert_eq!(params.check(), Ok(()), "{}", entry.name);
+            let mut copy = rfc();
+            for param in PARAMS {
+                copy.set(param.name, &params.get(param.name).unwrap()).unwrap();
+            }
+            assert_eq!(copy, params, "{}", entry.name);
+        }
+        assert_eq!(TcpParams::profile("vegas"), None);
+    }
+
+    #[test]
+    fn the_profiles_of_ns2_differ_where_its_defaults_changed() {
+        let (then, now) = (ns2_2000(), ns2_235());
+        let moved: Vec<_> =
+            PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
+        let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
+                        max_backoff syn inflate truncate_cwnd";
+        assert_eq!(moved.join(" "), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
+        let cases = [
+            ("segments", "1000B", "unknown TCP parameter `segments`"),
+            ("segment", "1000", "the unit is missing"),
+            ("segment", "0B", "1 to 65535"),
+            ("segment", "70kB", "1 to 65535"),
+            ("window", "100B", "at least one segment"),
+            ("window", "2000MB", "2^30"),
+            ("window", "many", "or \"20p\""),
+            ("initial_window", "0p", "at least one segment"),
+            ("initial_window", "two", "rfc5681"),
+            ("initial_ssthresh", "none", "unlimited"),
+            ("dupack_threshold", "0", "at least 1"),
+            ("dupack_threshold", "-1", "whole number"),
+            ("max_backoff", "0", "at least 1"),
+            ("max_backoff", "some", "whole number"),
+            ("recovery_burst", "0", "at least 1"),
+            ("max_rto", "1ms", "min_rto <= max_rto"),
+            ("min_rto", "100s", "min_rto <= max_rto"),
+            ("initial_rto", "0s", "initial_rto > 0"),
+            ("delayed_ack", "2", "as in"),
+            ("delayed_ack", "0 10ms", "at least one segment"),
+            ("delayed_ack", "2 0s", "more than no time"),
+            ("delayed_ack", "2 10ms late", "as in"),
+            ("algorithm", "vegas", "none of: tahoe reno newreno sack cubic"),
+            ("ecn", "yes", "true or false"),
+        ];
+        for (name, text, reason) in cases {
+            let mut params = rfc();
+            let message = params.set(name, text).unwrap_err();
+            assert!(message.contains(reason), "{name} = {text}: {message}");
+            assert_eq!(params, rfc(), "{name} = {text}");
+        }
+    }
+}

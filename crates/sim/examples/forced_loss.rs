@@ -1,0 +1,227 @@
+//! Our TCP against ns-2's, over one link that loses chosen packets: `validation/forced-loss/run` calls it.
+//!
+//! ```text
+//! forced_loss CASES TRACE          compare with ns-2's trace; one line of a table per case
+//! forced_loss CASES                print our own trace in the same form
+//! ```
+//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless),
+//! seconds to run, ordinals of the lost packets (or `-`).
+
+#![allow(clippy::print_stdout, reason = "a program whose output is a table")]
+
+#[path = "../tests/tcp/pipe.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests, which use more of it")]
+mod pipe;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use apportion_core::units::{Rate, Span, Time};
+use apportion_scenario::tcp::TcpParams;
+
+use pipe::Pipe;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Where in a tick ns-2's first agent boots, measured: the RTT at which its first sample goes from one tick to two. It is
+/// the same in every process because ns-2's default generator has a fixed seed.
+const NS2_PHASE: f64 = 0.555_88;
+
+/// One line of the case file.
+struct Case {
+    name: String,
+    profile: String,
+    algorithm: String,
+    delayed_ack: bool,
+    window: u32,
+    packets: u64,
+    stop: Time,
+    losses: Vec<usize>,
+}
+
+/// What one of the two simulators did.
+#[derive(Default)]
+struct Run {
+    /// Packets offered to the link: seconds, and sequence number in packets.
+    sent: Vec<(f64, u64)>,
+    /// Reductions of the window and timeouts: seconds, and the congestion window after it.
+    events: Vec<(f64, f64)>,
+    timeouts: u64,
+    last_cwnd: f64,
+    /// Printed: seconds, name, value.
+    lines: Vec<(f64, &'static str, f64)>,
+}
+
+fn main() -> Result<ExitCode, Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [cases, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: forced_loss CASES [TRACE]".into());
+    };
+    let cases: Vec<Case> = std::fs::read_to_string(cases)?
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .map(read_case)
+        .collect::<Result<_, _>>()?;
+    if let [trace] = rest {
+        return compare(&cases, &read_traces(&std::fs::read_to_string(trace)?)?);
+    }
+    for case in &cases {
+        for (at, event, value) in simulate(case)?.lines {
+            println!("{} {at:.5} {event} {value:.3}", case.name);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_case(line: &str) -> Result<Case, Failure> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [name, profile, algorithm, delack, window, packets, stop, losses] = words[..] else {
+        return Err(format!("a case has 8 words: {line}").into());
+    };
+    let losses = match losses {
+        "-" => Vec::new(),
+        list => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
+    };
+    Ok(Case {
+        name: name.to_owned(),
+        profile: profile.to_owned(),
+        algorithm: algorithm.to_owned(),
+        delayed_ack: delack == "1",
+        window: window.parse()?,
+        packets: packets.parse()?,
+        stop: Time::from_secs(stop.parse()?),
+        losses,
+    })
+}
+
+/// Runs our TCP. The link is that of forced-loss.tcl.
+fn simulate(case: &Case) -> Result<Run, Failure> {
+    let mut params = TcpParams::profile(&case.profile).ok_or("no such profile")?;
+    params.set("algorithm", &case.algorithm)?;
+    params.set("window", &format!("{}p", case.window))?;
+    params.set("delayed_ack", if case.delayed_ack { "2 100ms" } else { "off" })?;
+    let segment = params.segment.get();
+    let syn = u64::from(params.syn);
+    let phase = Span::from_secs_f64(params.tick.as_secs_f64() * NS2_PHASE);
+    let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), Span::from_millis(30)).losing(&case.losses);
+    pipe.sender = pipe.sender.with_clock_phase(phase);
+    pipe.start(if case.packets == 0 { u64::MAX } else { case.packets * segment });
+    pipe.run(case.stop);
+
+    let mut run = Run::default();
+    for (at, segment_sent) in &pipe.sent {
+        // The SYN is packet 0 where there is one; data follows.
+        let offset = u64::from(segment_sent.seq);
+        let number = if offset < syn { 0 } else { (offset - syn) / segment + syn };
+        run.sent.push((at.as_secs_f64(), number));
+        run.lines.push((at.as_secs_f64(), "send", number as f64));
+    }
+    let first = pipe.trace.first().ok_or("nothing happened")?;
+    let mut last = *first;
+    for snapshot in &pipe.trace {
+        let at = snapshot.at.as_secs_f64();
+        let cut = snapshot.cwnd < last.cwnd || snapshot.timeouts > last.timeouts;
+        if cut {
+            run.events.push((at, snapshot.cwnd));
+        }
+        if snapshot.cwnd != last.cwnd {
+            run.lines.push((at, "cwnd", snapshot.cwnd));
+        }
+        if snapshot.ssthresh != last.ssthresh {
+            run.lines.push((at, "ssthresh", snapshot.ssthresh));
+        }
+        if snapshot.timeouts != last.timeouts {
+            run.lines.push((at, "timeouts", snapshot.timeouts as f64));
+        }
+        last = *snapshot;
+    }
+    run.timeouts = last.timeouts;
+    run.last_cwnd = last.cwnd;
+    run.lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(run)
+}
+
+/// ns-2's runs by case, from lines `CASE time EVENT value`.
+fn read_traces(text: &str) -> Result<BTreeMap<String, Run>, Failure> {
+    let mut runs: BTreeMap<String, Run> = BTreeMap::new();
+    let mut backoffs: BTreeMap<String, f64> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, at, event, value] = words[..] else { return Err(format!("not a trace: {line}").into()) };
+        let (at, value): (f64, f64) = (at.parse()?, value.parse()?);
+        let run = runs.entry(name.to_owned()).or_default();
+        let cut = match event {
+            "send" => {
+                run.sent.push((at, value as u64));
+                false
+            }
+            // A timeout doubles the backoff; a sample puts it back to 1.
+            "backoff" => {
+                let timeout = backoffs.insert(name.to_owned(), value).unwrap_or(1.0) < value;
+                run.timeouts += u64::from(timeout);
+                timeout
+            }
+            "cwnd" => {
+                let fell = value < run.last_cwnd;
+                run.last_cwnd = value;
+                fell
+            }
+            _ => false,
+        };
+        // One event may show as two lines, in either order.
+        match run.events.last_mut() {
+            Some(last) if last.0 == at && matches!(event, "cwnd" | "backoff") => last.1 = run.last_cwnd,
+            _ if cut => run.events.push((at, run.last_cwnd)),
+            _ => {}
+        }
+    }
+    Ok(runs)
+}
+
+/// Prints the table. Succeeds if every case is within its bounds.
+fn compare(cases: &[Case], theirs: &BTreeMap<String, Run>) -> Result<ExitCode, Failure> {
+    println!(
+        "{:<28} {:<8} {:<8} {:>6} {:>9} {:>7} {:>9} {:>9} {:>9}  ok",
+        "case", "profile", "algo", "delack", "timeouts", "events", "cwnd diff", "time diff", "packets"
+    );
+    let mut all = true;
+    for case in cases {
+        let ours = simulate(case)?;
+        let Some(theirs) = theirs.get(&case.name) else {
+            return Err(format!("ns-2's trace has no case {}", case.name).into());
+        };
+        // Bounds: a segment of window; 1 % or a clock tick in time.
+        let tick = TcpParams::profile(&case.profile).map_or(0.0, |params| params.tick.as_secs_f64());
+        let pairs = || ours.events.iter().zip(&theirs.events);
+        let cwnd =
+            pairs().map(|(a, b)| (a.1 - b.1).abs()).fold((ours.last_cwnd - theirs.last_cwnd).abs(), f64::max);
+        let time = pairs().map(|(a, b)| (a.0 - b.0).abs()).fold(0.0, f64::max);
+        let timely = pairs().all(|(a, b)| (a.0 - b.0).abs() <= (b.0 / 100.0).max(tick));
+        let ok = ours.timeouts == theirs.timeouts
+            && ours.events.len() == theirs.events.len()
+            && cwnd <= 1.0
+            && timely;
+        all &= ok;
+        println!(
+            "{:<28} {:<8} {:<8} {:>6} {:>9} {:>7} {:>9.3} {:>8.5}s {:>9}  {}",
+            case.name,
+            case.profile,
+            case.algorithm,
+            if case.delayed_ack { "on" } else { "off" },
+            format!("{}/{}", ours.timeouts, theirs.timeouts),
+            format!("{}/{}", ours.events.len(), theirs.events.len()),
+            cwnd,
+            time,
+            differing(&ours.sent, &theirs.sent),
+            if ok { "yes" } else { "NO" }
+        );
+    }
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How many packets, in order, differ in number or by more than 20 microseconds, of how many.
+fn differing(ours: &[(f64, u64)], theirs: &[(f64, u64)]) -> String {
+    let same = |(a, b): &(&(f64, u64), &(f64, u64))| a.1 == b.1 && (a.0 - b.0).abs() < 2e-5;
+    let alike = ours.iter().zip(theirs).filter(same).count();
+    format!("{}/{}", ours.len().max(theirs.len()) - alike, theirs.len())
+}

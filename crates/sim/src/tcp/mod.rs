@@ -1,0 +1,40 @@
+//! TCP without input or output: a sender and a receiver of one direction of data, byte by byte and header by header.
+//!
+//! Time is an argument, segments leave through a [`Wire`], and timers are a time to call back at
+//! ([`Sender::next_timer`]). One engine obeys all of [`TcpParams`](apportion_scenario::tcp::TcpParams), so ns-2's TCP
+//! and the RFCs' are the same code under different values. Sequence numbers are 64-bit offsets from the initial
+//! sequence number inside, and wrap to 32 bits on the wire.
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`segment`] | the header fields, and the [`Wire`] they leave by |
+//! | [`sender`] | what may be sent now, timers, the application's side |
+//! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
+//! | [`congestion`] | the window: slow start, avoidance, halving |
+//! | [`cubic`] | the window of RFC 9438 |
+//! | [`scoreboard`] | what the peer has reported with SACK, and RFC 6675's questions about it |
+//! | [`rtt`] | the retransmission timeout, in ticks or exact |
+//! | [`receiver`] | reassembly, ACKs, delayed ACKs, SACK blocks, the advertised window |
+//! | [`seq`] | 32-bit sequence numbers and 64-bit offsets |
+//!
+//! # Scope
+//!
+//! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not acknowledge
+//! the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC 7323 section 3),
+//! F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the world.
+
+pub mod congestion;
+pub mod cubic;
+pub mod receiver;
+pub mod recovery;
+pub mod rtt;
+pub mod scoreboard;
+pub mod segment;
+pub mod sender;
+pub mod seq;
+
+pub use receiver::Receiver;
+pub use segment::{Flags, SackBlocks, Segment, Wire};
+pub use sender::{Sender, SenderStats};

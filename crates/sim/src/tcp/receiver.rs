@@ -1,0 +1,248 @@
+//! The receiving end: puts bytes in order and acknowledges them.
+//!
+//! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section 6.1.3
+//! (ECN echo), RFC 7323 section 2 (window scale). Cost: O(1) per segment in order; O(gaps) otherwise. Gaps are bounded
+//! by the window.
+
+use std::sync::Arc;
+
+use apportion_core::Ecn;
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_scenario::tcp::{DelayedAck, TcpParams};
+
+use super::segment::{Flags, SackBlocks, Segment, Wire};
+use super::seq::{unwrap, wrap};
+
+/// The receiver's own initial sequence number; it sends nothing that would count from it.
+const OWN_ISN: u32 = 0;
+
+/// The receiving end of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    params: Arc<TcpParams>,
+    /// The sender's initial sequence number.
+    isn: u32,
+    /// Everything below this offset has arrived (RCV.NXT).
+    rcv_nxt: u64,
+    /// Ranges that arrived early, the most recently extended first.
+    early: Vec<(u64, u64)>,
+    /// Where the FIN lies, once seen.
+    fin: Option<u64>,
+    /// Segments that have arrived since the last ACK.
+    unacked: u32,
+    ack_timer: Option<Time>,
+    /// Congestion was experienced and the sender has not said CWR yet.
+    echo: bool,
+    scale: u8,
+    syn_seen: bool,
+    /// Bytes in order that the application has left in the buffer.
+    unread: u64,
+    reading: bool,
+}
+
+impl Receiver {
+    /// A receiver for the sender that starts at `isn`.
+    #[must_use]
+    pub fn new(params: Arc<TcpParams>, isn: u32) -> Self {
+        let scale = window_scale(&params);
+        Self {
+            params,
+            isn,
+            rcv_nxt: 0,
+            early: Vec::new(),
+            fin: None,
+            unacked: 0,
+            ack_timer: None,
+            echo: false,
+            scale,
+            syn_seen: false,
+            unread: 0,
+            reading: true,
+        }
+    }
+
+    /// Payload bytes received in order.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        let fin = u64::from(self.fin.is_some_and(|fin| fin < self.rcv_nxt));
+        self.rcv_nxt - fin - u64::from(self.syn_seen)
+    }
+
+    /// Whether the sender's FIN and everything before it has arrived.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| fin < self.rcv_nxt)
+    }
+
+    /// When [`on_timer`](Self::on_timer) must be called.
+    #[must_use]
+    pub const fn next_timer(&self) -> Option<Time> {
+        self.ack_timer
+    }
+
+    /// A segment arrives, with `ecn` in its IP header.
+    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
+        // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
+        if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
+            self.echo = false;
+        }
+        if self.params.ecn && ecn == Ecn::Ce {
+            self.echo = true;
+        }
+        if segment.flags.has(Flags::SYN) {
+            self.on_syn(segment, wire);
+            return;
+        }
+        let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
+        let end = from + u64::from(segment.payload);
+        if segment.flags.has(Flags::FIN) {
+            self.fin = Some(end);
+        }
+        // What does not fit the buffer is not taken (RFC 9293 section 3.10.7.4).
+        let to = end.min(self.rcv_nxt + self.space());
+        let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
+        if end_of_segment <= self.rcv_nxt || from > to {
+            self.acknowledge(wire);
+        } else if from > self.rcv_nxt {
+            self.hold(from, end_of_segment);
+            self.acknowledge(wire);
+        } else {
+            self.take(now, end_of_segment, wire);
+        }
+    }
+
+    /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
+    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.ack_timer.is_some_and(|at| at <= now) {
+            self.acknowledge(wire);
+        }
+    }
+
+    /// The application stops or resumes reading. While it does not read, the advertised window closes.
+    pub fn set_reading<W: Wire>(&mut self, reading: bool, wire: &mut W) {
+        self.reading = reading;
+        if reading && self.unread > 0 {
+            // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or half the
+            // buffer.
+            let grew = self.unread;
+            self.unread = 0;
+            if grew >= self.params.segment.get().min(self.params.window_bytes() / 2) {
+                self.acknowledge(wire);
+            }
+        }
+    }
+
+    fn on_syn<W: Wire>(&mut self, segment: &Segment, wire: &mut W) {
+        if !self.syn_seen {
+            self.syn_seen = true;
+            self.isn = segment.seq;
+            self.rcv_nxt = 1;
+            if segment.wscale.is_none() {
+                self.scale = 0;
+            }
+        }
+        // RFC 7323 section 2.2: the window of a SYN is never scaled. RFC 3168 section 6.1.1: ECE alone accepts ECN.
+        let ecn = self.params.ecn && segment.flags.has(Flags::ECE | Flags::CWR);
+        let reply = Segment {
+            seq: OWN_ISN,
+            ack: wrap(self.isn, self.rcv_nxt),
+            window: clamp_u16(self.space()),
+            flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::NONE },
+            wscale: segment.wscale.map(|_| self.scale),
+            ..Segment::default()
+        };
+        wire.send(reply, self.params.ack, Ecn::NotEct);
+    }
+
+    /// Takes bytes in order, up to `to`, and what they make in order.
+    fn take<W: Wire>(&mut self, now: Time, to: u64, wire: &mut W) {
+        let before = self.rcv_nxt;
+        self.rcv_nxt = to;
+        let gap = !self.early.is_empty();
+        if gap {
+            self.early.retain(|&(start, end)| {
+                // Early ranges do not touch each other, so at most one becomes in order.
+                if start <= to {
+                    self.rcv_nxt = self.rcv_nxt.max(end);
+                }
+                start > to
+            });
+        }
+        if !self.reading {
+            self.unread += self.rcv_nxt - before;
+        }
+        let jumped = self.rcv_nxt > to;
+        let finished = self.is_finished();
+        match self.params.delayed_ack {
+            Some(delayed) if !(jumped || finished || gap && self.params.ack_gap_fill) => {
+                self.delay(now, delayed, wire);
+            }
+            _ => self.acknowledge(wire),
+        }
+    }
+
+    fn delay<W: Wire>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {
+        self.unacked += 1;
+        if self.unacked >= delayed.every {
+            self.acknowledge(wire);
+        } else if self.ack_timer.is_none() {
+            let wait = delayed.timeout;
+            let into = if delayed.aligned { now.as_nanos() % wait.as_nanos() } else { 0 };
+            self.ack_timer = Some(now + wait.saturating_sub(Span::from_nanos(into)));
+        }
+    }
+
+    /// Keeps what came early; its range becomes the most recent one (RFC 2018 section 4).
+    fn hold(&mut self, from: u64, to: u64) {
+        let mut merged = (from, to);
+        self.early.retain(|&(start, end)| {
+            let touches = start <= to && from <= end;
+            if touches {
+                merged = (merged.0.min(start), merged.1.max(end));
+            }
+            !touches
+        });
+        self.early.insert(0, merged);
+    }
+
+    fn acknowledge<W: Wire>(&mut self, wire: &mut W) {
+        self.unacked = 0;
+        self.ack_timer = None;
+        let sack = if self.params.sack() && !self.early.is_empty() {
+            let blocks = self.early.iter();
+            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))))
+        } else {
+            SackBlocks::NONE
+        };
+        let ack = Segment {
+            seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
+            ack: wrap(self.isn, self.rcv_nxt),
+            window: clamp_u16(self.space().div_ceil(1 << self.scale)),
+            flags: Flags::ACK | if self.echo { Flags::ECE } else { Flags::NONE },
+            sack,
+            ..Segment::default()
+        };
+        let blocks = ack.sack.as_slice().len() as u64;
+        let option = if blocks > 0 { self.params.sack_option + Bytes::new(8 * blocks) } else { Bytes::ZERO };
+        wire.send(ack, self.params.ack + option, Ecn::NotEct);
+    }
+
+    /// Bytes above `rcv_nxt` that the buffer has room for.
+    fn space(&self) -> u64 {
+        self.params.window_bytes().saturating_sub(self.unread)
+    }
+}
+
+/// The smallest shift under which the field can express the window (RFC 7323 section 2.3).
+#[must_use]
+pub fn window_scale(params: &TcpParams) -> u8 {
+    if !params.window_scale {
+        return 0;
+    }
+    let fits = |shift: &u8| params.window_bytes().div_ceil(1 << shift) <= u64::from(u16::MAX);
+    (0..=14).find(fits).unwrap_or(14)
+}
+
+fn clamp_u16(value: u64) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}

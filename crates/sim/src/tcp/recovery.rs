@@ -1,0 +1,339 @@
+//! What an ACK means to the sender: growth, duplicate ACKs, fast retransmit and recovery, ECN.
+//!
+//! RFC 5681 section 3.2 (Reno), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 3042 (limited transmit), RFC 3168 section
+//! 6.1.2 (ECN). Tahoe and the `pipe` recovery of ns-2's Sack1 as described by Fall and Floyd, "Simulation-based
+//! comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996. Deviations: with a window of one segment an ECN echo
+//! does not make the sender wait for its timer (RFC 3168 section 6.1.2).
+
+use apportion_core::units::Time;
+use apportion_scenario::tcp::{Algorithm, Halving, Inflate, RecoveryExit, SackRecovery};
+
+use super::congestion::Growth;
+use super::segment::{Flags, Segment, Wire};
+use super::sender::Sender;
+use super::seq::unwrap;
+
+/// Where a sender stands between a loss and its repair.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovery {
+    /// Duplicate ACKs in a row.
+    pub dupacks: u32,
+    /// Segments that duplicate ACKs add to the window, apart from `cwnd`.
+    pub inflation: f64,
+    /// Fast recovery is under way.
+    active: bool,
+    /// End of what had been sent when the last loss was noticed (RFC 6582 section 3.1).
+    recover: u64,
+    /// No partial ACK has come in this recovery.
+    first_partial: bool,
+    /// ns-2 Sack1: segments in the network.
+    pipe: f64,
+    /// Everything missing below has been sent again (RFC 6675 HighRxt).
+    high_rxt: u64,
+    /// The rescue retransmission of this recovery is spent (RFC 6675 section 4, NextSeg rule 4).
+    rescued: bool,
+    last_cut: Option<Cut>,
+    /// End of what had been sent at the last reduction because of ECN.
+    cwr_end: u64,
+}
+
+/// Why the window was last reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Duplicate ACKs.
+    FastRetransmit,
+    /// The timer.
+    Timeout,
+    /// A mark.
+    Ecn,
+}
+
+impl Sender {
+    /// An ACK on an open connection. `ack` is within what was sent.
+    pub(super) fn on_ack<W: Wire>(
+        &mut self,
+        now: Time,
+        ack: u64,
+        segment: &Segment,
+        window_moved: bool,
+        wire: &mut W,
+    ) {
+        let news = self.note_sack(ack, segment);
+        let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
+        if echo {
+            self.on_echo();
+        }
+        if ack > self.snd_una {
+            self.on_new_ack(now, ack, echo, wire);
+        } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
+            self.on_duplicate(now, wire);
+        }
+        if self.recovery.active && self.params.sack() {
+            self.send_in_recovery(now, wire);
+        } else if self.recovery.active {
+            let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
+            let burst = self.params.recovery_burst.unwrap_or(u32::MAX);
+            let _ = (0..burst).take_while(|_| self.send_next(now, limit, wire)).count();
+        } else {
+            self.send_available(now, wire);
+        }
+    }
+
+    /// RFC 5681 section 2, RFC 6675 section 2 (with SACK, an ACK that reports news).
+    fn is_duplicate(&self, segment: &Segment, news: bool, window_moved: bool) -> bool {
+        let outstanding = self.snd_una < self.snd_max;
+        let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
+        let rfc_sack = self.params.sack() && self.params.sack_recovery == SackRecovery::Rfc6675;
+        outstanding && plain && if rfc_sack { news } else { !window_moved }
+    }
+
+    /// Records the SACK option. Returns whether it reports anything new.
+    fn note_sack(&mut self, ack: u64, segment: &Segment) -> bool {
+        let mut news = false;
+        if self.params.sack() {
+            for &(from, to) in segment.sack.as_slice() {
+                let near = self.snd_una;
+                let (from, to) = (unwrap(self.isn(), from, near), unwrap(self.isn(), to, near));
+                if let (Some(from), Some(to)) = (from, to)
+                    && to <= self.snd_max
+                {
+                    news |= self.scoreboard.add(from.max(ack), to);
+                }
+            }
+        }
+        news
+    }
+
+    fn on_new_ack<W: Wire>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
+        let segment = self.params.segment.get() as f64;
+        let acked = (ack - self.snd_una) as f64 / segment;
+        // RFC 9438 section 5.8: whether the window was what limited the sender.
+        let limited = self.flight() as f64 / segment + 1.0 > self.congestion.cwnd;
+        let was_active = self.recovery.active;
+        if was_active && ack < self.recovery.recover && self.recovers_by_parts() {
+            self.on_partial_ack(now, ack, acked, wire);
+            return;
+        }
+        self.advance(now, ack);
+        self.recovery.dupacks = 0;
+        self.recovery.inflation = 0.0;
+        self.recovery.active = false;
+        let srtt = self.srtt().unwrap_or_default();
+        if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
+            self.leave_recovery();
+        } else if !echo {
+            self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
+        }
+    }
+
+    /// Whether this sender stays in recovery until all that was lost in one window is repaired.
+    fn recovers_by_parts(&self) -> bool {
+        !matches!(self.params.algorithm, Algorithm::Tahoe | Algorithm::Reno)
+    }
+
+    /// The window when everything sent before the loss has arrived.
+    fn leave_recovery(&mut self) {
+        let ssthresh = self.congestion.ssthresh;
+        self.congestion.cwnd = match self.params.exit {
+            // RFC 6582 section 3.2 step 3: no burst if little is outstanding.
+            // ns-2's Sack1 keeps the halved window, and this ACK does not make it grow.
+            RecoveryExit::Grow => self.congestion.cwnd,
+            RecoveryExit::Flight if !self.params.sack() => {
+                ssthresh.min(self.flight_segments().max(1.0) + 1.0)
+            }
+            _ => ssthresh,
+        };
+    }
+
+    /// New data is acknowledged, but not all that was sent before the loss: the next hole is lost too.
+    fn on_partial_ack<W: Wire>(&mut self, now: Time, ack: u64, acked: f64, wire: &mut W) {
+        let timer = self.next_timer();
+        self.advance(now, ack);
+        if self.params.sack() {
+            // Fall and Floyd 1996 section 5: the original and its retransmission have both left the pipe.
+            self.recovery.pipe -= 2.0;
+            return;
+        }
+        // RFC 6582 section 3.2 step 3: only the first partial ACK restarts the timer ("Impatient").
+        if !self.recovery.first_partial {
+            self.set_timer(timer);
+        }
+        self.recovery.first_partial = false;
+        // RFC 6582 section 3.2 step 3: deflate by what was acknowledged, add back one segment.
+        self.recovery.inflation += 1.0 - acked;
+        let least = 1.0 - self.congestion.cwnd;
+        self.recovery.inflation = self.recovery.inflation.max(least);
+        self.retransmit(now, ack, wire);
+    }
+
+    fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.recovery.dupacks += 1;
+        let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
+        if self.recovery.active {
+            self.recovery.pipe -= 1.0;
+        } else if dupacks == threshold || (dupacks < threshold && self.first_hole_is_lost()) {
+            // RFC 6582 section 3.2 step 1; the first loss of all has nothing to be compared with.
+            let fresh = self.snd_una > self.recovery.recover || self.recovery.last_cut.is_none();
+            if fresh || !self.params.bug_fix {
+                self.fast_retransmit(now, wire);
+            }
+        }
+        if dupacks >= threshold {
+            self.inflate(dupacks);
+        } else if self.params.limited_transmit && !self.recovery.active {
+            // RFC 3042 section 2.
+            let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
+            self.send_next(now, limit, wire);
+        }
+    }
+
+    /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
+    fn first_hole_is_lost(&self) -> bool {
+        self.params.sack()
+            && self.params.sack_recovery == SackRecovery::Rfc6675
+            && self.lost_below() > self.snd_una
+    }
+
+    /// RFC 5681 section 3.2 steps 3 and 4: segments that have left the network make room for others.
+    fn inflate(&mut self, dupacks: u32) {
+        if self.params.sack() || self.params.algorithm == Algorithm::Tahoe {
+            return;
+        }
+        let inflates = match self.params.inflate {
+            Inflate::Recovery => self.recovery.active,
+            Inflate::UntilTimeout => self.recovery.last_cut == Some(Cut::FastRetransmit),
+            Inflate::Always => true,
+        };
+        if inflates && dupacks == self.params.dupack_threshold {
+            self.recovery.inflation = f64::from(dupacks);
+        } else if inflates {
+            self.recovery.inflation += 1.0;
+        }
+    }
+
+    /// RFC 5681 section 3.2 step 2, RFC 6582 section 3.2 step 2, RFC 6675 section 5 step 4.
+    fn fast_retransmit<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.stats.fast_retransmits += 1;
+        // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
+        if self.snd_una >= self.recovery.cwr_end {
+            let (window, flight) = (self.window_segments(), self.flight_segments());
+            self.congestion.cut(&self.params, window, flight);
+        }
+        self.recovery.recover = self.snd_max;
+        self.recovery.last_cut = Some(Cut::FastRetransmit);
+        self.timed = None;
+        if self.params.algorithm == Algorithm::Tahoe {
+            self.congestion.cwnd = 1.0;
+            self.snd_nxt = self.snd_una;
+            self.restart_timer(now);
+            return;
+        }
+        self.recovery.active = true;
+        self.recovery.first_partial = true;
+        self.recovery.rescued = false;
+        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks) + 1.0;
+        self.restart_timer(now);
+        self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
+    }
+
+    /// Recovery ends without success.
+    pub(super) fn abandon_recovery(&mut self, cut: Cut) {
+        self.recovery = Recovery {
+            recover: self.snd_max,
+            last_cut: Some(cut),
+            cwr_end: self.recovery.cwr_end,
+            ..Recovery::default()
+        };
+        if self.params.sack_recovery == SackRecovery::Pipe {
+            self.scoreboard.clear();
+        }
+    }
+
+    /// The handshake took more than one SYN.
+    pub(super) fn syn_lost(&mut self) {
+        match self.params.halving {
+            // RFC 6298 (5.7).
+            Halving::Flight => self.rtt.syn_was_lost(),
+            // ns-2 treats its SYN as any packet: the threshold falls too.
+            Halving::Window => self.congestion.ssthresh = 2.0,
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // SACK
+
+    fn lost_below(&self) -> u64 {
+        self.scoreboard.lost_below(self.params.segment.get(), self.params.dupack_threshold)
+    }
+
+    /// Sends as long as the pipe is not full (RFC 6675 section 5 step C; Fall and Floyd 1996 section 5).
+    fn send_in_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let segment = self.params.segment.get();
+        let lost_below = self.lost_below();
+        let window = self.congestion.cwnd.min(self.window_segments());
+        loop {
+            let pipe = match self.params.sack_recovery {
+                SackRecovery::Pipe => self.recovery.pipe,
+                SackRecovery::Rfc6675 => {
+                    let high_rxt = self.recovery.high_rxt;
+                    let bytes = self.scoreboard.pipe(self.snd_una, self.snd_max, high_rxt, lost_below);
+                    bytes as f64 / segment as f64
+                }
+            };
+            if pipe + 1.0 > window.floor() || !self.send_one_in_recovery(now, lost_below, wire) {
+                return;
+            }
+            self.recovery.pipe += 1.0;
+        }
+    }
+
+    /// RFC 6675 section 4, NextSeg. ns-2's Sack1 takes every hole for lost, and has no rescue.
+    fn send_one_in_recovery<W: Wire>(&mut self, now: Time, lost_below: u64, wire: &mut W) -> bool {
+        let hole = self.scoreboard.first_missing(self.recovery.high_rxt.max(self.snd_una));
+        let is_hole = self.scoreboard.highest().is_some_and(|highest| hole < highest);
+        let pipe = self.params.sack_recovery == SackRecovery::Pipe;
+        // Rule 1.
+        if is_hole && (pipe || hole < lost_below) {
+            self.recovery.high_rxt = self.retransmit(now, hole, wire);
+            return true;
+        }
+        // Rule 2.
+        let limit = self.snd_una + self.usable_window();
+        if self.send_next(now, limit, wire) {
+            return true;
+        }
+        if pipe {
+            return false;
+        }
+        // Rule 3.
+        if is_hole {
+            self.recovery.high_rxt = self.retransmit(now, hole, wire);
+            return true;
+        }
+        // Rule 4: the last segment once, so that its ACK says more.
+        if !self.recovery.rescued && self.recovery.high_rxt < self.recovery.recover && hole < self.snd_max {
+            self.recovery.rescued = true;
+            let last = hole.max(self.snd_max.saturating_sub(self.params.segment.get()));
+            self.retransmit(now, last, wire);
+            return true;
+        }
+        false
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // ECN
+
+    /// RFC 3168 section 6.1.2: once per window, as for a loss.
+    fn on_echo(&mut self) {
+        let once = self.snd_una >= self.recovery.cwr_end && self.snd_una >= self.recovery.recover;
+        if self.recovery.active || !once || self.snd_una == self.snd_max {
+            return;
+        }
+        self.stats.ecn_reductions += 1;
+        let (window, flight) = (self.window_segments(), self.flight_segments());
+        self.congestion.cut(&self.params, window, flight);
+        self.recovery.cwr_end = self.snd_max;
+        self.recovery.last_cut = Some(Cut::Ecn);
+        self.say_cwr = true;
+    }
+}

@@ -1,0 +1,175 @@
+//! The retransmission timeout, after Jacobson and Karn.
+//!
+//! RFC 6298 sections 2, 3 and 5. ns-2 measures in whole ticks of a coarse clock with the scaled integers of Jacobson
+//! 1988, appendix A; measuring exactly is the same arithmetic with a tick of one nanosecond.
+
+use apportion_core::units::{Span, Time};
+use apportion_scenario::tcp::TcpParams;
+
+/// Smoothed RTT, its deviation and the backed-off timeout of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Rtt {
+    /// Smoothed RTT in ticks, times 8. Zero: no sample, or forgotten.
+    srtt: u64,
+    /// Mean deviation in ticks, times 4.
+    rttvar: u64,
+    /// The timeout before backoff, at least `min_rto`.
+    base: Span,
+    backoff: u32,
+    /// Where in a tick of the host's clock the run begins.
+    phase: Span,
+}
+
+impl Rtt {
+    /// No samples yet.
+    #[must_use]
+    pub fn new(params: &TcpParams) -> Self {
+        Self { srtt: 0, rttvar: 0, base: params.initial_rto, backoff: 1, phase: Span::ZERO }
+    }
+
+    /// Shifts the ticks of the host's clock, which hosts do not share.
+    pub fn set_phase(&mut self, phase: Span) {
+        self.phase = phase;
+    }
+
+    /// The timeout for a segment sent now.
+    #[must_use]
+    pub fn timeout(&self, params: &TcpParams) -> Span {
+        // A coarse clock cannot measure less than two of its ticks.
+        (self.base * u64::from(self.backoff)).max(params.tick * 2).min(params.max_rto)
+    }
+
+    /// The smoothed RTT, if there is one.
+    #[must_use]
+    pub fn srtt(&self, params: &TcpParams) -> Option<Span> {
+        (self.srtt > 0).then(|| (tick(params) * self.srtt).div(8))
+    }
+
+    /// The factor of exponential backoff in force.
+    #[must_use]
+    pub const fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// Whether there has been a sample, or still would be had it not been forgotten.
+    #[must_use]
+    pub const fn is_backed_off(&self) -> bool {
+        self.backoff > 1
+    }
+
+    /// Takes the measurement of a segment sent at `sent` and acknowledged `now`, and ends backoff.
+    pub fn sample(&mut self, params: &TcpParams, sent: Time, now: Time) {
+        let tick = tick(params).as_nanos();
+        let into_tick = (sent.as_nanos() + self.phase.as_nanos()) % tick;
+        let ticks = ((now.since(sent).as_nanos() + into_tick) / tick).max(1);
+        if self.srtt == 0 {
+            // RFC 6298 (2.2): SRTT = R, RTTVAR = R/2.
+            self.srtt = ticks << 3;
+            self.rttvar = ticks << 1;
+        } else {
+            // RFC 6298 (2.3): gains 1/8 and 1/4; the deviation uses the SRTT from before this sample.
+            let smoothed = self.srtt >> 3;
+            self.rttvar = self.rttvar - (self.rttvar >> 2) + ticks.abs_diff(smoothed);
+            self.srtt = (self.srtt + ticks - smoothed).max(1);
+            self.rttvar = self.rttvar.max(1);
+        }
+        self.backoff = 1;
+        // RFC 6298 (2.3), (2.4): RTO = SRTT + max(G, 4 RTTVAR), at least min_rto.
+        let rto = Span::from_nanos(tick * (self.rttvar + (self.srtt >> 3)));
+        self.base = rto.max(params.min_rto);
+    }
+
+    /// Doubles the timeout (RFC 6298 (5.5)).
+    pub fn back_off(&mut self, params: &TcpParams) {
+        if params.max_backoff.is_none_or(|most| self.backoff < most) && self.timeout(params) < params.max_rto
+        {
+            self.backoff *= 2;
+        }
+        if params.forget_srtt && self.backoff > 8 {
+            // The path may have changed: the next sample starts anew (RFC 6298 section 5, last paragraph).
+            self.srtt = 0;
+        }
+    }
+
+    /// The handshake lost its SYN: without a sample, data starts with 3 s (RFC 6298 (5.7)).
+    pub fn syn_was_lost(&mut self) {
+        self.backoff = 1;
+        self.base = self.base.max(Span::from_secs(3));
+    }
+}
+
+fn tick(params: &TcpParams) -> Span {
+    params.tick.max(Span::from_nanos(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(profile: &str) -> TcpParams {
+        TcpParams::profile(profile).unwrap()
+    }
+
+    #[test]
+    fn exact_measurement_is_rfc_6298() {
+        let mut params = params("rfc");
+        params.min_rto = Span::ZERO;
+        let mut rtt = Rtt::new(&params);
+        assert_eq!(rtt.timeout(&params), Span::from_secs(1));
+        rtt.sample(&params, Time::ZERO, Time::from_millis(100));
+        // SRTT 100, RTTVAR 50: RTO = 100 + 4·50 = 300 ms.
+        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+        rtt.sample(&params, Time::ZERO, Time::from_millis(180));
+        // RTTVAR = 3/4·50 + 1/4·80 = 57.5; SRTT = 100 + 80/8 = 110; RTO = 110 + 230 = 340 ms.
+        assert_eq!(rtt.timeout(&params), Span::from_millis(340));
+        assert_eq!(rtt.srtt(&params), Some(Span::from_millis(110)));
+    }
+
+    #[test]
+    fn the_timeout_is_at_least_min_rto_and_backs_off_up_to_the_cap() {
+        let params = params("rfc");
+        let mut rtt = Rtt::new(&params);
+        rtt.sample(&params, Time::ZERO, Time::from_millis(100));
+        let timeouts: Vec<_> = (0..8)
+            .map(|_| {
+                let timeout = rtt.timeout(&params).as_nanos() / 1_000_000_000;
+                rtt.back_off(&params);
+                timeout
+            })
+            .collect();
+        assert_eq!(timeouts, [1, 2, 4, 8, 16, 32, 60, 60]);
+        rtt.sample(&params, Time::ZERO, Time::from_millis(100));
+        assert_eq!(rtt.timeout(&params), Span::from_secs(1));
+    }
+
+    #[test]
+    fn coarse_ticks_count_the_borders_that_a_round_trip_crosses() {
+        let params = params("ns2-2000");
+        let mut rtt = Rtt::new(&params);
+        assert_eq!(rtt.timeout(&params), Span::from_secs(6));
+        // Sent 80 ms into a tick of 100 ms, 70 ms long: one border. SRTT 1, RTTVAR 1/2 tick: RTO = 1 + 2 ticks.
+        rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
+        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+        // Shifted by 20 ms: the same flight starts a tick and crosses none, which still counts as one. Deviation
+        // 4·var = 2 - 2/4 + 0 = 2 in integers: unchanged.
+        rtt.set_phase(Span::from_millis(20));
+        rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
+        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+    }
+
+    #[test]
+    fn ns2_backs_off_up_to_64_and_forgets_the_rtt_above_8() {
+        let params = params("ns2-2000");
+        let mut rtt = Rtt::new(&params);
+        rtt.sample(&params, Time::ZERO, Time::from_millis(50));
+        for _ in 0..3 {
+            rtt.back_off(&params);
+        }
+        assert!(rtt.srtt(&params).is_some());
+        rtt.back_off(&params);
+        assert!(rtt.srtt(&params).is_none());
+        (0..9).for_each(|_| rtt.back_off(&params));
+        // 0.3 s × 64 = 19.2 s.
+        assert_eq!(rtt.timeout(&params), Span::from_millis(19_200));
+    }
+}

@@ -1,0 +1,122 @@
+//! The fields of a TCP header that this model uses, and the wire it leaves by.
+
+use std::ops::BitOr;
+
+use apportion_core::Ecn;
+use apportion_core::units::Bytes;
+
+/// One TCP segment without its payload's content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first payload byte, or of the SYN or FIN.
+    pub seq: u32,
+    /// The next sequence number expected, if [`Flags::ACK`].
+    pub ack: u32,
+    /// The advertised window, scaled except on a SYN.
+    pub window: u16,
+    /// Payload bytes.
+    pub payload: u16,
+    /// SYN, FIN, ACK and the others.
+    pub flags: Flags,
+    /// The window scale option (RFC 7323 section 2), on a SYN only.
+    pub wscale: Option<u8>,
+    /// The SACK option (RFC 2018).
+    pub sack: SackBlocks,
+}
+
+/// The control bits of a header (RFC 9293 section 3.1, RFC 3168 section 6.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x02);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x04);
+    /// Push.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgment field is valid.
+    pub const ACK: Self = Self(0x10);
+    /// ECN echo: a packet arrived with congestion experienced.
+    pub const ECE: Self = Self(0x40);
+    /// The sender has reduced its window.
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether every bit of `other` is set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The byte of the header.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Blocks in a SACK option: as many as fit beside a timestamp option (RFC 2018 section 3), and as ns-2 sends.
+const MAX_BLOCKS: usize = 3;
+
+/// Up to three blocks of a SACK option, the most recent first: from, and up to but without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); MAX_BLOCKS],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// No option.
+    pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS], len: 0 };
+
+    /// The first three of `blocks`.
+    pub fn from_recent(blocks: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut option = Self::NONE;
+        for block in blocks.take(MAX_BLOCKS) {
+            option.blocks[usize::from(option.len)] = block;
+            option.len += 1;
+        }
+        option
+    }
+
+    /// The blocks, the most recent first.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+}
+
+/// Where an endpoint's segments leave.
+pub trait Wire {
+    /// Takes `segment`, which occupies `size` on the wire, with `ecn` in its IP header.
+    fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_compact_and_keeps_three_blocks() {
+        assert!(size_of::<Segment>() <= 48, "{}", size_of::<Segment>());
+        let blocks = SackBlocks::from_recent([(1, 2), (3, 4), (5, 6), (7, 8)].into_iter());
+        assert_eq!(blocks.as_slice(), [(1, 2), (3, 4), (5, 6)]);
+    }
+
+    #[test]
+    fn flags_are_the_bits_of_the_header() {
+        let flags = Flags::SYN | Flags::ACK;
+        assert_eq!(flags.bits(), 0x12);
+        assert!(flags.has(Flags::SYN) && !flags.has(Flags::SYN | Flags::FIN));
+    }
+}

@@ -1,0 +1,512 @@
+//! The sending end: what may be sent now, the retransmission timer, and the application's side.
+//!
+//! RFC 9293 sections 3.5, 3.6, 3.7.4 and 3.8; RFC 6298 section 5 (when the timer runs). What ACKs mean is in
+//! [`recovery`](super::recovery). Cost: O(1) per segment and no allocation while nothing is lost; state of a few
+//! hundred bytes and no record per segment.
+
+use std::sync::Arc;
+
+use apportion_core::Ecn;
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_scenario::tcp::{Idle, TcpParams};
+
+use super::congestion::{Congestion, initial_window};
+use super::receiver::window_scale;
+use super::recovery::{Cut, Recovery};
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::segment::{Flags, Segment, Wire};
+use super::seq::{unwrap, wrap};
+
+/// More data than any run can send, and far from overflow.
+const UNLIMITED: u64 = u64::MAX / 4;
+
+/// The sending end of a connection. Names of state as in RFC 9293 section 3.3.1 and RFC 5681.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pub(super) params: Arc<TcpParams>,
+    isn: u32,
+    phase: Phase,
+    /// Oldest offset not acknowledged.
+    pub(super) snd_una: u64,
+    /// Next offset to send; goes back to `snd_una` on a timeout.
+    pub(super) snd_nxt: u64,
+    /// End of what was ever sent.
+    pub(super) snd_max: u64,
+    /// The window the receiver advertised, in bytes, and the field it came in.
+    pub(super) snd_wnd: u64,
+    window_field: u16,
+    scale: u8,
+    /// End of what the application has handed over.
+    data_end: u64,
+    closed: bool,
+    pub(super) congestion: Congestion,
+    pub(super) recovery: Recovery,
+    pub(super) scoreboard: Scoreboard,
+    pub(super) rtt: Rtt,
+    /// The segment being timed: its end, and when it was sent.
+    pub(super) timed: Option<(u64, Time)>,
+    timer: Option<Time>,
+    last_send: Time,
+    pub(super) ecn_agreed: bool,
+    /// The next new data segment says CWR.
+    pub(super) say_cwr: bool,
+    pub(super) stats: SenderStats,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Closed,
+    SynSent { again: bool },
+    Open,
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Segments sent, retransmissions, SYN and FIN included.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Expiries of the retransmission timer with data outstanding.
+    pub timeouts: u64,
+    /// Expiries of the timer with everything acknowledged ([`Idle::Timeout`]).
+    pub idle_timeouts: u64,
+    /// Losses found by duplicate ACKs.
+    pub fast_retransmits: u64,
+    /// Payload bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Reductions because of ECN.
+    pub ecn_reductions: u64,
+    /// Probes of a closed window.
+    pub window_probes: u64,
+}
+
+impl Sender {
+    /// A connection that starts at the sequence number `isn`.
+    #[must_use]
+    pub fn new(params: Arc<TcpParams>, isn: u32) -> Self {
+        Self {
+            isn,
+            phase: Phase::Closed,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_max: 0,
+            snd_wnd: params.window_bytes(),
+            window_field: 0,
+            // Without a handshake both ends take the scale from the parameters they share.
+            scale: window_scale(&params),
+            data_end: u64::from(params.syn),
+            closed: false,
+            congestion: Congestion::new(&params),
+            recovery: Recovery::default(),
+            scoreboard: Scoreboard::new(),
+            rtt: Rtt::new(&params),
+            timed: None,
+            timer: None,
+            last_send: Time::ZERO,
+            ecn_agreed: params.ecn && !params.syn,
+            say_cwr: false,
+            stats: SenderStats::default(),
+            params,
+        }
+    }
+
+    /// Shifts the ticks of this host's clock: with a coarse `tick`, hosts that share no phase do not measure alike.
+    #[must_use]
+    pub fn with_clock_phase(mut self, phase: Span) -> Self {
+        self.rtt.set_phase(phase);
+        self
+    }
+
+    /// Opens the connection: a SYN if the profile has one, else what data there is.
+    pub fn start<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.phase != Phase::Closed {
+            return;
+        }
+        if self.params.syn {
+            self.phase = Phase::SynSent { again: false };
+            self.send_syn(now, wire);
+        } else {
+            self.phase = Phase::Open;
+            self.send_available(now, wire);
+        }
+    }
+
+    /// The application hands over `bytes`.
+    pub fn supply<W: Wire>(&mut self, now: Time, bytes: u64, wire: &mut W) {
+        if !self.closed {
+            self.data_end = self.data_end.saturating_add(bytes).min(UNLIMITED);
+            self.send_available(now, wire);
+        }
+    }
+
+    /// The application always has data.
+    pub fn supply_unlimited<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.supply(now, u64::MAX, wire);
+    }
+
+    /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited supply ends
+    /// with what was sent.
+    pub fn close<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        if self.data_end == UNLIMITED {
+            self.data_end = self.snd_max.max(u64::from(self.params.syn));
+        }
+        if self.is_done() {
+            self.timer = None;
+        }
+        self.send_available(now, wire);
+    }
+
+    /// A segment arrives, with `ecn` in its IP header.
+    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, _ecn: Ecn, wire: &mut W) {
+        if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {
+            return;
+        }
+        // RFC 9293 section 3.10.7.4: an ACK of what was never sent means nothing.
+        let Some(ack) = unwrap(self.isn, segment.ack, self.snd_una).filter(|&ack| ack <= self.snd_max) else {
+            return;
+        };
+        match self.phase {
+            Phase::SynSent { again } if ack > 0 && segment.flags.has(Flags::SYN) => {
+                self.establish(now, ack, segment, again);
+                self.send_available(now, wire);
+            }
+            Phase::Open if !segment.flags.has(Flags::SYN) => {
+                let window_moved = self.note_window(segment);
+                self.on_ack(now, ack, segment, window_moved, wire);
+            }
+            _ => {}
+        }
+    }
+
+    /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
+    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.timer.is_none_or(|at| now < at) {
+            return;
+        }
+        self.timer = None;
+        match self.phase {
+            Phase::Closed => {}
+            Phase::SynSent { .. } => {
+                self.phase = Phase::SynSent { again: true };
+                self.rtt.back_off(&self.params);
+                self.stats.timeouts += 1;
+                self.send_syn(now, wire);
+            }
+            Phase::Open if self.snd_una < self.data_end && self.window_is_shut() => self.probe(now, wire),
+            Phase::Open if self.snd_una == self.snd_max => self.idle_timeout(now),
+            Phase::Open => self.time_out(now, wire),
+        }
+    }
+
+    /// When [`on_timer`](Self::on_timer) must be called.
+    #[must_use]
+    pub const fn next_timer(&self) -> Option<Time> {
+        self.timer
+    }
+
+    /// What this sender has done so far.
+    #[must_use]
+    pub const fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    /// The congestion window in segments, without what duplicate ACKs add.
+    #[must_use]
+    pub const fn cwnd(&self) -> f64 {
+        self.congestion.cwnd
+    }
+
+    /// The slow start threshold in segments.
+    #[must_use]
+    pub const fn ssthresh(&self) -> f64 {
+        self.congestion.ssthresh
+    }
+
+    /// The smoothed round-trip time, once measured.
+    #[must_use]
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.srtt(&self.params)
+    }
+
+    /// The retransmission timeout in force.
+    #[must_use]
+    pub fn rto(&self) -> Span {
+        self.rtt.timeout(&self.params)
+    }
+
+    /// Bytes sent and not acknowledged.
+    #[must_use]
+    pub const fn flight(&self) -> u64 {
+        self.snd_nxt - self.snd_una
+    }
+
+    /// Whether everything is acknowledged after [`close`](Self::close).
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.closed && self.snd_una == self.end()
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // The handshake
+
+    fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let ecn = if self.params.ecn { Flags::ECE | Flags::CWR } else { Flags::NONE };
+        let syn = Segment {
+            seq: self.isn,
+            window: u16::MAX,
+            flags: Flags::SYN | ecn,
+            wscale: self.params.window_scale.then(|| window_scale(&self.params)),
+            ..Segment::default()
+        };
+        self.account(now, 0, 1);
+        self.snd_nxt = 1;
+        wire.send(syn, self.params.ack, Ecn::NotEct);
+    }
+
+    fn establish(&mut self, now: Time, ack: u64, segment: &Segment, again: bool) {
+        self.phase = Phase::Open;
+        self.scale = segment.wscale.unwrap_or(0).min(14);
+        self.window_field = segment.window;
+        self.snd_wnd = u64::from(segment.window);
+        if self.params.window_scale && segment.wscale.is_some() {
+            // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
+            self.snd_wnd = self.params.window_bytes();
+        }
+        self.ecn_agreed = self.params.ecn && segment.flags.has(Flags::ECE);
+        if again {
+            // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
+            self.congestion.cwnd = 1.0;
+            self.syn_lost();
+        }
+        self.advance(now, ack);
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Sending
+
+    /// Sends what the windows allow.
+    pub(super) fn send_available<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.restart_after_idle(now);
+        let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
+        while self.send_next(now, limit, wire) {}
+        let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
+        if waits && self.timer.is_none() && self.window_is_shut() {
+            self.restart_timer(now);
+        }
+    }
+
+    /// Sends the next segment if it ends at or below `limit`.
+    pub(super) fn send_next<W: Wire>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
+        if !self.scoreboard.is_empty() && self.snd_nxt < self.snd_max {
+            self.snd_nxt = self.scoreboard.first_missing(self.snd_nxt).min(self.snd_max);
+        }
+        let from = self.snd_nxt;
+        if from >= self.end() {
+            return false;
+        }
+        let len = self.segment_at(from);
+        if from + len > limit {
+            return false;
+        }
+        let small = len < self.params.segment.get() && from >= self.snd_max;
+        if small && self.params.nagle && !self.closed && self.snd_una < self.snd_max {
+            return false;
+        }
+        self.transmit(now, from, len, wire);
+        true
+    }
+
+    /// Sends the segment at `snd_una` again.
+    pub(super) fn retransmit<W: Wire>(&mut self, now: Time, from: u64, wire: &mut W) -> u64 {
+        let len = self.segment_at(from).min(self.snd_max - from);
+        self.transmit(now, from, len, wire);
+        from + len
+    }
+
+    /// The offset below which a window of `segments` and the receiver's window let data be sent.
+    pub(super) fn limit(&self, segments: f64) -> u64 {
+        let cwnd = (segments.max(0.0) as u64).saturating_mul(self.params.segment.get());
+        // What has arrived above the cumulative ACK is no longer in the network.
+        let arrived = match self.scoreboard.is_empty() {
+            true => 0,
+            false => self.scoreboard.sacked_in(self.snd_una, self.snd_nxt),
+        };
+        (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.usable_window())
+    }
+
+    /// What the receiver allows, and its buffer where the field rounds up.
+    pub(super) fn usable_window(&self) -> u64 {
+        self.snd_wnd.min(self.params.window_bytes())
+    }
+
+    /// Payload bytes of the segment that starts at `from`.
+    fn segment_at(&self, from: u64) -> u64 {
+        let len = self.params.segment.get().min(self.data_end.saturating_sub(from));
+        match self.scoreboard.next_range(from) {
+            Some(next) => len.min(next - from),
+            None => len,
+        }
+    }
+
+    fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
+        let fin = self.closed && self.params.fin && from + len == self.data_end;
+        let is_new = from >= self.snd_max;
+        let mut flags = Flags::ACK;
+        if fin {
+            flags = flags | Flags::FIN;
+        }
+        // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
+        let ecn = if self.ecn_agreed && is_new && len > 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        if ecn.is_capable() && self.say_cwr {
+            self.say_cwr = false;
+            flags = flags | Flags::CWR;
+        }
+        let segment = Segment {
+            seq: wrap(self.isn, from),
+            ack: u32::from(self.params.syn),
+            window: u16::MAX,
+            payload: u16::try_from(len).unwrap_or(u16::MAX),
+            flags,
+            ..Segment::default()
+        };
+        let to = from + len + u64::from(fin);
+        self.account(now, from, to);
+        self.snd_nxt = self.snd_nxt.max(to);
+        let size = if len > 0 { Bytes::new(len) + self.params.header } else { self.params.ack };
+        wire.send(segment, size, ecn);
+    }
+
+    /// Books the sending of `from..to`: statistics, the timed segment, the timer.
+    fn account(&mut self, now: Time, from: u64, to: u64) {
+        self.stats.segments += 1;
+        if from < self.snd_max {
+            self.stats.retransmits += 1;
+            // Karn: what is sent again cannot be timed, nor what its loss delays (RFC 6298 section 3).
+            self.timed = None;
+        } else if self.timed.is_none() {
+            self.timed = Some((to, now));
+        }
+        self.snd_max = self.snd_max.max(to);
+        self.last_send = now;
+        // RFC 6298 (5.1).
+        if self.timer.is_none() {
+            self.restart_timer(now);
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // The timer
+
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        self.timer = Some(now + self.rtt.timeout(&self.params));
+    }
+
+    pub(super) fn set_timer(&mut self, timer: Option<Time>) {
+        self.timer = timer;
+    }
+
+    pub(super) const fn isn(&self) -> u32 {
+        self.isn
+    }
+
+    /// The retransmission timer expired: everything outstanding is taken for lost.
+    fn time_out<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.stats.timeouts += 1;
+        let again = self.rtt.is_backed_off();
+        let (window, flight) = (self.window_segments(), self.flight_segments());
+        self.congestion.time_out(&self.params, window, flight, again);
+        self.rtt.back_off(&self.params);
+        self.abandon_recovery(Cut::Timeout);
+        self.timed = None;
+        // Go back to the oldest byte that is missing (RFC 6298 (5.4), RFC 5681 section 3.1).
+        self.snd_nxt = self.snd_una;
+        self.restart_timer(now);
+        self.send_available(now, wire);
+    }
+
+    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout stay.
+    fn idle_timeout(&mut self, now: Time) {
+        self.stats.idle_timeouts += 1;
+        self.congestion.restart(1.0);
+        self.recovery.inflation = 0.0;
+        self.restart_timer(now);
+    }
+
+    /// Whether the receiver's window is too small for the next segment while nothing else would reopen it.
+    fn window_is_shut(&self) -> bool {
+        let next = self.params.segment.get().min(self.data_end - self.snd_una);
+        self.usable_window() < next
+    }
+
+    /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
+    fn probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.stats.window_probes += 1;
+        self.rtt.back_off(&self.params);
+        let len = self.usable_window().max(1).min(self.data_end - self.snd_una);
+        self.timed = None;
+        self.restart_timer(now);
+        self.transmit(now, self.snd_una, len, wire);
+    }
+
+    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window.
+    fn restart_after_idle(&mut self, now: Time) {
+        let idle = self.params.idle == Idle::Restart && self.snd_una == self.snd_max;
+        if idle && self.snd_nxt < self.data_end && now.since(self.last_send) > self.rto() {
+            self.congestion.restart(initial_window(&self.params));
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Bookkeeping that ACKs share
+
+    /// Everything below `ack` has arrived. Takes an RTT sample and moves the timer.
+    pub(super) fn advance(&mut self, now: Time, ack: u64) {
+        let payload_end = ack.min(self.data_end);
+        self.stats.bytes_acked += payload_end.saturating_sub(self.snd_una.max(u64::from(self.params.syn)));
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
+        self.scoreboard.acknowledge(ack);
+        if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
+            self.timed = None;
+            self.rtt.sample(&self.params, sent, now);
+        }
+        self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
+            None
+        } else {
+            // RFC 6298 (5.3).
+            Some(now + self.rtt.timeout(&self.params))
+        };
+    }
+
+    /// Takes the window of `segment`. Returns whether it differs from the last one.
+    fn note_window(&mut self, segment: &Segment) -> bool {
+        let moved = self.window_field != segment.window;
+        self.window_field = segment.window;
+        self.snd_wnd = u64::from(segment.window) << self.scale;
+        moved
+    }
+
+    /// The receiver's window in segments.
+    pub(super) fn window_segments(&self) -> f64 {
+        self.usable_window() as f64 / self.params.segment.get() as f64
+    }
+
+    /// What is outstanding, in segments (RFC 5681 FlightSize).
+    pub(super) fn flight_segments(&self) -> f64 {
+        (self.snd_max - self.snd_una) as f64 / self.params.segment.get() as f64
+    }
+
+    /// One past the last offset there will be.
+    fn end(&self) -> u64 {
+        self.data_end + u64::from(self.closed && self.params.fin)
+    }
+}

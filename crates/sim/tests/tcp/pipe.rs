@@ -1,0 +1,186 @@
+//! One sender and one receiver over a link of fixed rate and delay whose losses the test chooses.
+//!
+//! ns-2's link: a packet that is lost never enters the queue, the queue is endless, serialisation then propagation,
+//! and the same for ACKs the other way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use apportion_core::Ecn;
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::tcp::TcpParams;
+use apportion_sim::tcp::{Receiver, Segment, Sender, Wire};
+
+/// What happens to a packet that the sender offers to the link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    Pass,
+    Lose,
+    Mark,
+    /// Arrives so much later than its turn.
+    Late(Span),
+    Twice,
+}
+
+/// What a sender looked like after something happened to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    pub at: Time,
+    pub cwnd: f64,
+    pub ssthresh: f64,
+    pub timeouts: u64,
+    pub fast_retransmits: u64,
+}
+
+pub struct Pipe {
+    pub params: Arc<TcpParams>,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub now: Time,
+    /// Every packet the sender offered: time and header, in order.
+    pub sent: Vec<(Time, Segment)>,
+    /// Every ACK the receiver sent.
+    pub acks: Vec<(Time, Segment)>,
+    pub trace: Vec<Snapshot>,
+    pub fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
+    pub ack_fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
+    rate: Rate,
+    delay: Span,
+    free: [Time; 2],
+    arrivals: BinaryHeap<Reverse<(Time, usize)>>,
+    packets: Vec<(bool, Segment, Ecn)>,
+}
+
+/// What an endpoint sends during one call.
+#[derive(Default)]
+pub struct Outbox(Vec<(Segment, Bytes, Ecn)>);
+
+impl Wire for Outbox {
+    fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
+        self.0.push((segment, size, ecn));
+    }
+}
+
+impl Pipe {
+    pub fn new(params: TcpParams, isn: u32, rate: Rate, delay: Span) -> Self {
+        let params = Arc::new(params);
+        Self {
+            sender: Sender::new(Arc::clone(&params), isn),
+            receiver: Receiver::new(Arc::clone(&params), isn),
+            params,
+            now: Time::ZERO,
+            sent: Vec::new(),
+            acks: Vec::new(),
+            trace: Vec::new(),
+            fate: Box::new(|_, _| Fate::Pass),
+            ack_fate: Box::new(|_, _| Fate::Pass),
+            rate,
+            delay,
+            free: [Time::ZERO; 2],
+            arrivals: BinaryHeap::new(),
+            packets: Vec::new(),
+        }
+    }
+
+    /// Loses the packets with these ordinals; the first packet offered is number 0.
+    pub fn losing(mut self, ordinals: &[usize]) -> Self {
+        let ordinals = ordinals.to_vec();
+        self.fate = Box::new(move |n, _| if ordinals.contains(&n) { Fate::Lose } else { Fate::Pass });
+        self
+    }
+
+    /// Starts the connection and hands over `bytes`.
+    pub fn start(&mut self, bytes: u64) {
+        self.with_sender(|sender, now, wire| {
+            sender.supply(now, bytes, wire);
+            sender.start(now, wire);
+        });
+    }
+
+    /// Lets the application act on the sender.
+    pub fn with_sender(&mut self, act: impl FnOnce(&mut Sender, Time, &mut Outbox)) {
+        let mut outbox = Outbox::default();
+        act(&mut self.sender, self.now, &mut outbox);
+        self.offer_data(outbox);
+    }
+
+    /// Runs until `stop`, or until nothing more can happen.
+    pub fn run(&mut self, stop: Time) {
+        while let Some(at) = self.next_event().filter(|&at| at <= stop) {
+            self.now = at;
+            self.step();
+        }
+        self.now = stop;
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let arrival = self.arrivals.peek().map(|Reverse((at, _))| *at);
+        [arrival, self.sender.next_timer(), self.receiver.next_timer()].into_iter().flatten().min()
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        let mut outbox = Outbox::default();
+        if let Some(&Reverse((at, id))) = self.arrivals.peek()
+            && at <= now
+        {
+            self.arrivals.pop();
+            let (to_receiver, segment, ecn) = self.packets[id];
+            if to_receiver {
+                self.receiver.on_segment(now, &segment, ecn, &mut outbox);
+                self.offer_acks(outbox);
+            } else {
+                self.sender.on_segment(now, &segment, ecn, &mut outbox);
+                self.offer_data(outbox);
+            }
+        } else if self.sender.next_timer().is_some_and(|at| at <= now) {
+            self.sender.on_timer(now, &mut outbox);
+            self.offer_data(outbox);
+        } else {
+            self.receiver.on_timer(now, &mut outbox);
+            self.offer_acks(outbox);
+        }
+    }
+
+    fn offer_data(&mut self, outbox: Outbox) {
+        for (segment, size, ecn) in outbox.0 {
+            let fate = (self.fate)(self.sent.len(), &segment);
+            self.sent.push((self.now, segment));
+            self.carry(true, segment, size, ecn, fate);
+        }
+        let stats = self.sender.stats();
+        self.trace.push(Snapshot {
+            at: self.now,
+            cwnd: self.sender.cwnd(),
+            ssthresh: self.sender.ssthresh(),
+            timeouts: stats.timeouts,
+            fast_retransmits: stats.fast_retransmits,
+        });
+    }
+
+    fn offer_acks(&mut self, outbox: Outbox) {
+        for (segment, size, ecn) in outbox.0 {
+            let fate = (self.ack_fate)(self.acks.len(), &segment);
+            self.acks.push((self.now, segment));
+            self.carry(false, segment, size, ecn, fate);
+        }
+    }
+
+    fn carry(&mut self, to_receiver: bool, segment: Segment, size: Bytes, ecn: Ecn, fate: Fate) {
+        let (copies, late) = match fate {
+            Fate::Lose => return,
+            Fate::Late(late) => (1, late),
+            Fate::Twice => (2, Span::ZERO),
+            Fate::Pass | Fate::Mark => (1, Span::ZERO),
+        };
+        let ecn = if fate == Fate::Mark && ecn.is_capable() { Ecn::Ce } else { ecn };
+        for _ in 0..copies {
+            let free = &mut self.free[usize::from(to_receiver)];
+            *free = (*free).max(self.now) + self.rate.time_for(size);
+            let at = *free + self.delay + late;
+            self.arrivals.push(Reverse((at, self.packets.len())));
+            self.packets.push((to_receiver, segment, ecn));
+        }
+    }
+}
