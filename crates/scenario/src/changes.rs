@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use apportion_core::units::{Rate, Ratio, Span, Time};
 
-use crate::keys::{Amount, Fields, Quantity, Range, Unit, walk};
+use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
 use crate::problem::{Place, Problems, did_you_mean};
@@ -50,6 +50,18 @@ pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut P
     changes.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| order(&a.1, &b.1)));
     refuse_twice(&changes, problems);
     changes.into_iter().map(|(at, to, ..)| Change { at, to }).collect()
+}
+
+/// How the new value of what `set` names is written.
+pub(crate) fn kind_of(set: &str) -> Kind {
+    match set.rsplit_once('.').map(|(_, key)| key) {
+        Some("rate") => Kind::Amount(Unit::Rate, Range::FromZero),
+        Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
+        Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
+        Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
+        Some("queue") => Kind::Queue,
+        _ => Kind::Any,
+    }
 }
 
 fn refuse_twice(changes: &[(Time, Setting, Place, usize)], problems: &mut Problems) {

@@ -50,14 +50,22 @@ const MOST: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: BTreeSet<(Place, String, String)>,
+    settled: BTreeSet<String>,
 }
 
 impl Problems {
     /// Notes that the value of `path`, written at `place`, is wrong.
     pub(crate) fn add(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
-        if self.found.len() < MOST {
-            self.found.insert((place, path.into(), message.into()));
+        let path = path.into();
+        if self.found.len() < MOST && !self.settled.contains(&path) {
+            self.found.insert((place, path, message.into()));
         }
+    }
+
+    /// As [`add`](Problems::add), where everything that comes later of the same key would only be a consequence.
+    pub(crate) fn add_final(&mut self, place: Place, path: String, message: impl Into<String>) {
+        self.add(place, path.clone(), message);
+        self.settled.insert(path);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -123,8 +123,11 @@ pub(crate) fn canonical(item: &Item) -> Option<String> {
         return None;
     }
     let given = item.as_table();
-    let mut parts = vec![format!("kind = {}", quoted(selection.kind.name))];
-    parts.extend(selection.drop.map(|entry| format!("drop = {}", quoted(entry.name))));
+    // A policy as `kind` stays one, so that sweeps keep their labels.
+    let kind = given.map_or(Some(item), |table| table.get("kind"))?.as_text()?;
+    let mut parts = vec![format!("kind = {}", quoted(kind))];
+    let drop = selection.drop.filter(|drop| drop.name != kind);
+    parts.extend(drop.map(|entry| format!("drop = {}", quoted(entry.name))));
     parts.extend(selection.shaper.map(|entry| format!("shaper = {}", quoted(entry.name))));
     for param in selection.entries().flat_map(|entry| entry.params) {
         let given = given.and_then(|table| table.get(param.name)).map(Item::plain);

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use apportion_core::random::fnv1a;
 
+use crate::changes;
 use crate::keys::{Amount, Key, Kind, Need, Variant};
 use crate::names::natural;
 use crate::queue;
@@ -46,11 +47,21 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
 }
 
 fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
-    let mut entries: Vec<_> = table.entries.iter().collect();
-    entries.sort_by(|(a, _), (b, _)| natural(a, b));
-    for (entry, item) in entries {
-        if let Some(table) = item.as_table() {
-            section(out, &format!("[{}]", join(name, entry)), table, keys, None);
+    let mut named: Vec<_> = table.entries.iter().collect();
+    named.sort_by(|(a, _), (b, _)| natural(a, b));
+    for (entry, item) in named {
+        let Some(table) = item.as_table() else { continue };
+        let path = join(name, entry);
+        // A whole TCP is too long for a line: it gets a table of its own.
+        let tcp = table
+            .get("tcp")
+            .and_then(transport::canonical)
+            .filter(|_| keys.iter().any(|key| key.name == "tcp"));
+        let mut entries = entries(table, keys, None);
+        entries.retain(|(key, _)| tcp.is_none() || key != "tcp");
+        lines(out, &format!("[{path}]"), &entries);
+        if let Some(tcp) = tcp {
+            lines(out, &format!("[{path}.tcp]"), &tcp);
         }
     }
 }
@@ -77,8 +88,12 @@ fn section(
     keys: &'static [Key],
     variant: Option<&'static Variant>,
 ) {
+    lines(out, header, &entries(table, keys, variant));
+}
+
+fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
     let _ = writeln!(out, "\n{header}");
-    for (key, text) in entries(table, keys, variant) {
+    for (key, text) in entries {
         let _ = writeln!(out, "{key} = {text}");
     }
 }
@@ -90,7 +105,12 @@ fn entries(table: &Table, keys: &'static [Key], variant: Option<&'static Variant
         all.push(("kind".to_owned(), quoted(variant.name)));
     }
     for key in keys {
-        all.extend(value(key, table.get(key.name)).map(|text| (key.name.to_owned(), text)));
+        let text = match (key.kind, table.get("set").and_then(Item::as_text)) {
+            // What a change sets decides how its value is written.
+            (Kind::Any, Some(set)) => table.get(key.name).map(|item| one(changes::kind_of(set), item)),
+            _ => value(key, table.get(key.name)),
+        };
+        all.extend(text.map(|text| (key.name.to_owned(), text)));
     }
     // Only where `kind` itself is swept: then nobody knows yet which keys there are.
     for (key, item) in &table.entries {
@@ -157,7 +177,7 @@ fn one(kind: Kind, item: &Item) -> String {
             }
         }
         (Kind::Queue, _) => queue::canonical(item).unwrap_or_else(|| item.to_string()),
-        (Kind::Tcp, _) => transport::canonical(item).unwrap_or_else(|| item.to_string()),
+        (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items
                 .iter()

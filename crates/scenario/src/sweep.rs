@@ -100,11 +100,11 @@ fn find(item: &Item, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mu
         Value::Table(table) => find_in_table(table, path, axes, problems),
         Value::List(_) | Value::Text(_) => match alternatives(item) {
             Ok(Some(values)) if values.is_empty() => {
-                problems.add(item.place, path_text(path), "an empty list; write at least one value");
+                problems.add_final(item.place, path_text(path), "an empty list; write at least one value");
             }
             Ok(Some(values)) => axes.push(Axis { path: path.clone(), values }),
             Ok(None) => (),
-            Err(message) => problems.add(item.place, path_text(path), message),
+            Err(message) => problems.add_final(item.place, path_text(path), message),
         },
         _ => (),
     }
@@ -293,7 +293,7 @@ pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Probl
         return problems.add(Place::Override, path, message);
     }
     let mut value = Item { value: Value::Table(std::mem::take(root)), place: Place::Override };
-    if let Err(message) = put(&mut value, &keys, parse_override(text)) {
+    if let Err(message) = put(&mut value, "", &keys, parse_override(text)) {
         problems.add(Place::Override, path, message);
     }
     if let Value::Table(table) = value.value {
@@ -317,15 +317,16 @@ fn keys_of(path: &str) -> Vec<String> {
     keys
 }
 
-fn put(item: &mut Item, keys: &[String], value: Item) -> Result<(), String> {
+/// `under` is the key that led to `item`.
+fn put(item: &mut Item, under: &str, keys: &[String], value: Item) -> Result<(), String> {
     let Some((key, rest)) = keys.split_first() else {
         *item = value;
         return Ok(());
     };
-    if let Value::Text(name) = &item.value {
+    if matches!(item.value, Value::Text(_)) {
         // Only disciplines, sources and TCP can be both a name and a table.
-        let key = if crate::tcp::is_profile(name) { "profile" } else { "kind" };
-        let named = Table { entries: vec![(key.to_owned(), item.clone())] };
+        let named = if under == "tcp" { "profile" } else { "kind" };
+        let named = Table { entries: vec![(named.to_owned(), item.clone())] };
         item.value = Value::Table(named);
     }
     match (&mut item.value, list_position(key)) {
@@ -335,12 +336,12 @@ fn put(item: &mut Item, keys: &[String], value: Item) -> Result<(), String> {
                 table.entries.push((key.clone(), empty));
             }
             let Some(slot) = table.get_mut(key) else { return Ok(()) };
-            put(slot, rest, value)
+            put(slot, key, rest, value)
         }
         (Value::List(items), Some(at)) => {
             let count = items.len();
             let slot = items.get_mut(at).ok_or_else(|| format!("the list has {count} entries"))?;
-            put(slot, rest, value)
+            put(slot, key, rest, value)
         }
         (Value::List(_), None) => Err(format!(
             "`{key}` cannot be set: what it belongs to is a list; set the list, or its entry [1], [2], ..."

@@ -190,7 +190,7 @@ fn a_bad_override_is_told_by_its_path() {
 
 #[test]
 fn the_canonical_text_loads_back_to_the_same_scenarios() {
-    let queues = r#"["fifo", { kind = "red", min_th = ["5p", "6p"], max_th = "30p" }, { kind = "drr", drop = "lqd", shaper = "tbf", rate = "1Mbit" }]"#;
+    let queues = r#"["fifo", { kind = "red", min_th = ["5p", "6p"], max_th = "30p" }, { kind = "drr", drop = "lqd", shaper = "token_bucket", rate = "1Mbit" }]"#;
     let lost = r#"[{ flow = "b", packets = [3, 1] }]"#;
     for overrides in [
         &[][..],
@@ -232,7 +232,7 @@ fn the_canonical_text_loads_back_to_the_same_scenarios() {
     ] {
         let suite = with(overrides);
         let again = try_load(&suite.canonical, &[]).unwrap_or_else(|m| panic!("{m:#?}\n{}", suite.canonical));
-        assert_eq!(scenarios(&again), scenarios(&suite), "{}", suite.canonical);
+        assert!(scenarios(&again) == scenarios(&suite), "{}", suite.canonical);
         assert_eq!((&again.canonical, again.hash), (&suite.canonical, suite.hash));
     }
 }
@@ -254,7 +254,7 @@ topology = { pairs = 2, kind = "dumbbell", bottleneck = { delay = "5ms", queue =
     let other = try_load(&permuted, &[]).unwrap();
     let suite = with(&[]);
     assert_eq!(other.canonical, suite.canonical);
-    assert_eq!((other.hash, scenarios(&other)), (suite.hash, scenarios(&suite)));
+    assert!((other.hash, scenarios(&other)) == (suite.hash, scenarios(&suite)));
     assert_ne!(with(&[("flow.b.weight", "2")]).hash, suite.hash);
     assert_eq!(with(&[("flow.b.weight", "1")]).hash, suite.hash);
 }
