@@ -36,6 +36,11 @@ impl<Q> Counted<Q> {
         self.delivered
     }
 
+    /// The discipline itself, for changes of its parameters. Packets must not be taken out through this.
+    pub const fn inner_mut(&mut self) -> &mut Q {
+        &mut self.inner
+    }
+
     fn advance(&mut self, now: Time) {
         debug_assert!(now >= self.latest, "time went back from {} to {now}", self.latest);
         self.latest = now;

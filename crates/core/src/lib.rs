@@ -15,6 +15,8 @@
 //! | [`mod@drop`] | buffer policies: who is dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
 //! | [`control`] | what acts by the clock: the token-bucket shaper |
+//! | [`estimate`] | rates and minima of what arrives |
+//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel |
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
@@ -29,6 +31,8 @@ pub mod catalog;
 pub mod control;
 pub mod counted;
 pub mod drop;
+pub mod estimate;
+pub mod fairness;
 mod list;
 pub mod packet;
 pub mod queue;

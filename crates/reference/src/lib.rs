@@ -1,1 +1,21 @@
+//! Slow literal transcripts of the papers, for differential tests only.
+//!
+//! Plain numbers and vectors, in the order of the pseudo-code, with no thought for speed. Times are seconds as `f64` where
+//! the paper has real time, and nanoseconds where a test compares times for equality. Nothing here depends on the
+//! disciplines it is compared with, and nothing but tests depends on it.
+//!
+//! | module | transcript of |
+//! |---|---|
+//! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
+//! | [`drr`] | Shreedhar, Varghese 1996, section III |
+//! | [`codel`] | RFC 8289 section 5 |
+//! | [`bucket`] | token bucket over real numbers |
+//! | [`max_min()`] | progressive filling, one round at a time |
 
+pub mod bucket;
+pub mod codel;
+pub mod drr;
+mod max_min;
+pub mod red;
+
+pub use max_min::max_min;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time};
+use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 
 use crate::tcp::TcpParams;
 
@@ -40,6 +40,14 @@ pub struct NodeId(pub u32);
 /// The index of a link in [`Scenario::links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// Its position in [`Scenario::links`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A host or router.
 #[derive(Clone, Debug)]
@@ -94,7 +102,7 @@ pub struct Flow {
     /// The links that acknowledgements pass, in order.
     pub back: Arc<[LinkId]>,
     /// Its weight where a discipline or the entitlement divides by weights.
-    pub weight: f64,
+    pub weight: Weight,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
     /// What carries it.
@@ -246,7 +254,7 @@ pub enum Setting {
     /// The rate of a flow's source (index in [`Scenario::flows`]); zero silences it.
     FlowRate(usize, Rate),
     /// The weight of a flow.
-    FlowWeight(usize, f64),
+    FlowWeight(usize, Weight),
 }
 
 /// A count of packets with their bytes.

@@ -1,1 +1,36 @@
+//! A deterministic packet-level simulator with its own TCP.
+//!
+//! A [`Simulation`] runs one scenario with one seed; [`replicate`] runs many in parallel. A run depends on its scenario and
+//! its seed alone: not on threads, not on the order of declarations, not on the build profile.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`events`] | the event queue |
+//! | [`packet`] | packets: a handle that moves and a body that stays |
+//! | [`link`] | queue, transmitter and wire of one direction |
+//! | [`tcp`] | TCP sender and receiver |
+//! | [`source`] | what applications write, and when |
+//! | [`connection`] | a flow at work: source, transport, routes |
+//! | [`build`] | a world from a scenario |
+//! | [`simulation`] | the loop that moves it |
+//! | [`probe`], [`histogram`], [`measure`] | what is counted, and the outcome |
+//! | [`capture`] | packets of a link as a capture file |
+//! | [`replicate`](mod@replicate) | many runs over many cores |
+
+pub mod build;
+pub mod capture;
+pub mod connection;
+pub mod events;
+pub mod histogram;
+pub mod link;
+pub mod measure;
+pub mod packet;
+pub mod probe;
+pub mod replicate;
+pub mod simulation;
+pub mod source;
 pub mod tcp;
+
+pub use build::{BuildError, Detail};
+pub use replicate::{Job, replicate};
+pub use simulation::Simulation;

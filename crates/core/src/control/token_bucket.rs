@@ -178,6 +178,11 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         &mut self.inner
     }
 
+    /// The packet that waits for tokens, without paying for it.
+    pub const fn take_held(&mut self) -> Option<P> {
+        self.held.take()
+    }
+
     /// The sustained rate from `now` on. Tokens that came before stay.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.sustained.fill(now);

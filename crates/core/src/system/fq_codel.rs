@@ -261,6 +261,20 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
+    /// The next packet in the order of the rounds, without CoDel and credits.
+    pub fn drain(&mut self) -> Option<P> {
+        // Terminates: each pass takes a queue out of the rounds or gives a packet.
+        loop {
+            let index = self.new_flows.front().or(self.old_flows.front())?;
+            if let Some(queued) = self.queues[index].queue.pop(&mut self.packets, End::Head) {
+                self.backlog.remove(&queued.packet);
+                self.weigh(index);
+                return Some(queued.packet);
+            }
+            self.end_turn(index, Round::Idle);
+        }
+    }
+
     fn is_overloaded(&self) -> bool {
         self.backlog.packets > self.params.limit || self.backlog.bytes > self.params.memory_limit
     }

@@ -151,6 +151,13 @@ impl<P: Packet> Core<P> {
         }
     }
 
+    fn drain(&mut self, now: Time) -> Option<P> {
+        match self {
+            Self::Buffered(buffer) => buffer.scheduler_mut().pop(now).map(|queued| queued.packet),
+            Self::FqCodel(fq_codel) => fq_codel.drain(),
+        }
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         match self {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_limit(buffer.policy_mut(), limit),
@@ -171,6 +178,14 @@ impl<P: Packet> Discipline<P> {
         match self {
             Self::Plain(core) => core,
             Self::Shaped(shaper) => shaper.inner_mut(),
+        }
+    }
+
+    /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is replaced.
+    pub fn drain(&mut self, now: Time) -> Option<P> {
+        match self {
+            Self::Plain(core) => core.drain(now),
+            Self::Shaped(shaper) => shaper.take_held().or_else(|| shaper.inner_mut().drain(now)),
         }
     }
 

@@ -1,0 +1,25 @@
+//! Estimators: what has come lately, per second.
+//!
+//! | file | estimator | source |
+//! |---|---|---|
+//! | [`tsw`] | time sliding window | Clark, Fang 1998 |
+//! | [`exponential`] | exponential average over gaps | Stoica, Shenker, Zhang 1998 |
+//! | [`windowed_min`] | minimum over a sliding window | – |
+
+pub mod exponential;
+pub mod tsw;
+pub mod windowed_min;
+
+use crate::units::Time;
+
+/// An estimator of a rate.
+///
+/// The amounts may be bits, packets or tickets; the rate is in the same unit per second. An estimator starts with an
+/// explicit value at an explicit time. Reading does not change it, and what is read decays while nothing arrives.
+pub trait RateEstimator {
+    /// `amount` arrived at `now`, which never decreases.
+    fn update(&mut self, now: Time, amount: f64);
+
+    /// The rate as it stands at `now`, which is not before the last update.
+    fn rate(&self, now: Time) -> f64;
+}

@@ -1,0 +1,352 @@
+//! What is fair: Jain's index, and the weighted max-min allocation with guarantees.
+//!
+//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas, Gallager,
+//! "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand at
+//! x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are frozen, and so on.
+//!
+//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links + flows)).
+
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::fmt;
+
+/// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
+#[must_use]
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+/// The standard deviation of a population: divided by n, not n - 1. 0 for no values.
+#[must_use]
+pub fn population_sigma(values: &[f64]) -> f64 {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    libm::sqrt(values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n)
+}
+
+/// What one flow asks of a network. Amounts are in the unit of the capacities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The links it crosses, by number. A link that it crosses twice is named twice.
+    pub links: Vec<usize>,
+    /// Its weight in the excess, not negative.
+    pub weight: f64,
+    /// What it has in any case, if it wants it.
+    pub guarantee: f64,
+    /// All that it wants; none: as much as there is.
+    pub demand: Option<f64>,
+}
+
+/// Why there is no allocation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Infeasible {
+    /// The guarantees on this link exceed its capacity.
+    Oversubscribed {
+        /// The link.
+        link: usize,
+        /// The sum of the guarantees.
+        guaranteed: f64,
+        /// What it can carry.
+        capacity: f64,
+    },
+    /// This flow wants without end and crosses no link.
+    Unbounded {
+        /// The flow.
+        flow: usize,
+    },
+    /// This flow crosses a link that does not exist.
+    UnknownLink {
+        /// The flow.
+        flow: usize,
+        /// The link.
+        link: usize,
+    },
+    /// A number of this flow is negative or not finite.
+    BadNumber {
+        /// The flow.
+        flow: usize,
+    },
+}
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Oversubscribed { link, guaranteed, capacity } => {
+                write!(f, "link {link} carries {capacity} but {guaranteed} is guaranteed on it")
+            }
+            Self::Unbounded { flow } => write!(f, "flow {flow} wants without end and crosses no link"),
+            Self::UnknownLink { flow, link } => {
+                write!(f, "flow {flow} crosses link {link}, which does not exist")
+            }
+            Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
+        }
+    }
+}
+impl core::error::Error for Infeasible {}
+
+/// The level at which a link is full or a flow has what it wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Event {
+    level: f64,
+    subject: Subject,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Flow(usize),
+    Link(usize),
+}
+
+impl Eq for Event {}
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Event {
+    /// The lowest level is the greatest event, since [`BinaryHeap`] gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.level.total_cmp(&self.level).then(other.subject.cmp(&self.subject))
+    }
+}
+
+/// One link while it is being filled.
+#[derive(Clone, Debug, Default)]
+struct Link {
+    /// Capacity beyond all guarantees and the excess of frozen flows.
+    left: f64,
+    /// Weights of the unfrozen flows, and how many these are: the sum alone would keep rounding errors.
+    weight: f64,
+    unfrozen: usize,
+    flows: Vec<usize>,
+}
+
+impl Link {
+    fn event(&self, link: usize) -> Option<Event> {
+        let level = self.left.max(0.0) / self.weight;
+        (self.unfrozen > 0).then_some(Event { level, subject: Subject::Link(link) })
+    }
+}
+
+/// The weighted max-min allocation with guarantees: no flow can have more without another having less that has, above
+/// its guarantee and for its weight, no more.
+///
+/// A flow that wants less than its guarantee leaves the rest to others.
+///
+/// # Errors
+/// When the guarantees do not fit or a claim makes no sense; checked before anything is divided.
+pub fn max_min(capacities: &[f64], claims: &[Claim]) -> Result<Vec<f64>, Infeasible> {
+    let mut links = admit(capacities, claims)?;
+    let mut shares: Vec<f64> = claims.iter().map(floor).collect();
+    let mut frozen = vec![false; claims.len()];
+    let mut events = BinaryHeap::new();
+
+    for (flow, claim) in claims.iter().enumerate() {
+        let excess = claim.demand.map_or(f64::INFINITY, |demand| demand - shares[flow]);
+        frozen[flow] = claim.weight <= 0.0 || excess <= 0.0;
+        if frozen[flow] {
+            continue;
+        }
+        for &link in &claim.links {
+            links[link].weight += claim.weight;
+            links[link].unfrozen += 1;
+            links[link].flows.push(flow);
+        }
+        if excess.is_finite() {
+            events.push(Event { level: excess / claim.weight, subject: Subject::Flow(flow) });
+        }
+    }
+    events.extend(links.iter().enumerate().filter_map(|(link, state)| state.event(link)));
+
+    while let Some(event) = events.pop() {
+        let concerned = match event.subject {
+            Subject::Flow(flow) => vec![flow],
+            Subject::Link(link) => match links[link].event(link) {
+                // Flows frozen since have left more to the others: the link fills later than was thought.
+                Some(now) if now.level > event.level => {
+                    events.push(now);
+                    continue;
+                }
+                _ => core::mem::take(&mut links[link].flows),
+            },
+        };
+        for flow in concerned {
+            if core::mem::replace(&mut frozen[flow], true) {
+                continue;
+            }
+            let excess = claims[flow].weight * event.level;
+            shares[flow] += excess;
+            for &link in &claims[flow].links {
+                links[link].left -= excess;
+                links[link].weight -= claims[flow].weight;
+                links[link].unfrozen -= 1;
+            }
+        }
+    }
+    Ok(shares)
+}
+
+/// What a flow has before anything is shared.
+fn floor(claim: &Claim) -> f64 {
+    claim.demand.map_or(claim.guarantee, |demand| claim.guarantee.min(demand))
+}
+
+/// Checks the claims and sets the guarantees aside.
+fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> {
+    let mut guaranteed = vec![0.0; capacities.len()];
+    let mut links: Vec<Link> = capacities.iter().map(|&left| Link { left, ..Link::default() }).collect();
+    for (flow, claim) in claims.iter().enumerate() {
+        let bad = |x: f64| !x.is_finite() || x < 0.0;
+        if bad(claim.weight) || bad(claim.guarantee) || claim.demand.is_some_and(bad) {
+            return Err(Infeasible::BadNumber { flow });
+        }
+        if claim.links.is_empty() && claim.demand.is_none() && claim.weight > 0.0 {
+            return Err(Infeasible::Unbounded { flow });
+        }
+        for &link in &claim.links {
+            let Some(state) = links.get_mut(link) else { return Err(Infeasible::UnknownLink { flow, link }) };
+            guaranteed[link] += claim.guarantee;
+            state.left -= floor(claim);
+        }
+    }
+    for (link, (&guaranteed, &capacity)) in guaranteed.iter().zip(capacities).enumerate() {
+        // Guarantees that add up to the capacity exactly may exceed it by rounding.
+        if guaranteed > capacity * (1.0 + 1e-12) || capacity.is_nan() {
+            return Err(Infeasible::Oversubscribed { link, guaranteed, capacity });
+        }
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use apportion_reference as reference;
+    use proptest::prelude::*;
+    use std::string::ToString;
+
+    fn claim(links: &[usize], weight: f64, guarantee: f64, demand: Option<f64>) -> Claim {
+        Claim { links: links.to_vec(), weight, guarantee, demand }
+    }
+
+    #[test]
+    fn jain_and_sigma_are_their_formulas() {
+        // (1 + 2 + 3)² / (3·14) = 36/42; one of four: 1/4.
+        assert_eq!(jain(&[1.0, 2.0, 3.0]), 36.0 / 42.0);
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!((jain(&[]), jain(&[0.0])), (1.0, 1.0));
+        // Mean 5; squares 9+1+1+1+0+0+4+16 = 32; 32/8 = 4; the n - 1 form would give 2.138.
+        assert_eq!(population_sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), 2.0);
+    }
+
+    #[test]
+    fn a_single_link_has_a_closed_form() {
+        // g + w (A - Σg)/Σw with A = 100, g = 10, 0, 30, w = 1, 2, 3: 60/6 = 10 a unit: 20, 20, 60.
+        let claims =
+            [claim(&[0], 1.0, 10.0, None), claim(&[0], 2.0, 0.0, None), claim(&[0], 3.0, 30.0, None)];
+        assert_eq!(max_min(&[100.0], &claims), Ok(vec![20.0, 20.0, 60.0]));
+    }
+
+    #[test]
+    fn the_parking_lot_and_a_modest_demand() {
+        // A long flow and a short one on each of two links, 10 and 4: link 1 fills at 2; the short flow on link 0 gets 8,
+        // unless it wants only 3.
+        let claims = |demand| {
+            [claim(&[0, 1], 1.0, 0.0, None), claim(&[0], 1.0, 0.0, demand), claim(&[1], 1.0, 0.0, None)]
+        };
+        assert_eq!(max_min(&[10.0, 4.0], &claims(None)), Ok(vec![2.0, 8.0, 2.0]));
+        assert_eq!(max_min(&[10.0, 4.0], &claims(Some(3.0))), Ok(vec![2.0, 3.0, 2.0]));
+    }
+
+    #[test]
+    fn an_unused_guarantee_is_left_to_others_and_weight_zero_has_no_excess() {
+        let claims =
+            [claim(&[0], 1.0, 8.0, Some(1.0)), claim(&[0], 1.0, 0.0, None), claim(&[0], 0.0, 2.0, None)];
+        assert_eq!(max_min(&[10.0], &claims), Ok(vec![1.0, 7.0, 2.0]));
+    }
+
+    #[test]
+    fn what_cannot_be_met_is_refused_by_name() {
+        let message = |claims: &[Claim]| max_min(&[10.0, 4.0], claims).unwrap_err().to_string();
+        let over = [claim(&[0, 1], 1.0, 3.0, None), claim(&[1], 1.0, 2.0, None)];
+        assert_eq!(message(&over), "link 1 carries 4 but 5 is guaranteed on it");
+        assert_eq!(message(&[claim(&[], 1.0, 0.0, None)]), "flow 0 wants without end and crosses no link");
+        assert_eq!(message(&[claim(&[7], 1.0, 0.0, None)]), "flow 0 crosses link 7, which does not exist");
+        let nan = [claim(&[0], f64::NAN, 0.0, None)];
+        assert_eq!(message(&nan), "flow 0 has a number that is negative or not finite");
+    }
+
+    fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {
+        let links = prop::collection::btree_set(0usize..6, 1..4);
+        let claim = (links, 1u8..10, 0u8..5, prop::option::of(0u8..60)).prop_map(|(links, w, g, d)| Claim {
+            links: links.into_iter().collect(),
+            weight: f64::from(w),
+            guarantee: f64::from(g),
+            demand: d.map(f64::from),
+        });
+        (prop::collection::vec(60u8..200, 6), prop::collection::vec(claim, 1..12))
+            .prop_map(|(capacities, claims)| (capacities.into_iter().map(f64::from).collect(), claims))
+    }
+
+    proptest! {
+        #[test]
+        fn no_flow_can_have_more_without_a_poorer_one_having_less((capacities, claims) in network()) {
+            let shares = max_min(&capacities, &claims).unwrap();
+            let load = |link: usize| -> f64 {
+                let crossing = claims.iter().zip(&shares).filter(|(claim, _)| claim.links.contains(&link));
+                crossing.map(|(_, share)| share).sum()
+            };
+            for (link, &capacity) in capacities.iter().enumerate() {
+                prop_assert!(load(link) <= capacity + 1e-9);
+            }
+            let level = |flow: usize| (shares[flow] - claims[flow].guarantee) / claims[flow].weight;
+            for (flow, claim) in claims.iter().enumerate() {
+                if claim.demand.is_some_and(|demand| shares[flow] >= demand - 1e-9) {
+                    continue;
+                }
+                // Bertsekas, Gallager: a link is its bottleneck, full and with nobody at a higher level.
+                let bottleneck = claim.links.iter().any(|&link| {
+                    let full = load(link) >= capacities[link] - 1e-9;
+                    full && (0..claims.len())
+                        .filter(|&other| claims[other].links.contains(&link))
+                        .all(|other| level(other) <= level(flow) + 1e-9)
+                });
+                prop_assert!(bottleneck, "flow {flow} could have more than {}", shares[flow]);
+            }
+        }
+
+        #[test]
+        fn it_agrees_with_filling_round_by_round((capacities, claims) in network()) {
+            let shares = max_min(&capacities, &claims).unwrap();
+            let flows: Vec<_> = claims
+                .iter()
+                .map(|c| (c.links.clone(), c.weight, c.guarantee, c.demand.unwrap_or(f64::INFINITY)))
+                .collect();
+            for (ours, theirs) in shares.iter().zip(reference::max_min(&capacities, &flows)) {
+                prop_assert!((ours - theirs).abs() < 1e-7, "{ours} against {theirs}");
+            }
+        }
+    }
+
+    #[test]
+    fn ten_thousand_flows_over_three_hundred_links_fill_every_bottleneck() {
+        let mut random = Stream::new(1, "network");
+        let capacities: Vec<f64> = (0..300).map(|_| 1e3 + random.uniform() * 1e6).collect();
+        let claims: Vec<Claim> = (0..10_000)
+            .map(|_| claim(&[0; 4].map(|_| random.below(300) as usize), 1.0 + random.uniform(), 0.0, None))
+            .collect();
+        let shares = max_min(&capacities, &claims).unwrap();
+        let mut load = vec![0.0; 300];
+        for (claim, share) in claims.iter().zip(&shares) {
+            claim.links.iter().for_each(|&link| load[link] += share);
+        }
+        assert!(load.iter().zip(&capacities).all(|(load, capacity)| *load <= capacity * (1.0 + 1e-9)));
+        let full = |link: &usize| load[*link] >= capacities[*link] * (1.0 - 1e-9);
+        assert!(claims.iter().all(|claim| claim.links.iter().any(|link| full(link))));
+    }
+}

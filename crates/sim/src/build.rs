@@ -1,0 +1,217 @@
+//! A world from a scenario: routes, links, connections and the first events.
+
+use std::collections::BTreeMap;
+
+use apportion_core::random::Stream;
+use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::units::{Span, Time, Weight};
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start};
+
+use crate::capture::LinkCapture;
+use crate::connection::{Carrier, Connection, Load};
+use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
+use crate::link::{Link, LinkParts, Listed, Shared};
+use crate::measure::Totals;
+use crate::packet::{Packet, Store};
+use crate::probe::{Counters, FlowProbe, LinkProbe};
+use crate::simulation::{Outbox, SINK, SOURCE, Simulation};
+use crate::source::short_flows::arrivals;
+
+/// Flows up to which delay distributions and time series are kept for each flow.
+pub const DETAILED_FLOWS_MAX: usize = 2_000;
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Counts only.
+    Counts,
+    /// Distributions and time series of watched links, and of flows up to [`DETAILED_FLOWS_MAX`].
+    Full,
+}
+
+/// Why a scenario cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The simulator numbers connections, links and changes in 28 bits.
+    #[error("the scenario has {count} {what}; at most {MAX_INDEX} can be simulated")]
+    TooMany {
+        /// Connections, links or changes.
+        what: &'static str,
+        /// How many.
+        count: usize,
+    },
+    /// Simulated time is held in 56 bits of nanoseconds.
+    #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
+    TooLong(Time),
+}
+
+impl<'a> Simulation<'a> {
+    /// A world at time zero. Captures of links are written where `captures` says for the link's index.
+    ///
+    /// # Errors
+    /// If the scenario is larger than the simulator can number.
+    pub fn new(
+        scenario: &'a Scenario,
+        seed: u64,
+        detail: Detail,
+        captures: &mut dyn FnMut(usize) -> Option<Box<LinkCapture>>,
+    ) -> Result<Self, BuildError> {
+        let full = detail == Detail::Full;
+        let mut simulation = Self {
+            scenario,
+            seed,
+            links: Vec::with_capacity(scenario.links.len()),
+            shared: Shared {
+                events: Events::new(scenario.links.len()),
+                store: Store::default(),
+                counters: Vec::new(),
+            },
+            routes: Vec::new(),
+            connections: Vec::with_capacity(scenario.flows.len()),
+            first_connection: Vec::with_capacity(scenario.flows.len() + 1),
+            probes: Vec::new(),
+            weights: Vec::new(),
+            ended: Vec::new(),
+            completions: vec![Vec::new(); scenario.flows.len()],
+            baseline: None,
+            outbox: Outbox::default(),
+            events_handled: 0,
+        };
+        simulation.add_connections();
+        let connections = simulation.connections.len();
+        for (what, count) in [
+            ("connections", connections),
+            ("links", scenario.links.len()),
+            ("changes", scenario.changes.len()),
+        ] {
+            if count > MAX_INDEX as usize {
+                return Err(BuildError::TooMany { what, count });
+            }
+        }
+        if scenario.stop > MAX_TIME {
+            return Err(BuildError::TooLong(scenario.stop));
+        }
+        simulation.weights = simulation.weights();
+        simulation.shared.counters = vec![Counters::default(); connections];
+        simulation.ended = vec![Totals::default(); connections];
+        if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
+            simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
+        }
+        for (index, link) in scenario.links.iter().enumerate() {
+            let link = simulation.link(index, link, full && link.watched, captures(index));
+            simulation.links.push(link);
+        }
+        simulation.schedule_first_events(full);
+        Ok(simulation)
+    }
+
+    fn add_connections(&mut self) {
+        let mut routes = Routes::default();
+        for flow in &self.scenario.flows {
+            self.first_connection.push(self.connections.len() as u32);
+            let (route, back) = (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE));
+            self.add_flow(flow, route, back);
+        }
+        self.first_connection.push(self.connections.len() as u32);
+        self.routes = routes.table;
+    }
+
+    fn add_flow(&mut self, flow: &Flow, route: u32, back: u32) {
+        let stream = |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}", flow.name));
+        let stop = flow.stop.unwrap_or(self.scenario.stop);
+        let first = match flow.start {
+            Start::At(at) => at,
+            Start::Between(from, to) => {
+                from + Span::from_secs_f64(to.since(from).as_secs_f64() * stream("start").uniform())
+            }
+        };
+        let connection = |start: Time, load: Load| Connection {
+            flow: self.first_connection.len() as u32 - 1,
+            route,
+            back,
+            start,
+            stop,
+            load,
+            carrier: Carrier::new(&flow.transport),
+            armed: Time::MAX,
+            completed: false,
+        };
+        if let &Source::ShortFlows { per_second, mean_size, sizes } = &flow.source {
+            let starts = arrivals(per_second, mean_size, sizes, first, stop, stream("source"));
+            let short = starts.map(|(at, size)| connection(at, Load::File(size)));
+            self.connections.extend(short.collect::<Vec<_>>());
+        } else {
+            let load = Load::new(&flow.source, first, stop, stream("source"));
+            self.connections.push(connection(first, load));
+        }
+    }
+
+    /// The weights of all connections; none if they are all equal, which spares every link a table.
+    fn weights(&self) -> Vec<Weight> {
+        let weight = |connection: &Connection| self.scenario.flows[connection.flow as usize].weight;
+        if self.connections.iter().all(|connection| weight(connection) == Weight::ONE) {
+            return Vec::new();
+        }
+        self.connections.iter().map(weight).collect()
+    }
+
+    fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
+        let listed = link.lost.iter().flat_map(|lost| {
+            let members = self.first_connection[lost.flow]..self.first_connection[lost.flow + 1];
+            members.map(|member| Listed::new(apportion_core::FlowId(member), lost.packets.clone()))
+        });
+        Link::new(LinkParts {
+            index: index as u32,
+            queue: self.discipline(link, &link.queue),
+            rate: link.rate,
+            delay: link.delay,
+            loss: link.loss,
+            loss_stream: Stream::new(self.seed, &format!("link.{}.loss", link.name)),
+            listed: listed.collect(),
+            probe: watched.then(|| Box::new(LinkProbe::default())),
+            capture,
+        })
+    }
+
+    /// The discipline of a link.
+    pub(crate) fn discipline(&self, link: &LinkModel, params: &DisciplineParams) -> Discipline<Packet> {
+        let name = format!("link.{}.queue", link.name);
+        params.build(&Setup { link_rate: link.rate, weights: &self.weights, seed: self.seed, name: &name })
+    }
+
+    fn schedule_first_events(&mut self, full: bool) {
+        let events = &mut self.shared.events;
+        // Changes come first, so that a change at the start of the run is there when the first packet comes.
+        for (index, change) in self.scenario.changes.iter().enumerate() {
+            events.schedule(change.at, Event::Change(index as u32));
+        }
+        if self.scenario.measure_from > Time::ZERO {
+            events.schedule(self.scenario.measure_from, Event::Measure);
+        }
+        if full && self.scenario.sample > Span::ZERO {
+            events.schedule(Time::ZERO + self.scenario.sample, Event::Sample);
+        }
+        for (index, connection) in self.connections.iter().enumerate() {
+            events.schedule(connection.start, Event::Start(index as u32));
+        }
+    }
+}
+
+/// The table of routes under construction; equal paths share one entry.
+#[derive(Default)]
+struct Routes<'a> {
+    table: Vec<u32>,
+    known: BTreeMap<(&'a [LinkId], u32), u32>,
+}
+
+impl<'a> Routes<'a> {
+    /// Where `path`, ended by `end`, begins in the table.
+    fn insert(&mut self, path: &'a [LinkId], end: u32) -> u32 {
+        *self.known.entry((path, end)).or_insert_with(|| {
+            let begin = self.table.len() as u32;
+            self.table.extend(path.iter().map(|link| link.0));
+            self.table.push(end);
+            begin
+        })
+    }
+}

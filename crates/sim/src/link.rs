@@ -1,0 +1,392 @@
+//! One direction of a link: a queue discipline, a transmitter and a wire.
+//!
+//! The packet in transmission is not in the queue. A packet's arrival is known when its transmission starts, and a wire
+//! is first in, first out, so each wire needs one pending event, for its head. A transmitter that sends its last waiting
+//! packet needs no event either: that it then asks the discipline in vain is made up for, at the right time, when the
+//! next packet comes.
+//!
+//! Cost: O(1) per packet beside the discipline's, one event per packet, a second one while packets wait.
+
+use std::collections::VecDeque;
+
+use apportion_core::counted::Counted;
+use apportion_core::packet::FlowId;
+use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
+use apportion_core::random::Stream;
+use apportion_core::system::Discipline;
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time, Weight};
+use apportion_scenario::model::Count;
+
+use crate::capture::LinkCapture;
+use crate::events::{Event, Events};
+use crate::packet::{Packet, Store};
+use crate::probe::{Counters, LinkProbe};
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// What links share: the event queue and the books.
+#[derive(Debug)]
+pub struct Shared {
+    /// What happens next.
+    pub events: Events,
+    /// The bodies of packets under way.
+    pub store: Store,
+    /// Per connection.
+    pub counters: Vec<Counters>,
+}
+
+/// What the transmitter does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transmitter {
+    /// Nothing; it has asked the discipline in vain.
+    Idle,
+    /// Sends until `free_at`; nothing waits and no event is pending.
+    Last,
+    /// Sends until `free_at`, when it asks again.
+    Busy,
+    /// Nothing, though packets wait: the discipline holds them back or the rate is zero.
+    Held,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Link {
+    index: u32,
+    queue: Counted<Discipline<Packet>>,
+    rate: Rate,
+    delay: Span,
+    transmitter: Transmitter,
+    free_at: Time,
+    /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
+    remainder: u64,
+    /// When the discipline asked to be woken, if that event is pending.
+    wakeup_at: Option<Time>,
+    wire: VecDeque<(Time, Packet)>,
+    /// When the packet that was sent last arrives; no later packet arrives before.
+    last_arrival: Time,
+    loss: Ratio,
+    loss_stream: Stream,
+    listed: Vec<Listed>,
+    /// Counts since the start of the run.
+    counts: LinkCounts,
+    probe: Option<Box<LinkProbe>>,
+    capture: Option<Box<LinkCapture>>,
+}
+
+/// Counts of a link that its discipline does not keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkCounts {
+    /// Transmitted.
+    pub sent: Count,
+    /// Dropped by the discipline, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Lost on the wire.
+    pub lost: u64,
+    /// Marked by the discipline.
+    pub marked: u64,
+    /// Bits that could have been transmitted up to `rate_since`, changes of the rate included.
+    possible_bits: f64,
+    /// When the rate last changed.
+    rate_since: Time,
+}
+
+/// The listed losses of one connection.
+#[derive(Debug)]
+pub struct Listed {
+    flow: FlowId,
+    seen: u64,
+    /// Ordinals still to come, the next one last.
+    ahead: Vec<u64>,
+}
+
+impl Listed {
+    /// Loses the packets of `flow` with these ordinals, counted from 1.
+    #[must_use]
+    pub fn new(flow: FlowId, mut packets: Vec<u64>) -> Self {
+        packets.sort_unstable_by(|a, b| b.cmp(a));
+        Self { flow, seen: 0, ahead: packets }
+    }
+
+    fn hits(&mut self, flow: FlowId) -> bool {
+        if flow != self.flow {
+            return false;
+        }
+        self.seen += 1;
+        let hit = self.ahead.last() == Some(&self.seen);
+        if hit {
+            self.ahead.pop();
+        }
+        hit
+    }
+}
+
+/// What a link is made of.
+#[derive(Debug)]
+pub struct LinkParts {
+    /// Its index, which its events carry.
+    pub index: u32,
+    /// Its discipline, empty.
+    pub queue: Discipline<Packet>,
+    /// Of the transmitter.
+    pub rate: Rate,
+    /// Of the wire.
+    pub delay: Span,
+    /// Of each packet on the wire.
+    pub loss: Ratio,
+    /// Decides about `loss`.
+    pub loss_stream: Stream,
+    /// Losses by ordinal.
+    pub listed: Vec<Listed>,
+    /// Statistics, if anybody wants them.
+    pub probe: Option<Box<LinkProbe>>,
+    /// Where to write its packets, if anybody wants them.
+    pub capture: Option<Box<LinkCapture>>,
+}
+
+impl Link {
+    /// An idle link.
+    #[must_use]
+    pub fn new(parts: LinkParts) -> Self {
+        let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, probe, capture } = parts;
+        Self {
+            index,
+            queue: Counted::new(queue),
+            rate,
+            delay,
+            transmitter: Transmitter::Idle,
+            free_at: Time::ZERO,
+            remainder: 0,
+            wakeup_at: None,
+            wire: VecDeque::new(),
+            last_arrival: Time::ZERO,
+            loss,
+            loss_stream,
+            listed,
+            counts: LinkCounts::default(),
+            probe,
+            capture,
+        }
+    }
+
+    /// Takes a packet into the queue and sends if the transmitter is free.
+    pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut Shared) {
+        if self.transmitter == Transmitter::Last && now >= self.free_at {
+            self.find_nothing(shared);
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.before_change(now, self.queue.backlog());
+            shared.store.get_mut(packet.body).queued = now;
+        }
+        let mut books = Books::new(&mut self.counts, shared);
+        self.queue.enqueue(now, packet, &mut books);
+        match self.transmitter {
+            Transmitter::Idle | Transmitter::Held => self.transmit(now, shared),
+            Transmitter::Last => {
+                self.transmitter = Transmitter::Busy;
+                shared.events.schedule(self.free_at, Event::Ready(self.index));
+            }
+            Transmitter::Busy => {}
+        }
+    }
+
+    /// The transmission under way has ended, with packets waiting.
+    pub fn ready(&mut self, now: Time, shared: &mut Shared) {
+        self.transmit(now, shared);
+    }
+
+    /// The time the discipline asked for has come.
+    pub fn wakeup(&mut self, now: Time, shared: &mut Shared) {
+        if self.wakeup_at == Some(now) {
+            self.wakeup_at = None;
+        }
+        if self.transmitter == Transmitter::Held {
+            self.transmit(now, shared);
+        }
+    }
+
+    /// Takes the packet that arrives now off the wire.
+    pub fn arrive(&mut self, shared: &mut Shared) -> Option<Packet> {
+        let (_, packet) = self.wire.pop_front()?;
+        if let Some(&(at, _)) = self.wire.front() {
+            shared.events.schedule(at, Event::Arrival(self.index));
+        }
+        Some(packet)
+    }
+
+    /// Tells the discipline that the transmitter asked at the end of its last transmission and found nothing.
+    fn find_nothing(&mut self, shared: &mut Shared) {
+        let found = self.queue.dequeue(self.free_at, &mut Books::new(&mut self.counts, shared));
+        debug_assert!(found.is_none(), "the queue was empty");
+        self.transmitter = Transmitter::Idle;
+    }
+
+    fn transmit(&mut self, now: Time, shared: &mut Shared) {
+        if self.rate == Rate::ZERO {
+            self.transmitter = Transmitter::Held;
+            return;
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.before_change(now, self.queue.backlog());
+        }
+        let Some(packet) = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) else {
+            return self.wait(shared);
+        };
+        self.free_at = now + self.transmission_time(apportion_core::Packet::size(&packet));
+        self.counts.sent.add(apportion_core::Packet::size(&packet));
+        if let Some(probe) = &mut self.probe {
+            probe.transmitted(now.since(shared.store.get(packet.body).queued));
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.packet(now, &packet, shared.store.get(packet.body));
+        }
+        self.propagate(packet, shared);
+        if self.queue.backlog().is_empty() {
+            self.transmitter = Transmitter::Last;
+        } else {
+            self.transmitter = Transmitter::Busy;
+            shared.events.schedule(self.free_at, Event::Ready(self.index));
+        }
+    }
+
+    /// The discipline gave no packet: it is empty or holds packets back.
+    fn wait(&mut self, shared: &mut Shared) {
+        if self.queue.backlog().is_empty() {
+            self.transmitter = Transmitter::Idle;
+            return;
+        }
+        self.transmitter = Transmitter::Held;
+        let wakeup = self.queue.next_wakeup();
+        if let Some(at) = wakeup.filter(|_| wakeup != self.wakeup_at) {
+            self.wakeup_at = wakeup;
+            shared.events.schedule(at, Event::Wakeup(self.index));
+        }
+    }
+
+    /// Puts a packet on the wire, or loses it there.
+    fn propagate(&mut self, packet: Packet, shared: &mut Shared) {
+        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow));
+        if listed || (self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get())) {
+            self.counts.lost += 1;
+            shared.counters[packet.flow.index()].lost += 1;
+            shared.store.remove(packet.body);
+            return;
+        }
+        let at = (self.free_at + self.delay).max(self.last_arrival);
+        self.last_arrival = at;
+        if self.wire.is_empty() {
+            shared.events.schedule(at, Event::Arrival(self.index));
+        }
+        self.wire.push_back((at, packet));
+    }
+
+    /// Rounded down, with the rest carried to the next packet, so that no rate drifts.
+    fn transmission_time(&mut self, size: Bytes) -> Span {
+        // A packet is below 2^19 bits, 10^9 is below 2^30, and the remainder is below the rate: this fits for every
+        // rate below 2^63 bit/s.
+        let bit_nanos = size.bits() * NANOS_PER_SEC + self.remainder;
+        let rate = self.rate.as_bit();
+        self.remainder = bit_nanos % rate;
+        Span::from_nanos(bit_nanos / rate)
+    }
+
+    /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
+    pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut Shared) {
+        self.counts.possible_bits = self.possible_bits(now);
+        self.counts.rate_since = now;
+        self.rate = rate;
+        self.remainder = 0;
+        self.queue.inner_mut().set_link_rate(rate);
+        if self.transmitter == Transmitter::Held {
+            self.transmit(now, shared);
+        }
+    }
+
+    /// Changes the delay for packets sent from now on; none overtakes an earlier one.
+    pub fn set_delay(&mut self, delay: Span) {
+        self.delay = delay;
+    }
+
+    /// Changes the random loss.
+    pub fn set_loss(&mut self, loss: Ratio) {
+        self.loss = loss;
+    }
+
+    /// Changes the weight of a connection, where the discipline knows weights.
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
+        self.queue.inner_mut().set_weight(flow, weight);
+    }
+
+    /// Replaces the discipline. What waits moves into the new one in the order in which it would have been sent.
+    pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut Shared) {
+        if let Some(probe) = &mut self.probe {
+            probe.before_change(now, self.queue.backlog());
+        }
+        let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
+        while let Some(packet) = old.inner_mut().drain(now) {
+            self.queue.enqueue(now, packet, &mut Books::new(&mut self.counts, shared));
+        }
+        if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {
+            self.transmit(now, shared);
+        }
+    }
+
+    /// A sample interval ends.
+    pub fn sample(&mut self) {
+        if let Some(probe) = &mut self.probe {
+            probe.sample(self.queue.backlog(), self.counts.sent.bytes);
+        }
+    }
+
+    /// What waits in its queue.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// Counts since the start of the run.
+    #[must_use]
+    pub fn counts(&self) -> LinkCounts {
+        self.counts
+    }
+
+    /// Bits that could have been transmitted up to `now`.
+    #[must_use]
+    pub fn possible_bits(&self, now: Time) -> f64 {
+        let since = now.since(self.counts.rate_since).as_secs_f64();
+        self.counts.possible_bits + self.rate.as_bit() as f64 * since
+    }
+
+    /// Its statistics.
+    pub fn probe_mut(&mut self) -> Option<&mut LinkProbe> {
+        self.probe.as_deref_mut()
+    }
+
+    /// Takes its capture, to finish it.
+    pub fn take_capture(&mut self) -> Option<Box<LinkCapture>> {
+        self.capture.take()
+    }
+}
+
+/// Writes into the books what a discipline does to packets.
+struct Books<'a> {
+    link: &'a mut LinkCounts,
+    shared: &'a mut Shared,
+}
+
+impl<'a> Books<'a> {
+    fn new(link: &'a mut LinkCounts, shared: &'a mut Shared) -> Self {
+        Self { link, shared }
+    }
+}
+
+impl Sink<Packet> for Books<'_> {
+    fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
+        self.link.dropped[reason as usize] += 1;
+        self.shared.counters[packet.flow.index()].dropped[reason as usize] += 1;
+        self.shared.store.remove(packet.body);
+    }
+    fn marked(&mut self, _now: Time, packet: &Packet) {
+        self.link.marked += 1;
+        self.shared.counters[packet.flow.index()].marked += 1;
+    }
+}

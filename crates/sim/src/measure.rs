@@ -1,0 +1,202 @@
+//! What is measured while a simulation runs, and the outcome at its end.
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
+use apportion_scenario::model::Count;
+use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
+
+use crate::connection::Carrier;
+use crate::events::Event;
+use crate::link::LinkCounts;
+use crate::probe::{Counters, drops};
+use crate::simulation::Simulation;
+
+/// What TCP did on one connection since its start. For UDP the bytes delivered, and zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// New payload in order at the receiver.
+    pub goodput: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+}
+
+/// All counts at the start of the measured part, to be subtracted at the end.
+#[derive(Debug)]
+pub struct Baseline {
+    at: Time,
+    counters: Vec<Counters>,
+    totals: Vec<Totals>,
+    links: Vec<(LinkCounts, f64)>,
+    hops: u64,
+}
+
+impl Simulation<'_> {
+    /// The measured part begins.
+    pub(crate) fn begin_measuring(&mut self, now: Time) {
+        for link in &mut self.links {
+            if let Some(probe) = link.probe_mut() {
+                probe.restart(now);
+            }
+        }
+        for probe in &mut self.probes {
+            probe.delay = crate::histogram::Histogram::default();
+        }
+        self.completions.iter_mut().for_each(Vec::clear);
+        self.baseline = Some(Box::new(self.counts(now)));
+    }
+
+    fn counts(&self, now: Time) -> Baseline {
+        Baseline {
+            at: now,
+            counters: self.shared.counters.clone(),
+            totals: (0..self.connections.len()).map(|index| self.totals(index as u32)).collect(),
+            links: self.links.iter().map(|link| (link.counts(), link.possible_bits(now))).collect(),
+            hops: self.packet_hops(),
+        }
+    }
+
+    /// Transmissions over all links since the start of the run.
+    pub fn packet_hops(&self) -> u64 {
+        self.links.iter().map(|link| link.counts().sent.packets.get()).sum()
+    }
+
+    /// What a connection did since its start.
+    pub(crate) fn totals(&self, index: u32) -> Totals {
+        match &self.connections[index as usize].carrier {
+            Carrier::Open(tcp) => {
+                let stats = tcp.sender.stats();
+                Totals {
+                    goodput: tcp.receiver.delivered(),
+                    retransmits: stats.retransmits,
+                    timeouts: stats.timeouts,
+                    fast_retransmits: stats.fast_retransmits,
+                }
+            }
+            Carrier::Udp { header, .. } => {
+                let delivered = self.shared.counters[index as usize].delivered;
+                let headers = header.get() * delivered.packets.get();
+                Totals { goodput: delivered.bytes.get().saturating_sub(headers), ..Totals::default() }
+            }
+            Carrier::Closed(_) | Carrier::Ended => self.ended[index as usize],
+        }
+    }
+
+    /// A sample interval ends.
+    pub(crate) fn sample(&mut self, now: Time) {
+        for link in &mut self.links {
+            link.sample();
+        }
+        for (flow, probe) in self.probes.iter_mut().enumerate() {
+            let members = self.first_connection[flow] as usize..self.first_connection[flow + 1] as usize;
+            probe.sample(self.shared.counters[members].iter().map(|c| c.delivered.bytes).sum());
+        }
+        self.shared.events.schedule(now + self.scenario.sample, Event::Sample);
+    }
+
+    /// The outcome of a run that has ended.
+    #[must_use]
+    pub fn outcome(mut self) -> Outcome {
+        let stop = self.scenario.stop;
+        let end = self.counts(stop);
+        let baseline = self.baseline.take().unwrap_or_else(|| Box::new(Baseline::zero(&end)));
+        let measured = stop.since(baseline.at);
+        Outcome {
+            seed: self.seed,
+            measured,
+            flows: (0..self.scenario.flows.len())
+                .map(|flow| self.flow_outcome(flow, &baseline, &end))
+                .collect(),
+            links: (0..self.links.len())
+                .map(|link| self.link_outcome(link, &baseline, &end, measured))
+                .collect(),
+            packet_hops: end.hops - baseline.hops,
+            events: self.events_handled,
+        }
+    }
+
+    fn flow_outcome(&mut self, index: usize, baseline: &Baseline, end: &Baseline) -> FlowOutcome {
+        let flow = &self.scenario.flows[index];
+        let mut outcome =
+            FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
+        let mut dropped = [0; DropReason::ALL.len()];
+        for member in self.first_connection[index] as usize..self.first_connection[index + 1] as usize {
+            let (before, after) = (&baseline.counters[member], &end.counters[member]);
+            add_difference(&mut outcome.sent, after.sent, before.sent);
+            add_difference(&mut outcome.delivered, after.delivered, before.delivered);
+            for (sum, (after, before)) in dropped.iter_mut().zip(after.dropped.iter().zip(before.dropped)) {
+                *sum += after - before;
+            }
+            outcome.lost += after.lost - before.lost;
+            outcome.marked += after.marked - before.marked;
+            let (before, after) = (&baseline.totals[member], &end.totals[member]);
+            outcome.goodput += Bytes::new(after.goodput - before.goodput);
+            outcome.retransmits += after.retransmits - before.retransmits;
+            outcome.timeouts += after.timeouts - before.timeouts;
+            outcome.fast_retransmits += after.fast_retransmits - before.fast_retransmits;
+        }
+        outcome.dropped = drops(&dropped);
+        outcome.completions = std::mem::take(&mut self.completions[index]);
+        outcome.completions.sort_by_key(|completion| completion.start);
+        if let Some(probe) = self.probes.get_mut(index) {
+            outcome.delay = probe.delay.distribution();
+            outcome.series = std::mem::take(&mut probe.series);
+        }
+        outcome
+    }
+
+    fn link_outcome(
+        &mut self,
+        index: usize,
+        baseline: &Baseline,
+        end: &Baseline,
+        measured: Span,
+    ) -> LinkOutcome {
+        let ((before, bits_before), (after, bits_after)) = (&baseline.links[index], &end.links[index]);
+        let possible_bits = bits_after - bits_before;
+        let mut sent = Count::default();
+        add_difference(&mut sent, after.sent, before.sent);
+        let dropped = std::array::from_fn(|reason| after.dropped[reason] - before.dropped[reason]);
+        let seconds = measured.as_secs_f64();
+        let mut outcome = LinkOutcome {
+            name: self.scenario.links[index].name.clone(),
+            watched: self.scenario.links[index].watched,
+            rate: Rate::from_bit(if seconds > 0.0 { (possible_bits / seconds) as u64 } else { 0 }),
+            sent,
+            dropped: drops(&dropped),
+            lost: after.lost - before.lost,
+            marked: after.marked - before.marked,
+            utilisation: if possible_bits > 0.0 { sent.bytes.bits() as f64 / possible_bits } else { 0.0 },
+            ..Default::default()
+        };
+        let backlog = self.links[index].backlog();
+        if let Some(probe) = self.links[index].probe_mut() {
+            outcome.queue_mean = probe.queue_mean(self.scenario.stop, backlog, measured);
+            outcome.queue_delay = probe.delay.distribution();
+            outcome.backlog = std::mem::take(&mut probe.backlog);
+            outcome.series = std::mem::take(&mut probe.series);
+        }
+        outcome
+    }
+}
+
+impl Baseline {
+    /// For a run that is measured from its start.
+    fn zero(like: &Self) -> Self {
+        Self {
+            at: Time::ZERO,
+            counters: vec![Counters::default(); like.counters.len()],
+            totals: vec![Totals::default(); like.totals.len()],
+            links: vec![(LinkCounts::default(), 0.0); like.links.len()],
+            hops: 0,
+        }
+    }
+}
+
+fn add_difference(sum: &mut Count, after: Count, before: Count) {
+    sum.packets += Packets::new(after.packets.get() - before.packets.get());
+    sum.bytes += Bytes::new(after.bytes.get() - before.bytes.get());
+}

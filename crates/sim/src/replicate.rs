@@ -1,0 +1,81 @@
+//! Many runs over many cores. Results come back in the order of the jobs, whatever the number of threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apportion_scenario::model::Scenario;
+use apportion_scenario::outcome::Outcome;
+use rayon::prelude::*;
+
+use crate::build::{BuildError, Detail};
+use crate::capture::{CaptureError, LinkCapture};
+use crate::simulation::Simulation;
+
+/// One run to do.
+pub struct Job<'a> {
+    /// What to run.
+    pub scenario: &'a Scenario,
+    /// The seed of this replication.
+    pub seed: u64,
+    /// Opens the capture of a link, by its index, if this run is to be captured.
+    pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
+}
+
+/// Why replications could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicateError {
+    /// A scenario is too large for the simulator.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The threads could not be started.
+    #[error("cannot start {threads} threads: {source}; try a smaller number of jobs")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// A capture could not be written.
+    #[error("cannot write a capture: {0}")]
+    Capture(#[from] CaptureError),
+}
+
+/// Runs all `jobs` on `threads` threads (0: one per core) and calls `done` with the index of each as it ends.
+///
+/// A job that had not ended when `cancel` was set has no outcome.
+///
+/// # Errors
+/// If threads cannot be started, a scenario is too large, or a capture cannot be written.
+pub fn replicate(
+    jobs: &[Job<'_>],
+    threads: usize,
+    done: &(dyn Fn(usize) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Option<Outcome>>, ReplicateError> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|source| ReplicateError::Threads { threads, source })?;
+    pool.install(|| {
+        // One job at a time per thread: they differ in length, and the first ones are the user's first points.
+        jobs.par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .map(|(index, job)| {
+                let outcome = run(job, cancel)?;
+                done(index);
+                Ok(outcome)
+            })
+            .collect()
+    })
+}
+
+fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateError> {
+    if cancel.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let mut captures = |link: usize| job.captures.and_then(|open| open(link));
+    let mut simulation = Simulation::new(job.scenario, job.seed, Detail::Full, &mut captures)?;
+    let complete = simulation.run(cancel);
+    simulation.finish_captures()?;
+    Ok(complete.then(|| simulation.outcome()))
+}

@@ -1,0 +1,327 @@
+//! One run of a scenario: the loop that moves packets and connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apportion_core::packet::{Ecn, FlowId};
+use apportion_core::random::Stream;
+use apportion_core::units::{Bytes, Span, Time, Weight};
+use apportion_scenario::model::{Scenario, Setting};
+use apportion_scenario::outcome::Completion;
+
+use crate::capture::CaptureError;
+use crate::connection::{Carrier, Connection, Load, Tcp};
+use crate::events::Event;
+use crate::link::{Link, Shared};
+use crate::measure::{Baseline, Totals};
+use crate::packet::{Body, Direction, Header, Packet};
+use crate::probe::FlowProbe;
+use crate::source::Write;
+use crate::tcp::{Receiver, Segment, Sender, Wire};
+
+/// Ends a route: the packet has reached the sink of its flow.
+pub(crate) const SINK: u32 = u32::MAX;
+/// Ends a route: the packet has reached the source of its flow.
+pub(crate) const SOURCE: u32 = u32::MAX - 1;
+/// Events between two looks at whether the run was cancelled.
+const CANCEL_CHECK: u64 = 1 << 16;
+/// Initial sequence number of every connection. Any will do: sequence numbers are relative.
+const ISN: u32 = 1;
+
+/// A run of a scenario.
+#[derive(Debug)]
+pub struct Simulation<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seed: u64,
+    pub(crate) links: Vec<Link>,
+    pub(crate) shared: Shared,
+    /// Links in order for each distinct path, each path ended by [`SINK`] or [`SOURCE`].
+    pub(crate) routes: Vec<u32>,
+    pub(crate) connections: Vec<Connection>,
+    /// The first connection of each flow of the scenario, and the number of connections.
+    pub(crate) first_connection: Vec<u32>,
+    /// Of each connection, or none if they are equal.
+    pub(crate) weights: Vec<Weight>,
+    /// One for each flow of the scenario, or none if nobody wants them.
+    pub(crate) probes: Vec<FlowProbe>,
+    /// What connections did that have ended, for each connection.
+    pub(crate) ended: Vec<Totals>,
+    /// For each flow of the scenario.
+    pub(crate) completions: Vec<Vec<Completion>>,
+    pub(crate) baseline: Option<Box<Baseline>>,
+    /// Segments that a TCP end wants to send.
+    pub(crate) outbox: Outbox,
+    pub(crate) events_handled: u64,
+}
+
+/// Takes segments from a TCP end.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox(Vec<(Segment, Bytes, Ecn)>);
+
+impl Wire for Outbox {
+    fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
+        self.0.push((segment, size, ecn));
+    }
+}
+
+impl Simulation<'_> {
+    /// Runs to the end of the scenario. False if `cancel` was set before.
+    pub fn run(&mut self, cancel: &AtomicBool) -> bool {
+        let stop = self.scenario.stop;
+        while let Some((now, event)) = self.shared.events.pop(stop) {
+            self.handle(now, event);
+            self.events_handled += 1;
+            if self.events_handled % CANCEL_CHECK == 0 && cancel.load(Ordering::Relaxed) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Arrival(link) => self.arrive(now, link),
+            Event::Ready(link) => self.links[link as usize].ready(now, &mut self.shared),
+            Event::Wakeup(link) => self.links[link as usize].wakeup(now, &mut self.shared),
+            Event::Timer(connection) => self.timer(now, connection),
+            Event::Write(connection) => self.write(now, connection),
+            Event::Start(connection) => self.start(now, connection),
+            Event::Stop(connection) => self.stop(now, connection),
+            Event::Change(index) => self.change(now, index),
+            Event::Measure => self.begin_measuring(now),
+            Event::Sample => self.sample(now),
+        }
+    }
+
+    // Packets
+
+    fn arrive(&mut self, now: Time, link: u32) {
+        let Some(mut packet) = self.links[link as usize].arrive(&mut self.shared) else { return };
+        packet.hop += 1;
+        match self.routes[packet.hop as usize] {
+            SINK => self.deliver_to_sink(now, packet),
+            SOURCE => self.deliver_to_source(now, packet),
+            next => self.links[next as usize].receive(now, packet, &mut self.shared),
+        }
+    }
+
+    fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
+        let index = packet.flow.index();
+        let size = apportion_core::Packet::size(&packet);
+        self.shared.counters[index].delivered.add(size);
+        let body = *self.shared.store.get(packet.body);
+        self.shared.store.remove(packet.body);
+        if let Some(probe) = self.probes.get_mut(self.connections[index].flow as usize) {
+            probe.delay.record(now.since(body.sent));
+        }
+        if let (Header::Tcp(segment), Some(tcp)) = (body.header, self.connections[index].carrier.tcp_mut()) {
+            tcp.receiver.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
+            self.after_tcp(now, packet.flow, Direction::Back);
+        }
+    }
+
+    fn deliver_to_source(&mut self, now: Time, packet: Packet) {
+        let body = *self.shared.store.get(packet.body);
+        self.shared.store.remove(packet.body);
+        let tcp = self.connections[packet.flow.index()].carrier.tcp_mut();
+        if let (Header::Tcp(segment), Some(tcp)) = (body.header, tcp) {
+            tcp.sender.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
+            self.after_tcp(now, packet.flow, Direction::Forth);
+        }
+    }
+
+    /// Puts a packet of a connection on its first link.
+    fn send(&mut self, now: Time, flow: FlowId, direction: Direction, header: Header, size: Bytes, ecn: Ecn) {
+        let connection = &self.connections[flow.index()];
+        let hop = match direction {
+            Direction::Forth => connection.route,
+            Direction::Back => connection.back,
+        };
+        if direction == Direction::Forth {
+            self.shared.counters[flow.index()].sent.add(size);
+        }
+        let body = self.shared.store.insert(Body { sent: now, queued: now, header });
+        let packet = Packet::new(body, flow, hop, size, ecn, direction);
+        let link = self.routes[hop as usize];
+        self.links[link as usize].receive(now, packet, &mut self.shared);
+    }
+
+    // Connections
+
+    fn start(&mut self, now: Time, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if let Carrier::Closed(params) = &connection.carrier {
+            // Hosts with coarse clocks do not tick together.
+            let flow = &self.scenario.flows[connection.flow as usize];
+            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{index}", flow.name));
+            let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
+            let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
+            let receiver = Receiver::new(Arc::clone(params), ISN);
+            connection.carrier = Carrier::Open(Box::new(Tcp { sender, receiver }));
+        }
+        if let Some(tcp) = connection.carrier.tcp_mut() {
+            tcp.sender.start(now, &mut self.outbox);
+            match &connection.load {
+                Load::Greedy => tcp.sender.supply_unlimited(now, &mut self.outbox),
+                Load::File(size) => {
+                    tcp.sender.supply(now, size.get(), &mut self.outbox);
+                    tcp.sender.close(now, &mut self.outbox);
+                }
+                Load::Writes(..) => {}
+            }
+            self.after_tcp(now, FlowId(index), Direction::Forth);
+        }
+        self.next_write(index);
+        let stop = self.connections[index as usize].stop;
+        self.shared.events.schedule(stop, Event::Stop(index));
+    }
+
+    fn stop(&mut self, now: Time, index: u32) {
+        if let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() {
+            tcp.sender.close(now, &mut self.outbox);
+            self.after_tcp(now, FlowId(index), Direction::Forth);
+        }
+    }
+
+    /// Asks the source of a connection for its next write.
+    fn next_write(&mut self, index: u32) {
+        if let Load::Writes(generator, pending) = &mut self.connections[index as usize].load {
+            *pending = generator.next();
+            if let Some(write) = pending {
+                self.shared.events.schedule(write.at, Event::Write(index));
+            }
+        }
+    }
+
+    fn write(&mut self, now: Time, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let Load::Writes(_, pending) = &mut connection.load else { return };
+        // A change of the rate replaces the pending write and leaves its event behind.
+        let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
+        match &mut connection.carrier {
+            Carrier::Open(tcp) => {
+                tcp.sender.supply(now, size.get(), &mut self.outbox);
+                self.after_tcp(now, FlowId(index), Direction::Forth);
+            }
+            &mut Carrier::Udp { packet, .. } => {
+                let mut left = size;
+                while left > Bytes::ZERO {
+                    let part = left.min(packet);
+                    self.send(now, FlowId(index), Direction::Forth, Header::Udp, part, Ecn::NotEct);
+                    left -= part;
+                }
+            }
+            Carrier::Closed(_) | Carrier::Ended => {}
+        }
+        self.next_write(index);
+    }
+
+    fn timer(&mut self, now: Time, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if connection.armed != now {
+            return;
+        }
+        connection.armed = Time::MAX;
+        let Some(tcp) = connection.carrier.tcp_mut() else { return };
+        if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
+            tcp.receiver.on_timer(now, &mut self.outbox);
+            self.flush(now, FlowId(index), Direction::Back);
+        }
+        let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() else { return };
+        if tcp.sender.next_timer().is_some_and(|at| at <= now) {
+            tcp.sender.on_timer(now, &mut self.outbox);
+        }
+        self.after_tcp(now, FlowId(index), Direction::Forth);
+    }
+
+    /// After a call of a TCP end: sends what it wants to send, arms its timer, and ends the connection if it is done.
+    fn after_tcp(&mut self, now: Time, flow: FlowId, direction: Direction) {
+        self.flush(now, flow, direction);
+        let connection = &mut self.connections[flow.index()];
+        let Some(tcp) = connection.carrier.tcp_mut() else { return };
+        // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
+        // on with every acknowledgement so costs an event per timeout, not one per acknowledgement.
+        let due = tcp.next_timer();
+        if due < connection.armed {
+            connection.armed = due;
+            self.shared.events.schedule(due, Event::Timer(flow.0));
+        }
+        if direction == Direction::Forth && tcp.sender.is_done() {
+            self.end(flow.0);
+        } else if let (Direction::Back, Load::File(size)) = (direction, &connection.load) {
+            let (size, delivered) = (*size, tcp.receiver.delivered());
+            if delivered >= size.get() && !connection.completed {
+                connection.completed = true;
+                let start = connection.start;
+                let completion = Completion { start, took: now.since(start), size };
+                self.completions[connection.flow as usize].push(completion);
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Time, flow: FlowId, direction: Direction) {
+        let mut outbox = std::mem::take(&mut self.outbox.0);
+        for (segment, size, ecn) in outbox.drain(..) {
+            self.send(now, flow, direction, Header::Tcp(segment), size, ecn);
+        }
+        self.outbox.0 = outbox;
+    }
+
+    /// Frees the state of a connection whose data have all been acknowledged.
+    fn end(&mut self, index: u32) {
+        self.ended[index as usize] = self.totals(index);
+        let connection = &mut self.connections[index as usize];
+        if let Carrier::Open(_) = connection.carrier {
+            connection.carrier = Carrier::Ended;
+        }
+    }
+
+    // Changes of the scenario
+
+    fn change(&mut self, now: Time, index: u32) {
+        let scenario = self.scenario;
+        match &scenario.changes[index as usize].to {
+            Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
+            Setting::LinkDelay(link, delay) => self.links[link.index()].set_delay(*delay),
+            Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
+            Setting::LinkQueue(link, params) => {
+                let queue = self.discipline(&scenario.links[link.index()], params);
+                self.links[link.index()].set_queue(now, queue, &mut self.shared);
+            }
+            Setting::FlowRate(flow, rate) => {
+                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    self.set_rate(now, index, *rate);
+                }
+            }
+            Setting::FlowWeight(flow, weight) => {
+                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    for link in &mut self.links {
+                        link.set_weight(FlowId(index), *weight);
+                    }
+                }
+            }
+        }
+    }
+
+    fn set_rate(&mut self, now: Time, index: u32, rate: apportion_core::units::Rate) {
+        let connection = &mut self.connections[index as usize];
+        if let Load::Writes(generator, pending) = &mut connection.load {
+            generator.set_rate(now, rate);
+            // Before the start there is no pending write yet, and the start asks for the first one.
+            if now >= connection.start {
+                *pending = None;
+                self.next_write(index);
+            }
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// Completes the captures of all links.
+    ///
+    /// # Errors
+    /// If one could not be written.
+    pub fn finish_captures(&mut self) -> Result<(), CaptureError> {
+        self.links.iter_mut().filter_map(Link::take_capture).try_for_each(|capture| capture.finish())
+    }
+}
