@@ -1,5 +1,8 @@
 //! A scenario and the outcome of running it: what every world is given and what it gives back.
 //!
+//! [`load()`] turns the text of a scenario file into checked [`model::Scenario`]s, one for each point of its sweep, or
+//! says everything that is wrong with it.
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
@@ -9,3 +12,27 @@
 pub mod model;
 pub mod outcome;
 pub mod tcp;
+
+mod build;
+mod changes;
+mod expression;
+mod files;
+mod flows;
+mod gml;
+mod keys;
+mod load;
+mod names;
+mod network;
+mod problem;
+mod queue;
+mod render;
+mod routing;
+mod sweep;
+mod tables;
+mod text;
+mod topology;
+mod transport;
+
+pub use files::ReadFile;
+pub use load::{Point, Suite, load};
+pub use problem::{Place, Problem};

@@ -1,0 +1,142 @@
+//! One point of a scenario, checked: every name resolved, every quantity typed.
+
+use apportion_core::units::{Span, Time};
+
+use crate::changes;
+use crate::files::Files;
+use crate::flows::Builder;
+use crate::keys::{Fields, walk_root};
+use crate::model::{Flow, Link, ListedLoss, Scenario};
+use crate::names::position;
+use crate::network::{Finished, Lost, Network};
+use crate::problem::{Problems, did_you_mean};
+use crate::routing::Routing;
+use crate::tables::ROOT;
+use crate::text::Table;
+use crate::topology;
+
+/// Checks the whole file; every slip goes to `problems`. What comes back is meant to be run only if there were none.
+pub(crate) fn build(
+    root: &Table,
+    file_name: &str,
+    files: &Files<'_>,
+    problems: &mut Problems,
+) -> Option<Scenario> {
+    let fields = walk_root(root, ROOT, problems);
+    let seed = fields.count("seed", 1, problems);
+    let stop = fields.time("stop", 1, problems);
+    let measure_from = fields.time("measure_from", 1, problems);
+    if let (Some(stop), Some(from)) = (stop, measure_from)
+        && from >= stop
+    {
+        let message =
+            format!("measuring would start at {from}, but the run stops at {stop}; write an earlier time");
+        fields.refuse("measure_from", message, problems);
+    }
+    let ready = fields.item("topology").map(|item| topology::expand(item, files, problems));
+    let complete = !matches!(ready, Some(None));
+    let mut network = ready.flatten().unwrap_or_default();
+    declared_links(&fields, &mut network, complete, problems);
+    let Finished { nodes, mut links, lost } = network.finish(problems);
+
+    let routing = Routing::new(nodes.len(), &links);
+    let mut builder = Builder { nodes: &nodes, links: &links, routing, files, complete };
+    let flows =
+        match fields.item("flow").and_then(|item| named_tables(&fields, item.as_table(), "flow", problems)) {
+            Some(table) => builder.flows(table, problems),
+            None => {
+                fields.refuse(
+                    "flow",
+                    "missing; a scenario needs at least one flow, such as [flow.bulk]",
+                    problems,
+                );
+                Vec::new()
+            }
+        };
+    if complete && problems.is_empty() {
+        resolve_losses(&mut links, lost, &flows, problems);
+    }
+    // Changes name links and flows; with some of them missing, complaints about names would be false.
+    let changes = match fields.item("change") {
+        Some(item) if problems.is_empty() => changes::read(item, &links, &flows, problems),
+        _ => Vec::new(),
+    };
+    let stop = stop?;
+    let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
+    let title = fields.text("title").unwrap_or(file_name).to_owned();
+    Some(Scenario {
+        title,
+        seed: seed?,
+        stop,
+        measure_from: measure_from?,
+        sample,
+        nodes,
+        links,
+        flows,
+        changes,
+    })
+}
+
+fn declared_links(fields: &Fields<'_>, network: &mut Network, complete: bool, problems: &mut Problems) {
+    let Some(item) = fields.item("link") else { return };
+    let Some(table) = named_tables(fields, item.as_table(), "link", problems) else { return };
+    // With the topology unknown, a change to one of its links would be taken for a link without ends.
+    if complete {
+        network.links(table, problems);
+    }
+}
+
+fn named_tables<'a>(
+    fields: &Fields<'_>,
+    table: Option<&'a Table>,
+    key: &str,
+    problems: &mut Problems,
+) -> Option<&'a Table> {
+    if table.is_none() {
+        fields.refuse(key, format!("not a table; write each of them as a table [{key}.NAME]"), problems);
+    }
+    table
+}
+
+fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], problems: &mut Problems) {
+    for (link, lost) in links.iter_mut().zip(lost) {
+        for Lost { flow, packets, path, place } in lost {
+            let Some(flow) = position(flows, &flow, |flow| &flow.name) else {
+                let guess = did_you_mean(&flow, flows.iter().take(1_000).map(|flow| flow.name.as_str()));
+                problems.add(place, path, format!("there is no flow `{flow}`{guess}"));
+                continue;
+            };
+            link.lost.push(ListedLoss { flow, packets });
+        }
+        link.lost.sort_by_key(|loss| loss.flow);
+    }
+}
+
+/// 1, 2 or 5 times a power of ten nanoseconds that gives at most 600 samples: as many as a figure shows.
+fn default_sample(stop: Time) -> Span {
+    let least = stop.as_nanos().div_ceil(600).max(1);
+    let mut unit = 1u64;
+    loop {
+        for step in [1, 2, 5] {
+            if unit.saturating_mul(step) >= least {
+                return Span::from_nanos(unit.saturating_mul(step));
+            }
+        }
+        unit = unit.saturating_mul(10);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_sample_is_round_and_gives_at_most_600() {
+        // 60 s / 600 = 100 ms; 100 s / 600 = 167 ms, up to 200 ms; 4 s / 600 = 6.7 ms, up to 10 ms.
+        assert_eq!(default_sample(Time::from_secs(60)), Span::from_millis(100));
+        assert_eq!(default_sample(Time::from_secs(100)), Span::from_millis(200));
+        assert_eq!(default_sample(Time::from_secs(4)), Span::from_millis(10));
+        assert_eq!(default_sample(Time::from_nanos(1)), Span::from_nanos(1));
+        assert!(default_sample(Time::MAX).as_nanos() >= Time::MAX.as_nanos() / 600);
+    }
+}

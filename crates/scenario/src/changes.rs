@@ -1,0 +1,183 @@
+//! Timed changes: `set = "link.bottleneck.rate"` finds what to change and how to read the new value.
+
+use std::cmp::Ordering;
+
+use apportion_core::units::{Rate, Ratio, Span, Time};
+
+use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
+use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
+use crate::names::position;
+use crate::problem::{Place, Problems, did_you_mean};
+use crate::queue;
+use crate::tables::CHANGE;
+use crate::text::{Item, Value};
+
+const LINK_KEYS: [&str; 4] = ["rate", "delay", "loss", "queue"];
+const FLOW_KEYS: [&str; 2] = ["rate", "weight"];
+
+/// Reads the list `change`, in the order of time, then of what is changed.
+pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut Problems) -> Vec<Change> {
+    let Value::List(items) = &item.value else {
+        problems.add(item.place, "change", "write each change as a table [[change]]");
+        return Vec::new();
+    };
+    let mut changes = Vec::new();
+    for (number, item) in (1..).zip(items) {
+        let Some(fields) = walk(item, &format!("change[{number}]"), CHANGE, false, problems) else {
+            continue;
+        };
+        let (Some(at), Some(set), Some(to)) =
+            (fields.time("at", 1, problems), fields.text("set"), fields.item("to"))
+        else {
+            continue;
+        };
+        let settings = match set.split_once('.').and_then(|(what, rest)| Some((what, rest.rsplit_once('.')?)))
+        {
+            Some(("link", (name, key))) => link(name, key, to, &fields, links, problems),
+            Some(("flow", (name, key))) => flow(name, key, to, flows).map_err(|(on, message)| {
+                fields.refuse(on, message, problems);
+            }),
+            _ => {
+                let message = format!(
+                    "`{set}` names nothing that can change; write for example \"link.bottleneck.rate\""
+                );
+                fields.refuse("set", message, problems);
+                continue;
+            }
+        };
+        changes.extend(settings.unwrap_or_default().into_iter().map(|to| (at, to, item.place, number)));
+    }
+    changes.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| order(&a.1, &b.1)));
+    refuse_twice(&changes, problems);
+    changes.into_iter().map(|(at, to, ..)| Change { at, to }).collect()
+}
+
+/// How the new value of what `set` names is written.
+pub(crate) fn kind_of(set: &str) -> Kind {
+    match set.rsplit_once('.').map(|(_, key)| key) {
+        Some("rate") => Kind::Amount(Unit::Rate, Range::FromZero),
+        Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
+        Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
+        Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
+        Some("queue") => Kind::Queue,
+        _ => Kind::Any,
+    }
+}
+
+fn refuse_twice(changes: &[(Time, Setting, Place, usize)], problems: &mut Problems) {
+    for pair in changes.windows(2) {
+        let [(at, first, _, earlier), (then, second, place, number)] = pair else { continue };
+        if at == then && order(first, second).is_eq() {
+            let message = format!("change[{earlier}] sets the same thing at {at}; remove one of them");
+            problems.add(*place, format!("change[{number}]"), message);
+        }
+    }
+}
+
+/// By what is changed.
+fn order(a: &Setting, b: &Setting) -> Ordering {
+    const fn rank(setting: &Setting) -> (u8, usize) {
+        match setting {
+            Setting::LinkRate(link, _) => (0, link.0 as usize),
+            Setting::LinkDelay(link, _) => (1, link.0 as usize),
+            Setting::LinkLoss(link, _) => (2, link.0 as usize),
+            Setting::LinkQueue(link, _) => (3, link.0 as usize),
+            Setting::FlowRate(flow, _) => (4, *flow),
+            Setting::FlowWeight(flow, _) => (5, *flow),
+        }
+    }
+    rank(a).cmp(&rank(b))
+}
+
+fn link(
+    name: &str,
+    key: &str,
+    to: &Item,
+    fields: &Fields<'_>,
+    links: &[Link],
+    problems: &mut Problems,
+) -> Result<Vec<Setting>, ()> {
+    let Some(id) = position(links, name, |link| &link.name).and_then(|at| u32::try_from(at).ok()) else {
+        let guess = did_you_mean(name, links.iter().take(1_000).map(|link| link.name.as_str()));
+        fields.refuse("set", format!("there is no link `{name}`{guess}"), problems);
+        return Err(());
+    };
+    let id = LinkId(id);
+    let setting = match key {
+        "rate" => rate(to, 1).map(|rate| Setting::LinkRate(id, rate)),
+        "delay" => whole(to, Unit::Span, 1).map(|nanos| Setting::LinkDelay(id, Span::from_nanos(nanos))),
+        "loss" => {
+            real(to, Unit::Ratio, Range::FromZero, 1).map(|loss| Setting::LinkLoss(id, Ratio::clamped(loss)))
+        }
+        "queue" => {
+            let queue = queue::read(to, &fields.path_of("to"), problems).ok_or(())?;
+            return Ok(vec![Setting::LinkQueue(id, Box::new((*queue).clone()))]);
+        }
+        _ => {
+            let guess = did_you_mean(key, LINK_KEYS);
+            let message =
+                format!("`{key}` of a link cannot change{guess}; what can: {}", LINK_KEYS.join(", "));
+            fields.refuse("set", message, problems);
+            return Err(());
+        }
+    };
+    setting.map(|setting| vec![setting]).map_err(|message| fields.refuse("to", message, problems))
+}
+
+/// For a flow or all members of a group. An error names the key it is about.
+fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>, (&'static str, String)> {
+    let one = position(flows, name, |flow| &flow.name).map(|at| vec![at]);
+    let members = one.unwrap_or_else(|| {
+        let members = flows.iter().enumerate().filter(|(_, flow)| flow.group == name);
+        members.map(|(at, _)| at).collect()
+    });
+    if members.is_empty() {
+        let guess = did_you_mean(name, flows.iter().take(1_000).map(|flow| flow.group.as_str()));
+        return Err(("set", format!("there is no flow or group `{name}`{guess}")));
+    }
+    let mut settings = Vec::new();
+    for at in members {
+        let flow = &flows[at];
+        let i = flow.name.rsplit_once('.').and_then(|(_, i)| i.parse().ok()).unwrap_or(1);
+        let setting = match key {
+            "rate" if !has_rate(&flow.source) => {
+                let message =
+                    format!("flow `{}` has no rate: its source is none of cbr, poisson, on_off", flow.name);
+                return Err(("set", message));
+            }
+            "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
+            "weight" => {
+                real(to, Unit::Number, Range::AboveZero, i).map(|weight| Setting::FlowWeight(at, weight))
+            }
+            _ => {
+                let guess = did_you_mean(key, FLOW_KEYS);
+                let known = FLOW_KEYS.join(", ");
+                return Err(("set", format!("`{key}` of a flow cannot change{guess}; what can: {known}")));
+            }
+        };
+        settings.push(setting.map_err(|message| ("to", message))?);
+    }
+    Ok(settings)
+}
+
+const fn has_rate(source: &Source) -> bool {
+    matches!(source, Source::Cbr { .. } | Source::Poisson { .. } | Source::OnOff { .. })
+}
+
+fn rate(item: &Item, i: u64) -> Result<Rate, String> {
+    whole(item, Unit::Rate, i).map(Rate::from_bit)
+}
+
+fn whole(item: &Item, unit: Unit, i: u64) -> Result<u64, String> {
+    match Amount::read(item, unit, Range::FromZero, true)?.at(i)? {
+        Quantity::Whole(n) => Ok(n),
+        Quantity::Real(x) => Err(format!("`{x}` is not {}", unit.name())),
+    }
+}
+
+fn real(item: &Item, unit: Unit, range: Range, i: u64) -> Result<f64, String> {
+    match Amount::read(item, unit, range, true)?.at(i)? {
+        Quantity::Real(x) => Ok(x),
+        Quantity::Whole(n) => Err(format!("`{n}` is not {}", unit.name())),
+    }
+}

@@ -1,0 +1,189 @@
+//! Files that a scenario refers to: graphs, video traces and packet captures.
+//!
+//! Nothing here opens a file: the caller hands in a function that does, so that a scenario can be checked without a
+//! disk.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use apportion_core::units::{Bytes, Span};
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapParser;
+
+/// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).
+const MOST_RECORDS: usize = 10_000_000;
+
+/// The folder of a scenario, and what was read from it.
+pub(crate) struct Files<'a> {
+    folder: PathBuf,
+    read: ReadFile<'a>,
+    seen: RefCell<BTreeMap<PathBuf, Result<Arc<[u8]>, String>>>,
+}
+
+impl<'a> Files<'a> {
+    /// For the scenario file `origin`.
+    pub(crate) fn new(origin: &Path, read: ReadFile<'a>) -> Self {
+        let folder = origin.parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { folder, read, seen: RefCell::default() }
+    }
+
+    /// The bytes of a file; each is read once, however many points of a sweep refer to it.
+    pub(crate) fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, String> {
+        let full = self.folder.join(path);
+        let mut seen = self.seen.borrow_mut();
+        let read = || match (self.read)(&full) {
+            Ok(bytes) => Ok(Arc::from(bytes)),
+            Err(error) => Err(format!(
+                "cannot read `{}`: {error}; paths start at the scenario's folder",
+                full.display()
+            )),
+        };
+        seen.entry(path.to_path_buf()).or_insert_with(read).clone()
+    }
+
+    pub(crate) fn text(&self, path: &Path) -> Result<String, String> {
+        let bytes = self.bytes(path)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| format!("`{}` is not text", path.display()))
+    }
+
+    /// What was read so far: path and hash of the content.
+    pub(crate) fn hashes(&self) -> Vec<(String, u64)> {
+        let seen = self.seen.borrow();
+        let hash = |(path, read): (&PathBuf, &Result<Arc<[u8]>, String>)| {
+            let bytes = read.as_ref().ok()?;
+            Some((path.display().to_string(), fnv1a(bytes)))
+        };
+        seen.iter().filter_map(hash).collect()
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Frame sizes in bytes, one a line; empty lines and what follows `#` are skipped.
+pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
+    let mut frames = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let size: u32 = match line.parse() {
+            Ok(size) if size > 0 => size,
+            _ => return Err(format!("line {number}: `{line}` is not a number of bytes from 1")),
+        };
+        if frames.len() >= MOST_RECORDS {
+            return Err(format!("more than {MOST_RECORDS} frames"));
+        }
+        frames.push(Bytes::new(size.into()));
+    }
+    if frames.is_empty() { Err("there are no frames in it".to_owned()) } else { Ok(frames.into()) }
+}
+
+/// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in time.
+pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
+    let fail = |error: pcap_file::PcapError| format!("not a pcap file: {error}");
+    let (mut rest, parser) = PcapParser::new(capture).map_err(fail)?;
+    let header = parser.header();
+    // Lengths of link-layer headers, by the registry of link-layer types of tcpdump.org.
+    let link_header = match header.datalink {
+        DataLink::ETHERNET => 14,
+        DataLink::LINUX_SLL => 16,
+        DataLink::NULL | DataLink::LOOP => 4,
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => 0,
+        other => {
+            return Err(format!("its link type {other:?} is not supported; capture on Ethernet or raw IP"));
+        }
+    };
+    let fraction = match header.ts_resolution {
+        pcap_file::TsResolution::MicroSecond => 1_000,
+        pcap_file::TsResolution::NanoSecond => 1,
+    };
+    let mut packets = Vec::new();
+    while !rest.is_empty() {
+        if packets.len() >= MOST_RECORDS {
+            return Err(format!("more than {MOST_RECORDS} packets"));
+        }
+        // The raw form: the checked one refuses captures that kept only the head of each packet.
+        let number = packets.len() + 1;
+        let (next, packet) =
+            parser.next_raw_packet(rest).map_err(|error| format!("packet {number}: {error}"))?;
+        let size = u64::from(packet.orig_len).saturating_sub(link_header);
+        if size == 0 {
+            return Err(format!("packet {number} is empty"));
+        }
+        // Below 2^32 s and 2^32 x 1000 ns: far from 2^64 ns.
+        let nanos = u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_frac) * fraction;
+        packets.push((nanos, Bytes::new(size)));
+        rest = next;
+    }
+    packets.sort_by_key(|(nanos, _)| *nanos);
+    let Some(&(first, _)) = packets.first() else { return Err("there are no packets in it".to_owned()) };
+    Ok(packets.into_iter().map(|(nanos, size)| (Span::from_nanos(nanos - first), size)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A little-endian microsecond capture of (seconds, microseconds, size on the wire), each cut to 4 bytes.
+    fn capture(link_type: u32, records: &[(u32, u32, u32)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut word = |word: u32| bytes.extend(word.to_le_bytes());
+        word(0xa1b2_c3d4);
+        word(2 | (4 << 16));
+        [0, 0, 4, link_type].into_iter().for_each(&mut word);
+        for (seconds, micros, size) in records {
+            [*seconds, *micros, 4, *size, 0x4500_0000].into_iter().for_each(&mut word);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_capture_gives_offsets_and_sizes_without_ethernet_headers() {
+        let bytes = capture(1, &[(7, 999_999, 1514), (8, 5, 64), (8, 1, 114)]);
+        // 8.000001 - 7.999999 = 2 us; 8.000005 - 7.999999 = 6 us.
+        let at = |us, size| (Span::from_micros(us), Bytes::new(size));
+        assert_eq!(&*packets(&bytes).unwrap(), [at(0, 1500), at(2, 100), at(6, 50)]);
+        assert_eq!(packets(&capture(101, &[(1, 0, 40)])).unwrap()[0], at(0, 40));
+    }
+
+    #[test]
+    fn a_bad_capture_is_refused_with_the_reason() {
+        let error = |bytes: &[u8]| packets(bytes).unwrap_err();
+        assert!(error(b"hello").starts_with("not a pcap file"), "{}", error(b"hello"));
+        assert!(error(&capture(1, &[])).contains("no packets"));
+        assert!(error(&capture(1, &[(0, 0, 14)])).contains("packet 1 is empty"));
+        assert!(error(&capture(105, &[(0, 0, 14)])).contains("is not supported"));
+        let whole = capture(1, &[(0, 0, 100)]);
+        assert!(error(&whole[..whole.len() - 1]).starts_with("packet 1: "));
+    }
+
+    #[test]
+    fn a_trace_has_one_frame_a_line() {
+        assert_eq!(&*frames("# sizes\n1200\n\n 300 # B\n").unwrap(), [Bytes::new(1200), Bytes::new(300)]);
+        assert_eq!(frames("1\n-5\n"), Err("line 2: `-5` is not a number of bytes from 1".into()));
+        assert_eq!(frames("\n"), Err("there are no frames in it".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(head in 0usize..60, tail in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut bytes = capture(1, &[(1, 2, 100), (2, 3, 200)]);
+            bytes.truncate(head);
+            bytes.extend(tail);
+            let _ = packets(&bytes);
+        }
+    }
+}

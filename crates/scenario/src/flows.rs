@@ -1,0 +1,421 @@
+//! Flows: groups into members, sources, transports and paths.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use apportion_core::units::{Bytes, Rate, Span, Time};
+
+use crate::expression::Pattern;
+use crate::files::{self, Files};
+use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
+use crate::model::{Flow, Frames, Law, LawShape, Link, LinkId, Node, NodeId, Source, Start, Transport};
+use crate::names::{natural, position};
+use crate::problem::{Place, Problems};
+use crate::routing::Routing;
+use crate::tables::{FLOW, MOST_FLOWS, SOURCES, START};
+use crate::tcp::TcpParams;
+use crate::text::{Item, Table, Value, join};
+use crate::transport;
+
+/// IPv4 (20, RFC 791) and UDP (8, RFC 768).
+const UDP_HEADER: Bytes = Bytes::new(28);
+
+/// Builds all flows of the table `flow`, in the order of their names.
+pub(crate) struct Builder<'a> {
+    pub nodes: &'a [Node],
+    pub links: &'a [Link],
+    pub routing: Routing<'a>,
+    pub files: &'a Files<'a>,
+    /// Whether all nodes are known; without them groups are checked, but not their members.
+    pub complete: bool,
+}
+
+/// What the members of a group have in common.
+struct Group<'f> {
+    name: &'f str,
+    /// `None` for a flow that is no group.
+    count: Option<u64>,
+    fields: Fields<'f>,
+    from: Pattern,
+    to: Pattern,
+    path: Option<Vec<Pattern>>,
+    return_path: Option<Vec<Pattern>>,
+    tcp: Option<Arc<TcpParams>>,
+    source: (&'static Variant, Fields<'f>),
+    /// What the source reads from a file.
+    file: Option<FromFile>,
+}
+
+enum FromFile {
+    Frames(Arc<[Bytes]>),
+    Packets(Arc<[(Span, Bytes)]>),
+}
+
+impl Builder<'_> {
+    pub(crate) fn flows(&mut self, table: &Table, problems: &mut Problems) -> Vec<Flow> {
+        let mut flows: Vec<Flow> = Vec::new();
+        for (name, item) in &table.entries {
+            let path = join("flow", name);
+            let Some(group) = self.group(name, item, &path, problems) else { continue };
+            if !self.complete {
+                continue;
+            }
+            let count = group.count.unwrap_or(1);
+            if flows.len() as u64 + count > MOST_FLOWS {
+                group.fields.refuse("count", format!("more than {MOST_FLOWS} flows in all"), problems);
+                break;
+            }
+            flows.reserve(count as usize);
+            for i in 1..=count {
+                // One wrong member is told of; the others would say the same.
+                let Some(flow) = self.member(&group, i, problems) else { break };
+                flows.push(flow);
+            }
+        }
+        flows.sort_by(|a, b| natural(&a.name, &b.name));
+        for pair in flows.windows(2).filter(|pair| pair[0].name == pair[1].name) {
+            let name = &pair[0].name;
+            let alone = table.entries.iter().find(|(entry, _)| entry == name);
+            let place = alone.map_or(Place::Line(1), |(_, item)| item.place);
+            problems.add(place, join("flow", name), "a group already has a flow of this name; rename one");
+        }
+        flows
+    }
+
+    /// Reads what is common to all members; `None` if there can be none.
+    fn group<'f>(
+        &self,
+        name: &'f str,
+        item: &'f Item,
+        path: &str,
+        problems: &mut Problems,
+    ) -> Option<Group<'f>> {
+        let fields = walk(item, path, FLOW, true, problems)?;
+        let count = fields.count("count", 1, problems);
+        let from = pattern(&fields, "from", problems);
+        let to = pattern(&fields, "to", problems);
+        let via = patterns(&fields, "path", problems);
+        let return_path = patterns(&fields, "return_path", problems);
+        let tcp = fields.item("tcp").map(|item| transport::read(item, &fields.path_of("tcp"), problems));
+        static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
+        let source = fields.item("source").unwrap_or(&GREEDY);
+        let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
+        self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
+        let file = self.read_file(kind, &source, problems);
+        Some(Group {
+            name,
+            count,
+            from: from?,
+            to: to?,
+            path: via,
+            return_path,
+            tcp: tcp.flatten(),
+            source: (kind, source),
+            file,
+            fields,
+        })
+    }
+
+    fn check_transport(
+        &self,
+        kind: &Variant,
+        tcp: bool,
+        fields: &Fields<'_>,
+        source: &Fields<'_>,
+        problems: &mut Problems,
+    ) {
+        match kind.name {
+            "greedy" | "file" | "short_flows" if !tcp => {
+                let message =
+                    format!("missing: a source `{}` needs TCP; write for example tcp = \"rfc\"", kind.name);
+                fields.refuse("tcp", message, problems);
+            }
+            "replay" if tcp => {
+                fields.refuse("tcp", "a source `replay` sends datagrams; leave `tcp` out", problems);
+            }
+            "video" if source.item("file").is_some() == source.item("mean").is_some() => {
+                let message = "write either `file` or `mean`, for example mean = \"1.5Mbit\"";
+                problems.add(source.place, &source.path, message);
+            }
+            _ => (),
+        }
+    }
+
+    fn read_file(&self, kind: &Variant, source: &Fields<'_>, problems: &mut Problems) -> Option<FromFile> {
+        let path = Path::new(source.text("file")?);
+        let read = match kind.name {
+            "video" => self.files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
+            _ => self.files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
+        };
+        read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems))
+            .ok()
+    }
+
+    fn member(&mut self, group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Flow> {
+        let fields = &group.fields;
+        let from = self.node(&group.from, i, fields, "from", problems);
+        let to = self.node(&group.to, i, fields, "to", problems);
+        let (from, to) = (from?, to?);
+        let name = group.count.map_or_else(|| group.name.to_owned(), |_| format!("{}.{i}", group.name));
+        if from == to {
+            let node = &self.nodes[from.0 as usize].name;
+            fields.refuse("to", format!("flow `{name}` leads from node `{node}` to itself"), problems);
+            return None;
+        }
+        let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
+        // Datagrams need no way back.
+        let back = match group.return_path.as_deref() {
+            None if group.tcp.is_none() => Some(self.routing.path(to, from).unwrap_or_default()),
+            listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
+        };
+        let source = source(group, i, problems);
+        let transport = transport(group, i, problems);
+        let start = start(fields, i, problems);
+        let stop = fields.time("stop", i, problems);
+        if let (Some(stop), Some(Start::At(start) | Start::Between(_, start))) = (stop, start)
+            && stop <= start
+        {
+            let message =
+                format!("flow `{name}` stops at {stop}, but may start as late as {start}; stop it later");
+            fields.refuse("stop", message, problems);
+            return None;
+        }
+        Some(Flow {
+            group: self.group_name(group, &name),
+            path: path?,
+            back: back?,
+            weight: fields.number("weight", i, problems)?,
+            guarantee: fields.rate("guarantee", i, problems)?,
+            transport: transport?,
+            source: source?,
+            start: start?,
+            stop,
+            name,
+        })
+    }
+
+    /// A flow declared by itself as `g.3` belongs to the group `g`, as if the group had been declared.
+    fn group_name(&self, group: &Group<'_>, name: &str) -> String {
+        let alone = group.count.is_none();
+        let counted = |(_, number): &(&str, &str)| number.bytes().all(|byte| byte.is_ascii_digit());
+        match name.rsplit_once('.').filter(counted) {
+            Some((group, _)) if alone => group.to_owned(),
+            _ => group.name.to_owned(),
+        }
+    }
+
+    fn node(
+        &self,
+        pattern: &Pattern,
+        i: u64,
+        fields: &Fields<'_>,
+        key: &str,
+        problems: &mut Problems,
+    ) -> Option<NodeId> {
+        let found = pattern.at(i).and_then(|name| self.find_node(&name));
+        found.map_err(|message| fields.refuse(key, message, problems)).ok()
+    }
+
+    fn find_node(&self, name: &str) -> Result<NodeId, String> {
+        let at = position(self.nodes, name, |node| &node.name).and_then(|at| u32::try_from(at).ok());
+        at.map(NodeId).ok_or_else(|| {
+            let names = self.nodes.iter().map(|node| node.name.as_str());
+            let guess = crate::problem::did_you_mean(name, names.take(1_000));
+            format!(
+                "there is no node `{name}`{guess}; nodes are the ends of links and the hosts of the topology"
+            )
+        })
+    }
+
+    /// The links from one end to the other: as listed, else the shortest path.
+    fn path(
+        &mut self,
+        flow: &str,
+        (from, to): (NodeId, NodeId),
+        listed: Option<&[Pattern]>,
+        i: u64,
+        (fields, key): (&Fields<'_>, &str),
+        problems: &mut Problems,
+    ) -> Option<Arc<[LinkId]>> {
+        let name = |node: NodeId| &self.nodes[node.0 as usize].name;
+        let found = match listed {
+            Some(listed) => self.listed_path((from, to), listed, i),
+            None => self.routing.path(from, to).ok_or_else(|| {
+                let (from, to) = (name(from), name(to));
+                format!("flow `{flow}`: no path leads from `{from}` to `{to}`; add a link between them")
+            }),
+        };
+        let key = if listed.is_some() || key == "return_path" { key } else { "to" };
+        found.map_err(|message| fields.refuse(key, message, problems)).ok()
+    }
+
+    fn listed_path(
+        &self,
+        (from, to): (NodeId, NodeId),
+        listed: &[Pattern],
+        i: u64,
+    ) -> Result<Arc<[LinkId]>, String> {
+        let names: Vec<String> = listed.iter().map(|pattern| pattern.at(i)).collect::<Result<_, _>>()?;
+        let link = |name: &String| position(self.links, name, |link| &link.name);
+        let links: Option<Vec<usize>> = names.iter().map(link).collect();
+        let mut nodes = Vec::with_capacity(names.len() + 2);
+        let links = match links {
+            Some(links) => {
+                nodes.push(self.links[links[0]].from);
+                nodes.extend(links.iter().map(|at| self.links[*at].to));
+                let ids = links.iter().map(|at| LinkId(u32::try_from(*at).unwrap_or(u32::MAX)));
+                self.check_joints(&links)?;
+                let mut all: Vec<LinkId> = ids.collect();
+                if nodes[0] != from {
+                    all.insert(0, self.joint(from, nodes[0])?);
+                    nodes.insert(0, from);
+                }
+                let last = nodes[nodes.len() - 1];
+                if last != to {
+                    all.push(self.joint(last, to)?);
+                    nodes.push(to);
+                }
+                all
+            }
+            None => {
+                for name in &names {
+                    nodes.push(self.find_node(name)?);
+                }
+                if nodes[0] != from {
+                    nodes.insert(0, from);
+                }
+                if nodes[nodes.len() - 1] != to {
+                    nodes.push(to);
+                }
+                nodes.windows(2).map(|pair| self.joint(pair[0], pair[1])).collect::<Result<_, _>>()?
+            }
+        };
+        let mut sorted = nodes.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let name = &self.nodes[pair[0].0 as usize].name;
+            return Err(format!("the path goes in a circle: it visits node `{name}` twice"));
+        }
+        Ok(links.into())
+    }
+
+    fn check_joints(&self, links: &[usize]) -> Result<(), String> {
+        for pair in links.windows(2) {
+            let (first, second) = (&self.links[pair[0]], &self.links[pair[1]]);
+            if first.to != second.from {
+                let message = "link `{}` does not start where link `{}` ends";
+                let message = message.replacen("{}", &second.name, 1).replacen("{}", &first.name, 1);
+                return Err(message);
+            }
+        }
+        Ok(())
+    }
+
+    fn joint(&self, from: NodeId, to: NodeId) -> Result<LinkId, String> {
+        self.routing.direct(from, to).ok_or_else(|| {
+            let name = |node: NodeId| &self.nodes[node.0 as usize].name;
+            format!("no link leads from `{}` to `{}`", name(from), name(to))
+        })
+    }
+}
+
+fn pattern(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<Pattern> {
+    Pattern::parse(fields.text(key)?).map_err(|message| fields.refuse(key, message, problems)).ok()
+}
+
+fn patterns(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<Vec<Pattern>> {
+    let names = fields.names(key, problems).filter(|names| !names.is_empty())?;
+    let all: Result<_, _> = names.into_iter().map(Pattern::parse).collect();
+    all.map_err(|message| fields.refuse(key, message, problems)).ok()
+}
+
+fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
+    let Some(item) = fields.item("start") else { return Some(Start::At(Time::ZERO)) };
+    let time = |item: &Item| match Amount::read(item, Unit::Time, Range::FromZero, true)?.at(i)? {
+        Quantity::Whole(nanos) => Ok(Time::from_nanos(nanos)),
+        Quantity::Real(_) => Err("not a time".to_owned()),
+    };
+    if item.as_table().is_none() {
+        let read = time(item).map(Start::At);
+        return read.map_err(|message| fields.refuse("start", message, problems)).ok();
+    }
+    let table = walk(item, &fields.path_of("start"), START, true, problems)?;
+    let ends = match &table.item("between")?.value {
+        Value::List(ends) => &ends[..],
+        _ => &[],
+    };
+    let between = match ends {
+        [first, last] => time(first).and_then(|first| Ok((first, time(last)?))),
+        _ => Err("write two times, for example [\"0s\", \"1s\"]".to_owned()),
+    };
+    let ordered = between.and_then(|(first, last)| {
+        if first <= last { Ok(Start::Between(first, last)) } else { Err(format!("{first} is after {last}")) }
+    });
+    ordered.map_err(|message| table.refuse("between", message, problems)).ok()
+}
+
+fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {
+    if let Some(tcp) = &group.tcp {
+        return Some(Transport::Tcp(tcp.clone()));
+    }
+    let source = &group.source.1;
+    let packet = match &group.file {
+        Some(FromFile::Packets(packets)) => packets.iter().map(|(_, size)| *size).max()?,
+        _ => source.bytes("packet", i, problems)?,
+    };
+    if packet <= UDP_HEADER {
+        let message = format!("a datagram of {packet} has no room for its {UDP_HEADER} of headers");
+        let key = if group.file.is_some() { "file" } else { "packet" };
+        source.refuse(key, message, problems);
+        return None;
+    }
+    Some(Transport::Udp { packet, header: UDP_HEADER })
+}
+
+fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> {
+    let (kind, fields) = &group.source;
+    let mut rate = |name: &str| -> Option<Rate> { fields.rate(name, i, problems) };
+    Some(match kind.name {
+        "greedy" => Source::Greedy,
+        "file" => Source::File { size: fields.bytes("size", i, problems)? },
+        "cbr" => Source::Cbr {
+            rate: rate("rate")?,
+            write: fields.bytes("packet", i, problems)?,
+            jitter: fields.ratio("jitter", i, problems)?,
+        },
+        "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.bytes("packet", i, problems)? },
+        "on_off" => {
+            let shape = shape(fields, i, problems)?;
+            Source::OnOff {
+                rate: fields.rate("rate", i, problems)?,
+                write: fields.bytes("packet", i, problems)?,
+                on: Law { mean: fields.span("on", i, problems)?, shape },
+                off: Law { mean: fields.span("off", i, problems)?, shape },
+            }
+        }
+        "short_flows" => Source::ShortFlows {
+            per_second: fields.number("per_second", i, problems)?,
+            mean_size: fields.bytes("mean_size", i, problems)?,
+            sizes: shape(fields, i, problems)?,
+        },
+        "video" => Source::Video {
+            frames: match &group.file {
+                Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
+                _ => Frames::Gop { mean: rate("mean")? },
+            },
+            fps: fields.number("fps", i, problems)?,
+        },
+        _ => match &group.file {
+            Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
+            _ => return None,
+        },
+    })
+}
+
+fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<LawShape> {
+    Some(match fields.text("shape")? {
+        "constant" => LawShape::Constant,
+        "exponential" => LawShape::Exponential,
+        _ => LawShape::Pareto(fields.number("alpha", i, problems)?),
+    })
+}

@@ -1,0 +1,551 @@
+//! Keys as data: what a table may hold, and the one walker that checks a table against it.
+//!
+//! The lists themselves are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read them.
+
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+
+use crate::expression::Formula;
+use crate::problem::{Place, Problems, did_you_mean};
+use crate::text::{Item, Table, Value, join, quoted};
+
+/// One key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub need: Need,
+    pub doc: &'static str,
+}
+
+/// What happens when a key is absent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Need {
+    /// The scenario is refused.
+    Required,
+    /// Nothing is set; the key's documentation says what that means.
+    Optional,
+    /// This value, written without the quotes of TOML.
+    Default(&'static str),
+}
+
+/// What the values of a key are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Any string.
+    Text,
+    /// A name with formulas in braces, such as `"l{i}"`.
+    Pattern,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A number with its unit, or a formula of `i` where there is an `i`.
+    Amount(Unit, Range),
+    /// A list of strings.
+    Names,
+    /// A list of whole numbers from 1.
+    Ordinals,
+    /// A table with these keys.
+    Table(&'static [Key]),
+    /// `false`, or a table with these keys.
+    TableOrFalse(&'static [Key]),
+    /// A time, or a table with these keys.
+    TimeOrTable(&'static [Key]),
+    /// A table of tables with these keys, each under a name.
+    Map(&'static [Key]),
+    /// A list of tables with these keys.
+    Tables(&'static [Key]),
+    /// A table whose key `kind` names one of these; or just the name as a string.
+    Variants(&'static [Variant]),
+    /// A queue discipline, as the catalogue of disciplines has it.
+    Queue,
+    /// A TCP profile with its parameters.
+    Tcp,
+    /// What another key of the scenario would take.
+    Any,
+}
+
+/// One of several forms of a table.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub keys: &'static [Key],
+}
+
+/// What an amount counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Time,
+    Span,
+    Rate,
+    Bytes,
+    Ratio,
+    Number,
+    Count,
+}
+
+/// Which amounts are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// From zero.
+    FromZero,
+    /// Above zero.
+    AboveZero,
+    /// From one to this.
+    UpTo(u64),
+    /// Numbers above one.
+    AboveOne,
+}
+
+/// An amount of a [`Unit`]: whole numbers of base units, or a real number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Quantity {
+    Whole(u64),
+    Real(f64),
+}
+
+impl Unit {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Time | Self::Span => "a time",
+            Self::Rate => "a rate",
+            Self::Bytes => "a size",
+            Self::Ratio => "a share",
+            Self::Number => "a number",
+            Self::Count => "a whole number",
+        }
+    }
+
+    pub(crate) const fn example(self) -> &'static str {
+        match self {
+            Self::Time | Self::Span => "\"20ms\"",
+            Self::Rate => "\"10Mbit\"",
+            Self::Bytes => "\"64kB\"",
+            Self::Ratio => "0.01",
+            Self::Number => "2.5",
+            Self::Count => "10",
+        }
+    }
+
+    /// Whether amounts are written as TOML numbers.
+    pub(crate) const fn is_bare(self) -> bool {
+        matches!(self, Self::Ratio | Self::Number | Self::Count)
+    }
+
+    /// Reads an amount; for what has units, in base units.
+    pub(crate) fn parse(self, text: &str) -> Result<Quantity, String> {
+        fn whole<T: std::str::FromStr<Err: ToString>>(
+            text: &str,
+            get: fn(T) -> u64,
+        ) -> Result<Quantity, String> {
+            text.parse().map(|value| Quantity::Whole(get(value))).map_err(|error: T::Err| error.to_string())
+        }
+        let refuse = || format!("`{text}` is not {}; write for example {}", self.name(), self.example());
+        match self {
+            Self::Time => whole(text, Time::as_nanos),
+            Self::Span => whole(text, Span::as_nanos),
+            Self::Rate => whole(text, Rate::as_bit),
+            Self::Bytes => whole(text, Bytes::get),
+            Self::Ratio => text
+                .parse()
+                .map(|ratio: Ratio| Quantity::Real(ratio.get()))
+                .map_err(|error| error.to_string()),
+            Self::Number => {
+                let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+                number.map(Quantity::Real).ok_or_else(refuse)
+            }
+            Self::Count => text.parse().map(Quantity::Whole).map_err(|_| refuse()),
+        }
+    }
+
+    /// Prints as TOML.
+    pub(crate) fn print(self, quantity: Quantity) -> String {
+        match (self, quantity) {
+            (Self::Time, Quantity::Whole(n)) => quoted(&Time::from_nanos(n).to_string()),
+            (Self::Span, Quantity::Whole(n)) => quoted(&Span::from_nanos(n).to_string()),
+            (Self::Rate, Quantity::Whole(n)) => quoted(&Rate::from_bit(n).to_string()),
+            (Self::Bytes, Quantity::Whole(n)) => quoted(&Bytes::new(n).to_string()),
+            (_, Quantity::Whole(n)) => n.to_string(),
+            (_, Quantity::Real(x)) => format!("{x:?}"),
+        }
+    }
+
+    /// The value of a formula: base units are rounded to the nearest whole one.
+    fn from_formula(self, value: f64) -> Option<Quantity> {
+        match self {
+            Self::Ratio => Ratio::new(value).map(|ratio| Quantity::Real(ratio.get())),
+            Self::Number => Some(Quantity::Real(value)),
+            // 2^53: beyond it a formula cannot be exact.
+            _ => {
+                (0.0..9_007_199_254_740_992.0).contains(&value).then(|| Quantity::Whole(value.round() as u64))
+            }
+        }
+    }
+}
+
+impl Range {
+    /// Why `quantity`, which was written as `text`, is out of the range.
+    fn refuse(self, unit: Unit, quantity: Quantity, text: &str) -> Result<(), String> {
+        let value = match quantity {
+            Quantity::Whole(n) => n as f64,
+            Quantity::Real(x) => x,
+        };
+        let (holds, allowed) = match self {
+            Self::FromZero => (value >= 0.0, "zero or more".to_owned()),
+            Self::AboveZero => (value > 0.0, "above zero".to_owned()),
+            Self::AboveOne => (value > 1.0, "above one".to_owned()),
+            Self::UpTo(most) => ((1.0..=most as f64).contains(&value), format!("between 1 and {most}")),
+        };
+        if holds {
+            return Ok(());
+        }
+        Err(format!("`{text}`: {} must be {allowed} here; write for example {}", unit.name(), unit.example()))
+    }
+}
+
+/// An amount as written: fixed, or different for each member of a group.
+#[derive(Clone, Debug)]
+pub(crate) enum Amount {
+    Fixed(Quantity),
+    Formula(Unit, Range, Box<Formula>),
+}
+
+impl Amount {
+    /// Reads an amount; `indexed` where there is an `i`.
+    pub(crate) fn read(item: &Item, unit: Unit, range: Range, indexed: bool) -> Result<Self, String> {
+        let text = match &item.value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(_) | Value::Float(_) => item.to_string(),
+            _ => {
+                return Err(format!(
+                    "`{}` is {}, not {}; write for example {}",
+                    item.plain(),
+                    item.what(),
+                    unit.name(),
+                    unit.example()
+                ));
+            }
+        };
+        if Formula::is_one(&text) {
+            if !indexed {
+                return Err(format!("`{text}` is a formula of `i`, but nothing is counted here"));
+            }
+            let base = |literal: &str| match unit.parse(literal)? {
+                Quantity::Whole(n) => Ok(n),
+                Quantity::Real(_) => Err(format!("`{literal}` has a unit, but {} has none", unit.name())),
+            };
+            let formula = Formula::parse(&text, (!unit.is_bare()).then_some(&base))?;
+            return Ok(Self::Formula(unit, range, Box::new(formula)));
+        }
+        // A whole number is also a share or a number; anything else needs its unit.
+        let quantity = unit.parse(&text)?;
+        range.refuse(unit, quantity, &text)?;
+        Ok(Self::Fixed(quantity))
+    }
+
+    pub(crate) fn at(&self, i: u64) -> Result<Quantity, String> {
+        match self {
+            Self::Fixed(quantity) => Ok(*quantity),
+            Self::Formula(unit, range, formula) => {
+                let value = formula.at(i)?;
+                let text = format!("{formula} = {value} for i = {i}");
+                let refuse = || format!("`{text}` is not {} that can be used here", unit.name());
+                let quantity = unit.from_formula(value).ok_or_else(refuse)?;
+                range.refuse(*unit, quantity, &text)?;
+                Ok(quantity)
+            }
+        }
+    }
+}
+
+/// A table that was checked against its keys.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    /// Of the table.
+    pub path: String,
+    /// Of the table.
+    pub place: Place,
+    found: Vec<Found<'a>>,
+}
+
+#[derive(Debug)]
+struct Found<'a> {
+    key: &'static Key,
+    item: Option<&'a Item>,
+    amount: Option<Amount>,
+}
+
+/// Checks `item`, which must be a table, against `keys`; every slip goes to `problems`.
+pub(crate) fn walk<'a>(
+    item: &'a Item,
+    path: &str,
+    keys: &'static [Key],
+    indexed: bool,
+    problems: &mut Problems,
+) -> Option<Fields<'a>> {
+    let Some(table) = item.as_table() else {
+        problems.add(item.place, path, format!("`{}` is {}, not a table", item.plain(), item.what()));
+        return None;
+    };
+    Some(walk_table(table, item.place, path, keys, indexed, problems))
+}
+
+/// Checks `item` against the variant that it names; every slip goes to `problems`.
+pub(crate) fn walk_variant<'a>(
+    item: &'a Item,
+    path: &str,
+    variants: &'static [Variant],
+    indexed: bool,
+    problems: &mut Problems,
+) -> Option<(&'static Variant, Fields<'a>)> {
+    static EMPTY: Table = Table { entries: Vec::new() };
+    let names = || variants.iter().map(|variant| variant.name);
+    let (table, kind) = match &item.value {
+        Value::Table(table) => (table, table.get("kind")),
+        _ => (&EMPTY, Some(item)),
+    };
+    let listed = names().collect::<Vec<_>>().join(", ");
+    let Some(kind) = kind else {
+        let example = format!("missing; write for example kind = \"{}\" (known: {listed})", variants[0].name);
+        problems.add(item.place, join(path, "kind"), example);
+        return None;
+    };
+    let Some(variant) = variants.iter().find(|variant| kind.as_text() == Some(variant.name)) else {
+        let name = kind.plain();
+        let guess = did_you_mean(&name, names());
+        problems.add(kind.place, path, format!("`{name}` is not known here{guess}; known: {listed}"));
+        return None;
+    };
+    let known = |name: &str| name == "kind" || variant.keys.iter().any(|key| key.name == name);
+    refuse_unknown(table, path, variant.keys, &known, problems);
+    Some((variant, read_keys(table, item.place, path, variant.keys, indexed, problems)))
+}
+
+/// Checks the whole file.
+pub(crate) fn walk_root<'a>(table: &'a Table, keys: &'static [Key], problems: &mut Problems) -> Fields<'a> {
+    walk_table(table, Place::Line(1), "", keys, false, problems)
+}
+
+fn walk_table<'a>(
+    table: &'a Table,
+    place: Place,
+    path: &str,
+    keys: &'static [Key],
+    indexed: bool,
+    problems: &mut Problems,
+) -> Fields<'a> {
+    refuse_unknown(table, path, keys, &|name| keys.iter().any(|key| key.name == name), problems);
+    read_keys(table, place, path, keys, indexed, problems)
+}
+
+fn refuse_unknown(
+    table: &Table,
+    path: &str,
+    keys: &'static [Key],
+    is_known: &dyn Fn(&str) -> bool,
+    problems: &mut Problems,
+) {
+    for (name, item) in table.entries.iter().filter(|(name, _)| !is_known(name)) {
+        let names = || keys.iter().map(|key| key.name);
+        let guess = did_you_mean(name, names());
+        let known = names().collect::<Vec<_>>().join(", ");
+        problems.add(item.place, join(path, name), format!("unknown key{guess}; known here: {known}"));
+    }
+}
+
+fn read_keys<'a>(
+    table: &'a Table,
+    place: Place,
+    path: &str,
+    keys: &'static [Key],
+    indexed: bool,
+    problems: &mut Problems,
+) -> Fields<'a> {
+    let found = keys.iter().map(|key| {
+        let item = table.get(key.name);
+        let amount = check(key, item, place, path, indexed, problems);
+        Found { key, item, amount }
+    });
+    Fields { path: path.to_owned(), place, found: found.collect() }
+}
+
+/// Checks one key: that it is there if it must be, and what it holds as far as this level goes.
+fn check(
+    key: &'static Key,
+    item: Option<&Item>,
+    place: Place,
+    path: &str,
+    indexed: bool,
+    problems: &mut Problems,
+) -> Option<Amount> {
+    let path = || join(path, key.name);
+    let Some(item) = item else {
+        return match (key.kind, key.need) {
+            (_, Need::Required) => {
+                let example = key.kind.example();
+                problems.add(place, path(), format!("missing; write for example {} = {example}", key.name));
+                None
+            }
+            // Defaults are constants of the tables; a test reads every one.
+            (Kind::Amount(unit, range), Need::Default(text)) => {
+                Amount::read(&Item::text(text, place), unit, range, false).ok()
+            }
+            _ => None,
+        };
+    };
+    match key.kind {
+        Kind::Amount(unit, range) => match Amount::read(item, unit, range, indexed) {
+            Ok(amount) => return Some(amount),
+            Err(message) => problems.add(item.place, path(), message),
+        },
+        Kind::Text | Kind::Pattern if item.as_text().is_none_or(str::is_empty) => {
+            let message =
+                format!("`{}` is not a name; write for example {}", item.plain(), key.kind.example());
+            problems.add(item.place, path(), message);
+        }
+        Kind::Flag if !matches!(item.value, Value::Flag(_)) => {
+            problems.add(item.place, path(), format!("`{}` is neither true nor false", item.plain()));
+        }
+        Kind::Word(words) if !item.as_text().is_some_and(|text| words.contains(&text)) => {
+            let guess = did_you_mean(&item.plain(), words.iter().copied());
+            let known = words.join(", ");
+            problems.add(
+                item.place,
+                path(),
+                format!("`{}` is not known here{guess}; known: {known}", item.plain()),
+            );
+        }
+        _ => (),
+    }
+    None
+}
+
+impl Kind {
+    /// A value to show, as TOML.
+    pub(crate) fn example(self) -> String {
+        match self {
+            Self::Text | Self::Pattern | Self::Any => "\"name\"".to_owned(),
+            Self::Flag => "true".to_owned(),
+            Self::Word(words) => quoted(words.first().unwrap_or(&"")),
+            Self::Amount(unit, _) => unit.example().to_owned(),
+            Self::Names => "[\"a\", \"b\"]".to_owned(),
+            Self::Ordinals => "[20, 22]".to_owned(),
+            Self::Table(_) | Self::TableOrFalse(_) | Self::Map(_) => "{ }".to_owned(),
+            Self::TimeOrTable(_) => "\"20ms\"".to_owned(),
+            Self::Tables(_) => "[{ }]".to_owned(),
+            Self::Variants(variants) => quoted(variants.first().map_or("", |variant| variant.name)),
+            Self::Queue => "\"fifo\"".to_owned(),
+            Self::Tcp => "\"rfc\"".to_owned(),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn found(&self, name: &str) -> Option<&Found<'a>> {
+        self.found.iter().find(|found| found.key.name == name)
+    }
+
+    /// The value as written; `None` if absent.
+    pub(crate) fn item(&self, name: &str) -> Option<&'a Item> {
+        self.found(name)?.item
+    }
+
+    /// What `name` takes.
+    pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
+        self.found(name).map(|found| found.key.kind)
+    }
+
+    /// Where `name` was written, or else its table.
+    pub(crate) fn place_of(&self, name: &str) -> Place {
+        self.item(name).map_or(self.place, |item| item.place)
+    }
+
+    /// The path of `name`.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        join(&self.path, name)
+    }
+
+    /// Notes that `name` is wrong.
+    pub(crate) fn refuse(&self, name: &str, message: impl Into<String>, problems: &mut Problems) {
+        problems.add(self.place_of(name), self.path_of(name), message);
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        let found = self.found(name)?;
+        match (found.item, found.key.need) {
+            (Some(item), _) => item.as_text(),
+            (None, Need::Default(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let found = self.found(name)?;
+        match (found.item.map(|item| &item.value), found.key.need) {
+            (Some(Value::Flag(flag)), _) => Some(*flag),
+            (None, Need::Default(text)) => Some(text == "true"),
+            _ => None,
+        }
+    }
+
+    /// The strings of a list; `None` if absent.
+    pub(crate) fn names(&self, name: &str, problems: &mut Problems) -> Option<Vec<&'a str>> {
+        let item = self.item(name)?;
+        let names = match &item.value {
+            Value::List(items) => items.iter().map(Item::as_text).collect(),
+            _ => None,
+        };
+        if names.as_ref().is_none_or(Vec::is_empty) {
+            let message =
+                format!("`{}` is not a list of names; write for example [\"a\", \"b\"]", item.plain());
+            self.refuse(name, message, problems);
+        }
+        names
+    }
+
+    /// The amount of `name` for member `i`; `None` if it is absent or was refused.
+    pub(crate) fn amount(&self, name: &str, i: u64, problems: &mut Problems) -> Option<Quantity> {
+        match self.found(name)?.amount.as_ref()?.at(i) {
+            Ok(quantity) => Some(quantity),
+            Err(message) => {
+                self.refuse(name, message, problems);
+                None
+            }
+        }
+    }
+
+    fn whole(&self, name: &str, i: u64, problems: &mut Problems) -> Option<u64> {
+        match self.amount(name, i, problems)? {
+            Quantity::Whole(n) => Some(n),
+            Quantity::Real(_) => None,
+        }
+    }
+
+    fn real(&self, name: &str, i: u64, problems: &mut Problems) -> Option<f64> {
+        match self.amount(name, i, problems)? {
+            Quantity::Whole(_) => None,
+            Quantity::Real(x) => Some(x),
+        }
+    }
+}
+
+/// A getter per type: `None` if the key is absent without a default, or was refused.
+macro_rules! getters {
+    ($($name:ident: $via:ident -> $type:ty = $make:expr;)*) => {
+        impl Fields<'_> {
+            $(pub(crate) fn $name(&self, name: &str, i: u64, problems: &mut Problems) -> Option<$type> {
+                self.$via(name, i, problems).map($make)
+            })*
+        }
+    };
+}
+getters! {
+    time: whole -> Time = Time::from_nanos;
+    span: whole -> Span = Span::from_nanos;
+    rate: whole -> Rate = Rate::from_bit;
+    bytes: whole -> Bytes = Bytes::new;
+    count: whole -> u64 = |n| n;
+    ratio: real -> Ratio = Ratio::clamped;
+    number: real -> f64 = |x| x;
+}

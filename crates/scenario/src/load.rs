@@ -1,0 +1,93 @@
+//! From text to checked scenarios.
+
+use std::path::Path;
+
+use crate::build::build;
+use crate::files::{Files, ReadFile};
+use crate::model::Scenario;
+use crate::problem::{Place, Problem, Problems};
+use crate::render::canonical;
+use crate::sweep;
+use crate::text;
+
+/// Longest scenario file (chosen: a hundred times the longest that people write).
+const LONGEST: usize = 16 << 20;
+/// Most flows and links of all points together (chosen: what memory holds).
+const MOST_PARTS: usize = 10_000_000;
+
+/// A scenario file: one scenario, or one for each point of its sweep.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// What the user calls it.
+    pub title: String,
+    /// In the order of the grid: the first axis of the file varies slowest.
+    pub points: Vec<Point>,
+    /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to the
+    /// same suite.
+    pub canonical: String,
+    /// Of the canonical text: equal for files that differ only in order, comments and how values are written.
+    pub hash: u64,
+}
+
+/// One point of a sweep; the only one of a file without a sweep.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Such as `queue=red, rate=10Mbit`; empty without a sweep.
+    pub label: String,
+    /// Key paths that are swept, with their values at this point.
+    pub settings: Vec<(String, String)>,
+    /// What to run.
+    pub scenario: Scenario,
+}
+
+/// Reads and checks a scenario file.
+///
+/// `origin` is the path that messages name and that files in the scenario are relative to; `overrides` are key paths
+/// with values, put in place before anything is checked; `read` opens the files that the scenario refers to.
+///
+/// # Errors
+/// Everything that is wrong with the file, in the order of its lines.
+pub fn load(
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
+    read: ReadFile<'_>,
+) -> Result<Suite, Vec<Problem>> {
+    let file = origin.display().to_string();
+    let mut problems = Problems::default();
+    if text.len() > LONGEST {
+        problems.add(Place::Line(1), "", format!("longer than {LONGEST} bytes"));
+        return Err(problems.into_vec(&file));
+    }
+    let mut root = text::parse(text, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.into_vec(&file));
+    }
+    for (path, value) in overrides {
+        sweep::set(&mut root, path, value, &mut problems);
+    }
+    let files = Files::new(origin, read);
+    let name =
+        origin.file_stem().map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let mut points = Vec::new();
+    let mut parts = 0;
+    for point in sweep::expand(&root, &mut problems) {
+        let Some(scenario) = build(&point.root, &name, &files, &mut problems) else { continue };
+        parts += scenario.links.len() + scenario.flows.len();
+        if parts > MOST_PARTS {
+            let message =
+                format!("more than {MOST_PARTS} links and flows in all points of the sweep together");
+            problems.add(Place::Line(1), "", message);
+            break;
+        }
+        if problems.is_empty() {
+            points.push(Point { label: point.label, settings: point.settings, scenario });
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems.into_vec(&file));
+    }
+    let title = points.first().map_or(name, |point| point.scenario.title.clone());
+    let (canonical, hash) = canonical(&root, &title, &files.hashes());
+    Ok(Suite { title, points, canonical, hash })
+}

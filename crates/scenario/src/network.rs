@@ -1,0 +1,313 @@
+//! A network in the making: links as drafts that may still be changed by name, then the sorted nodes and links of the
+//! model.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use apportion_core::system::DisciplineParams;
+use apportion_core::units::{Rate, Ratio, Span};
+
+use crate::keys::{Fields, walk};
+use crate::model::{Link, Node, NodeId};
+use crate::names::natural;
+use crate::problem::{Place, Problems};
+use crate::queue;
+use crate::tables::{BACK, LINK, LOST, MOST_LINKS};
+use crate::text::{Item, Table, Value, join};
+
+/// A network whose links can still be changed.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    nodes: Vec<String>,
+    links: Vec<Draft>,
+}
+
+/// A link in the making.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub name: String,
+    from: usize,
+    to: usize,
+    spec: Spec,
+    lost: Vec<Lost>,
+    pcap: bool,
+    place: Place,
+}
+
+/// What a direction of a link is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub rate: Rate,
+    pub delay: Span,
+    pub queue: Rc<DisciplineParams>,
+    pub loss: Ratio,
+    pub watch: bool,
+}
+
+impl Spec {
+    /// Stands in for a link whose keys were refused, so that checking can go on.
+    pub(crate) fn stand_in() -> Self {
+        let rate = Rate::from_mbit(1);
+        Self { rate, delay: Span::ZERO, queue: queue::deep(), loss: Ratio::ZERO, watch: false }
+    }
+
+    /// The other direction, unless it is said otherwise: as fast and as long, with a queue that does not drop what
+    /// data needs to come back.
+    pub(crate) fn other_way(&self) -> Self {
+        Self { queue: queue::deep(), loss: Ratio::ZERO, watch: false, ..self.clone() }
+    }
+
+    /// Takes over what `fields` set, for member `i`.
+    pub(crate) fn change(&mut self, fields: &Fields<'_>, i: u64, problems: &mut Problems) {
+        if let Some(rate) = fields.rate("rate", i, problems) {
+            self.rate = rate;
+        }
+        if let Some(delay) = fields.span("delay", i, problems) {
+            self.delay = delay;
+        }
+        if let Some(loss) = fields.ratio("loss", i, problems) {
+            self.loss = loss;
+        }
+        if let Some(watch) = fields.flag("watch") {
+            self.watch = watch;
+        }
+        if let Some(item) = fields.item("queue")
+            && let Some(queue) = queue::read(item, &fields.path_of("queue"), problems)
+        {
+            self.queue = queue;
+        }
+    }
+}
+
+/// Listed losses, with the flow not yet looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct Lost {
+    pub flow: String,
+    pub packets: Vec<u64>,
+    pub path: String,
+    pub place: Place,
+}
+
+/// The finished network, and for each link its listed losses.
+pub(crate) struct Finished {
+    pub nodes: Vec<Node>,
+    pub links: Vec<Link>,
+    pub lost: Vec<Vec<Lost>>,
+}
+
+impl Network {
+    /// Adds a node that is not there yet.
+    pub(crate) fn node(&mut self, name: impl Into<String>) -> usize {
+        self.nodes.push(name.into());
+        self.nodes.len() - 1
+    }
+
+    pub(crate) fn one_way(&mut self, name: String, (from, to): (usize, usize), spec: Spec, place: Place) {
+        self.links.push(Draft { name, from, to, spec, lost: Vec::new(), pcap: false, place });
+    }
+
+    /// Adds the link `name` and its other direction `name.back`.
+    pub(crate) fn two_way(
+        &mut self,
+        name: String,
+        ends: (usize, usize),
+        there: Spec,
+        back: Spec,
+        place: Place,
+    ) {
+        let other = format!("{name}.back");
+        self.one_way(name, ends, there, place);
+        self.one_way(other, (ends.1, ends.0), back, place);
+    }
+
+    /// Adds and changes what the tables under `link` say.
+    pub(crate) fn links(&mut self, table: &Table, problems: &mut Problems) {
+        let known = self.links.iter().enumerate().map(|(at, link)| (link.name.clone(), at));
+        let known: BTreeMap<_, _> = known.collect();
+        let mut nodes: BTreeMap<_, _> =
+            self.nodes.iter().enumerate().map(|(at, node)| (node.clone(), at)).collect();
+        for (name, item) in &table.entries {
+            let path = join("link", name);
+            let Some(fields) = walk(item, &path, LINK, false, problems) else { continue };
+            let at = match known.get(name) {
+                Some(at) => {
+                    for end in ["from", "to"].into_iter().filter(|end| fields.item(end).is_some()) {
+                        let message = format!("the topology decides where `{name}` runs; leave `{end}` out");
+                        fields.refuse(end, message, problems);
+                    }
+                    *at
+                }
+                None => self.declare(name, &fields, &mut nodes, problems),
+            };
+            let lost = listed_losses(&fields, problems);
+            let link = &mut self.links[at];
+            link.spec.change(&fields, 1, problems);
+            link.lost.extend(lost);
+            link.pcap = fields.flag("pcap").unwrap_or(link.pcap);
+            let back = known.get(&format!("{name}.back")).copied();
+            self.other_way(name, at, back, &fields, problems);
+        }
+    }
+
+    /// Adds a link of its own.
+    fn declare(
+        &mut self,
+        name: &str,
+        fields: &Fields<'_>,
+        nodes: &mut BTreeMap<String, usize>,
+        problems: &mut Problems,
+    ) -> usize {
+        for (key, example) in
+            [("from", "\"left\""), ("to", "\"right\""), ("rate", "\"10Mbit\""), ("delay", "\"10ms\"")]
+        {
+            if fields.item(key).is_none() {
+                fields.refuse(key, format!("missing; write for example {key} = {example}"), problems);
+            }
+        }
+        let (from, to) = (fields.text("from").unwrap_or(""), fields.text("to").unwrap_or(""));
+        if from == to && !from.is_empty() {
+            fields.refuse("to", format!("the link leads from node `{from}` to itself"), problems);
+        }
+        let mut find = |node: &str| {
+            *nodes.entry(node.to_owned()).or_insert_with(|| {
+                self.nodes.push(node.to_owned());
+                self.nodes.len() - 1
+            })
+        };
+        let ends = (find(from), find(to));
+        let spec = Spec { queue: queue::default(), ..Spec::stand_in() };
+        self.one_way(name.to_owned(), ends, spec, fields.place);
+        self.links.len() - 1
+    }
+
+    /// Adds, changes or removes the other direction of the link at `at`.
+    fn other_way(
+        &mut self,
+        name: &str,
+        at: usize,
+        known: Option<usize>,
+        fields: &Fields<'_>,
+        problems: &mut Problems,
+    ) {
+        let back = fields.item("back");
+        let one_way = back.is_some_and(|back| back.value == Value::Flag(false));
+        if one_way && known.is_some() {
+            let message = "a topology's link has two directions; describe the network with `link` alone";
+            return fields.refuse("back", message, problems);
+        }
+        if one_way {
+            return;
+        }
+        let other = known.unwrap_or_else(|| {
+            let link = self.links[at].clone();
+            let spec = link.spec.other_way();
+            let (from, to) = (link.to, link.from);
+            let name = format!("{name}.back");
+            self.links.push(Draft { name, from, to, spec, lost: Vec::new(), pcap: false, ..link });
+            self.links.len() - 1
+        });
+        if let Some(item) = back {
+            self.change_back(other, item, &fields.path_of("back"), problems);
+        }
+    }
+
+    fn change_back(&mut self, at: usize, item: &Item, path: &str, problems: &mut Problems) {
+        let Some(fields) = walk(item, path, BACK, false, problems) else { return };
+        let lost = listed_losses(&fields, problems);
+        let link = &mut self.links[at];
+        link.spec.change(&fields, 1, problems);
+        link.lost.extend(lost);
+        link.pcap = fields.flag("pcap").unwrap_or(link.pcap);
+    }
+
+    /// Sorts everything by name.
+    pub(crate) fn finish(mut self, problems: &mut Problems) -> Finished {
+        if self.links.len() as u64 > MOST_LINKS {
+            let message = format!("{} one-way links; at most {MOST_LINKS} are possible", self.links.len());
+            problems.add(self.links[0].place, "link", message);
+            self.links.truncate(MOST_LINKS as usize);
+        }
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by(|a, b| natural(&self.nodes[*a], &self.nodes[*b]));
+        let mut ids = vec![NodeId(0); order.len()];
+        for (new, old) in (0..).zip(&order) {
+            ids[*old] = NodeId(new);
+        }
+        let nodes =
+            order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
+
+        // Two runs that are nearly in order already, so this is close to linear.
+        self.links.sort_by_key(|link| link.name.ends_with(".back"));
+        self.links.sort_by(|a, b| natural(&a.name, &b.name));
+        for pair in self.links.windows(2).filter(|pair| pair[0].name == pair[1].name) {
+            let place = pair[0].place.max(pair[1].place);
+            problems.add(place, join("link", &pair[1].name), "there are two links of this name; rename one");
+        }
+        let (links, lost) = self.links.into_iter().map(|draft| draft.finish(&ids)).unzip();
+        Finished { nodes, links, lost }
+    }
+}
+
+impl Draft {
+    fn finish(self, ids: &[NodeId]) -> (Link, Vec<Lost>) {
+        let Spec { rate, delay, queue, loss, watch } = self.spec;
+        let link = Link {
+            name: self.name,
+            from: ids[self.from],
+            to: ids[self.to],
+            rate,
+            delay,
+            queue: Rc::unwrap_or_clone(queue),
+            loss,
+            lost: Vec::new(),
+            watched: watch,
+            pcap: self.pcap,
+        };
+        (link, self.lost)
+    }
+}
+
+fn listed_losses(fields: &Fields<'_>, problems: &mut Problems) -> Vec<Lost> {
+    let Some(item) = fields.item("lost") else { return Vec::new() };
+    let Value::List(items) = &item.value else {
+        let message = format!("`{}` is {}, not a list of tables", item.plain(), item.what());
+        fields.refuse("lost", message, problems);
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for (at, item) in (1..).zip(items) {
+        let path = format!("{}[{at}]", fields.path_of("lost"));
+        let Some(entry) = walk(item, &path, LOST, false, problems) else { continue };
+        let Some(flow) = entry.text("flow") else { continue };
+        let packets = ordinals(&entry, problems);
+        all.push(Lost {
+            flow: flow.to_owned(),
+            packets,
+            path: entry.path_of("flow"),
+            place: entry.place_of("flow"),
+        });
+    }
+    all
+}
+
+/// The ordinals under `packets`, ascending.
+fn ordinals(fields: &Fields<'_>, problems: &mut Problems) -> Vec<u64> {
+    let Some(item) = fields.item("packets") else { return Vec::new() };
+    let ordinal = |item: &Item| match item.value {
+        Value::Integer(n) if n > 0 => Some(n.unsigned_abs()),
+        _ => None,
+    };
+    let ordinals: Option<Vec<u64>> = match &item.value {
+        Value::List(items) => items.iter().map(ordinal).collect(),
+        _ => None,
+    };
+    let Some(mut ordinals) = ordinals.filter(|ordinals| !ordinals.is_empty()) else {
+        let message =
+            format!("`{}` is not a list of whole numbers from 1; write for example [20, 22]", item.plain());
+        fields.refuse("packets", message, problems);
+        return Vec::new();
+    };
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    ordinals
+}

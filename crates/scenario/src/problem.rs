@@ -1,0 +1,121 @@
+//! What is wrong with a scenario: where, which key, why, and how to mend it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Where something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// On a line of the scenario file, counting from 1.
+    Line(u32),
+    /// In a `--set`.
+    Override,
+}
+
+/// One thing that is wrong with a scenario.
+///
+/// Prints as `scenarios/x.toml:12: link.bottleneck.rate: what is wrong; how to mend it`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The scenario file as the user named it.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// The key, such as `link.bottleneck.rate`; empty where no key can be named.
+    pub path: String,
+    /// What is wrong and how to mend it.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Line(line) => write!(f, "{}:{line}: ", self.file)?,
+            Place::Override => write!(f, "{}: --set: ", self.file)?,
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Most problems that are worth reading at once (chosen: a few screens).
+const MOST: usize = 200;
+
+/// Collects everything that is wrong, so that the user learns of all of it at once. The points of a sweep share most
+/// of their keys, so what was said once is not said again.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: BTreeSet<(Place, String, String)>,
+    settled: BTreeSet<String>,
+}
+
+impl Problems {
+    /// Notes that the value of `path`, written at `place`, is wrong.
+    pub(crate) fn add(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
+        let path = path.into();
+        if self.found.len() < MOST && !self.settled.contains(&path) {
+            self.found.insert((place, path, message.into()));
+        }
+    }
+
+    /// As [`add`](Problems::add), where everything that comes later of the same key would only be a consequence.
+    pub(crate) fn add_final(&mut self, place: Place, path: String, message: impl Into<String>) {
+        self.add(place, path.clone(), message);
+        self.settled.insert(path);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// All of them in the order of the file.
+    pub(crate) fn into_vec(self, file: &str) -> Vec<Problem> {
+        let problem = |(place, path, message)| Problem { file: file.to_owned(), place, path, message };
+        self.found.into_iter().map(problem).collect()
+    }
+}
+
+/// ` (did you mean `x`?)` for the candidate closest to `name`, if one is close.
+pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    // Chosen: one slip in short names, a third of the letters in long ones.
+    let allowed = (name.chars().count() / 3).max(1);
+    let distance = |candidate: &&str| strsim::damerau_levenshtein(name, candidate);
+    let nearest = candidates.into_iter().min_by_key(distance);
+    match nearest.filter(|candidate| distance(candidate) <= allowed) {
+        Some(candidate) => format!(" (did you mean `{candidate}`?)"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_file_line_key_and_mend() {
+        let mut problems = Problems::default();
+        problems.add(Place::Line(12), "link.bottleneck.rate", "`10kbps` is not a rate");
+        problems.add(Place::Line(12), "link.bottleneck.rate", "`10kbps` is not a rate");
+        problems.add(Place::Override, "stop", "missing");
+        problems.add(Place::Line(3), "", "not TOML");
+        let lines: Vec<_> = problems.into_vec("x.toml").iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "x.toml:3: not TOML",
+                "x.toml:12: link.bottleneck.rate: `10kbps` is not a rate",
+                "x.toml: --set: stop: missing"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        assert_eq!(did_you_mean("rat", ["delay", "rate"]), " (did you mean `rate`?)");
+        assert_eq!(did_you_mean("colour", ["delay", "rate"]), "");
+    }
+}

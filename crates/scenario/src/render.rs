@@ -1,0 +1,194 @@
+//! The canonical text of a scenario: what the loader understood, as TOML that loads back to the same scenario.
+//!
+//! Tables and keys are sorted, quantities are written in one way, defaults are filled in, sweeps stay sweeps. Files
+//! that differ only in order, comments and spelling have the same canonical text, and so the same hash.
+
+use std::fmt::Write as _;
+
+use apportion_core::random::fnv1a;
+
+use crate::changes;
+use crate::keys::{Amount, Key, Kind, Need, Variant};
+use crate::names::natural;
+use crate::queue;
+use crate::sweep::alternatives;
+use crate::tables::ROOT;
+use crate::text::{Item, Table, Value, join, key_text, quoted};
+use crate::transport;
+
+/// The text, and its hash. `title` stands in for a missing one; `files` are the contents the scenario refers to.
+pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (String, u64) {
+    let mut out = String::new();
+    for (path, hash) in files {
+        // A comment, so that the hash of the scenario covers the content of its files.
+        let _ = writeln!(out, "# {} has the content {hash:016x}", path.escape_debug());
+    }
+    if root.get("title").is_none() {
+        let _ = writeln!(out, "title = {}", quoted(title));
+    }
+    for key in ROOT {
+        let item = root.get(key.name);
+        match (key.kind, item.map(|item| &item.value)) {
+            (Kind::Map(keys), Some(Value::Table(table))) => named_tables(&mut out, key.name, table, keys),
+            (Kind::Tables(keys), Some(Value::List(items))) => listed_tables(&mut out, key.name, items, keys),
+            (Kind::Variants(variants), Some(Value::Table(table))) => {
+                let (keys, variant) = variant(table, variants);
+                section(&mut out, &format!("[{}]", key.name), table, keys, variant);
+            }
+            _ => {
+                if let Some(text) = value(key, item) {
+                    let _ = writeln!(out, "{} = {text}", key.name);
+                }
+            }
+        }
+    }
+    let hash = fnv1a(&out);
+    (out, hash)
+}
+
+fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
+    let mut named: Vec<_> = table.entries.iter().collect();
+    named.sort_by(|(a, _), (b, _)| natural(a, b));
+    for (entry, item) in named {
+        let Some(table) = item.as_table() else { continue };
+        let path = join(name, entry);
+        // A whole TCP is too long for a line: it gets a table of its own.
+        let tcp = table
+            .get("tcp")
+            .and_then(transport::canonical)
+            .filter(|_| keys.iter().any(|key| key.name == "tcp"));
+        let mut entries = entries(table, keys, None);
+        entries.retain(|(key, _)| tcp.is_none() || key != "tcp");
+        lines(out, &format!("[{path}]"), &entries);
+        if let Some(tcp) = tcp {
+            lines(out, &format!("[{path}.tcp]"), &tcp);
+        }
+    }
+}
+
+/// Timed changes mean the same in any order: they are sorted by their text.
+fn listed_tables(out: &mut String, name: &str, items: &[Item], keys: &'static [Key]) {
+    let mut sections: Vec<String> = items
+        .iter()
+        .filter_map(Item::as_table)
+        .map(|table| {
+            let mut out = String::new();
+            section(&mut out, &format!("[[{name}]]"), table, keys, None);
+            out
+        })
+        .collect();
+    sections.sort_by(|a, b| natural(a, b));
+    sections.iter().for_each(|section| out.push_str(section));
+}
+
+fn section(
+    out: &mut String,
+    header: &str,
+    table: &Table,
+    keys: &'static [Key],
+    variant: Option<&'static Variant>,
+) {
+    lines(out, header, &entries(table, keys, variant));
+}
+
+fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
+    let _ = writeln!(out, "\n{header}");
+    for (key, text) in entries {
+        let _ = writeln!(out, "{key} = {text}");
+    }
+}
+
+/// Keys with their values in the order of `keys`, defaults filled in.
+fn entries(table: &Table, keys: &'static [Key], variant: Option<&'static Variant>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    if let Some(variant) = variant {
+        all.push(("kind".to_owned(), quoted(variant.name)));
+    }
+    for key in keys {
+        let text = match (key.kind, table.get("set").and_then(Item::as_text)) {
+            // What a change sets decides how its value is written.
+            (Kind::Any, Some(set)) => table.get(key.name).map(|item| one(changes::kind_of(set), item)),
+            _ => value(key, table.get(key.name)),
+        };
+        all.extend(text.map(|text| (key.name.to_owned(), text)));
+    }
+    // Only where `kind` itself is swept: then nobody knows yet which keys there are.
+    for (key, item) in &table.entries {
+        let known = keys.iter().any(|known| known.name == key) || (key == "kind" && variant.is_some());
+        if !known {
+            all.push((key_text(key), item.to_string()));
+        }
+    }
+    all
+}
+
+fn inline(entries: &[(String, String)]) -> String {
+    let parts: Vec<_> = entries.iter().map(|(key, text)| format!("{key} = {text}")).collect();
+    format!("{{ {} }}", parts.join(", "))
+}
+
+/// The variant that a table names, and its keys; none if `kind` is swept.
+fn variant(table: &Table, variants: &'static [Variant]) -> (&'static [Key], Option<&'static Variant>) {
+    let name = table.get("kind").and_then(Item::as_text);
+    let found = variants.iter().find(|variant| Some(variant.name) == name);
+    (found.map_or(&[], |variant| variant.keys), found)
+}
+
+/// The value of a key, or its default; `None` if there is neither.
+fn value(key: &Key, item: Option<&Item>) -> Option<String> {
+    let Some(item) = item else {
+        let Need::Default(text) = key.need else { return None };
+        return Some(one(key.kind, &Item::text(text, crate::problem::Place::Override)));
+    };
+    match (key.kind, alternatives(item)) {
+        (Kind::Names | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
+            Some(one(key.kind, item))
+        }
+        (_, Ok(Some(values))) => {
+            let values: Vec<_> = values.iter().map(|value| one(key.kind, value)).collect();
+            Some(format!("[{}]", values.join(", ")))
+        }
+    }
+}
+
+/// One value, written in the one way of its kind.
+fn one(kind: Kind, item: &Item) -> String {
+    match (kind, &item.value) {
+        (Kind::Amount(unit, range), _) => match Amount::read(item, unit, range, true) {
+            Ok(Amount::Fixed(quantity)) => unit.print(quantity),
+            _ => item.to_string(),
+        },
+        (Kind::Flag, Value::Text(text)) => text.clone(),
+        (Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::TimeOrTable(keys), Value::Table(table)) => {
+            inline(&entries(table, keys, None))
+        }
+        (Kind::TimeOrTable(_), _) => {
+            one(Kind::Amount(crate::keys::Unit::Time, crate::keys::Range::FromZero), item)
+        }
+        (Kind::Variants(variants), Value::Table(table)) => {
+            let (keys, variant) = variant(table, variants);
+            inline(&entries(table, keys, variant))
+        }
+        (Kind::Variants(variants), Value::Text(name)) => {
+            let kind = ("kind".to_owned(), item.clone());
+            match variants.iter().find(|variant| variant.name == name) {
+                Some(found) => inline(&entries(&Table { entries: vec![kind] }, found.keys, Some(found))),
+                None => item.to_string(),
+            }
+        }
+        (Kind::Queue, _) => queue::canonical(item).unwrap_or_else(|| item.to_string()),
+        (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
+        (Kind::Tables(keys), Value::List(items)) => {
+            let mut tables: Vec<_> = items
+                .iter()
+                .map(|item| {
+                    item.as_table()
+                        .map_or_else(|| item.to_string(), |table| inline(&entries(table, keys, None)))
+                })
+                .collect();
+            tables.sort_by(|a, b| natural(a, b));
+            format!("[{}]", tables.join(", "))
+        }
+        _ => item.to_string(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Paths through the network: least delay, then fewest links, then first names.
+//!
+//! Costs are computed once per destination and paths once per pair of nodes. A host with a single link adds that link
+//! to the path of its router, so ten thousand hosts behind one router need one computation.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use crate::model::{Link, LinkId, NodeId};
+
+/// Delay in nanoseconds, then number of links. Delays add up to less than 2^128.
+type Cost = (u128, u32);
+
+/// Finds and remembers paths.
+pub(crate) struct Routing<'a> {
+    links: &'a [Link],
+    /// Links that leave each node, and links that enter it, in the order of their names.
+    out: Vec<Vec<LinkId>>,
+    into: Vec<Vec<LinkId>>,
+    /// Cost from every node, by destination.
+    costs: BTreeMap<NodeId, Vec<Option<Cost>>>,
+    paths: BTreeMap<(NodeId, NodeId), Option<Arc<[LinkId]>>>,
+}
+
+impl<'a> Routing<'a> {
+    /// Of `nodes` nodes. Links are in the order of their names.
+    pub(crate) fn new(nodes: usize, links: &'a [Link]) -> Self {
+        let (mut out, mut into) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
+        for (id, link) in (0..).map(LinkId).zip(links) {
+            out[index(link.from)].push(id);
+            into[index(link.to)].push(id);
+        }
+        Self { links, out, into, costs: BTreeMap::new(), paths: BTreeMap::new() }
+    }
+
+    fn link(&self, id: LinkId) -> &'a Link {
+        &self.links[id.0 as usize]
+    }
+
+    /// The link from one node to its neighbour: the one of least delay, then of the first name.
+    pub(crate) fn direct(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+        let fits = self.out[index(from)].iter().copied().filter(|id| self.link(*id).to == to);
+        fits.min_by_key(|id| self.link(*id).delay)
+    }
+
+    /// The path from one node to another; `None` if there is none. Empty from a node to itself.
+    pub(crate) fn path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<[LinkId]>> {
+        if let Some(path) = self.paths.get(&(from, to)) {
+            return path.clone();
+        }
+        let path = self.find(from, to).map(Arc::from);
+        self.paths.insert((from, to), path.clone());
+        path
+    }
+
+    fn find(&mut self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        let (mut at, mut end) = (from, to);
+        // A path has at most as many links as there are nodes; more means going round in a circle.
+        while at != end
+            && let [only] = self.out[index(at)][..]
+        {
+            if head.len() > self.out.len() {
+                return None;
+            }
+            head.push(only);
+            at = self.link(only).to;
+        }
+        while at != end
+            && let [only] = self.into[index(end)][..]
+        {
+            if tail.len() > self.out.len() {
+                return None;
+            }
+            tail.push(only);
+            end = self.link(only).from;
+        }
+        self.walk(at, end, &mut head)?;
+        head.extend(tail.into_iter().rev());
+        Some(head)
+    }
+
+    /// Adds the links from `at` to `end` to `path`: at each node the first by name that is on a path of least cost.
+    fn walk(&mut self, mut at: NodeId, end: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
+        if at == end {
+            return Some(());
+        }
+        if !self.costs.contains_key(&end) {
+            let costs = self.costs_to(end);
+            self.costs.insert(end, costs);
+        }
+        let costs = self.costs.get(&end)?;
+        while at != end {
+            let cost = costs[index(at)]?;
+            let best = self.out[index(at)].iter().copied().find(|id| {
+                let link = self.link(*id);
+                costs[index(link.to)].is_some_and(|rest| extend(rest, link) == cost)
+            })?;
+            path.push(best);
+            at = self.link(best).to;
+        }
+        Some(())
+    }
+
+    /// Dijkstra's algorithm against the direction of the links.
+    fn costs_to(&self, end: NodeId) -> Vec<Option<Cost>> {
+        let mut costs = vec![None; self.out.len()];
+        let mut frontier = BinaryHeap::from([Reverse(((0, 0), end))]);
+        while let Some(Reverse((cost, node))) = frontier.pop() {
+            if costs[index(node)].is_some() {
+                continue;
+            }
+            costs[index(node)] = Some(cost);
+            for id in &self.into[index(node)] {
+                let link = self.link(*id);
+                if costs[index(link.from)].is_none() {
+                    frontier.push(Reverse((extend(cost, link), link.from)));
+                }
+            }
+        }
+        costs
+    }
+}
+
+fn extend((delay, hops): Cost, link: &Link) -> Cost {
+    (delay + u128::from(link.delay.as_nanos()), hops + 1)
+}
+
+const fn index(node: NodeId) -> usize {
+    node.0 as usize
+}

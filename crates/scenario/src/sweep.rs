@@ -1,0 +1,351 @@
+//! Sweeps: lists and ranges in place of values, and what they expand to.
+//!
+//! A list stands for its alternatives, except under keys whose values are lists by nature; `"10ms..50ms step 10ms"`
+//! stands for five of them. Several lists are axes of a grid: their points are visited in the order of the file, the
+//! last axis fastest.
+
+use std::str::FromStr;
+
+use apportion_core::units::{Bytes, Packets, Rate, Span};
+
+use crate::problem::{Place, Problems};
+use crate::text::{Item, Table, Value, join, key_text, parse_override};
+
+/// Most points of a grid.
+const MOST_POINTS: usize = 10_000;
+
+/// Keys whose values are lists by nature.
+pub(crate) const LISTS: [&str; 6] = ["path", "return_path", "lost", "packets", "between", "change"];
+
+/// One point of the grid.
+#[derive(Clone, Debug)]
+pub(crate) struct GridPoint {
+    /// Such as `queue=red, rate=10Mbit`; empty without axes.
+    pub label: String,
+    /// Key path and value, as axes of the grid.
+    pub settings: Vec<(String, String)>,
+    /// The file with this point's values in place of the lists.
+    pub root: Table,
+}
+
+struct Axis {
+    /// Keys, with list positions as `[n]`.
+    path: Vec<String>,
+    values: Vec<Item>,
+}
+
+/// Expands all lists and ranges; one point if there are none.
+pub(crate) fn expand(root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
+    let mut axes = Vec::new();
+    find_in_table(root, &mut Vec::new(), &mut axes, problems);
+    let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
+    let Some(points) = points.filter(|points| *points <= MOST_POINTS) else {
+        let sizes: Vec<_> = axes.iter().map(|axis| axis.values.len().to_string()).collect();
+        let message = format!(
+            "the sweep has {} points; at most {MOST_POINTS} are possible: shorten a list",
+            sizes.join(" x ")
+        );
+        problems.add(axes[0].values[0].place, path_text(&axes[0].path), message);
+        return Vec::new();
+    };
+    let names = short_names(&axes);
+    let labels: Vec<Vec<String>> = axes.iter().map(|axis| labels(&axis.values)).collect();
+    (0..points).map(|point| grid_point(root, &axes, &names, &labels, point)).collect()
+}
+
+fn grid_point(
+    root: &Table,
+    axes: &[Axis],
+    names: &[String],
+    labels: &[Vec<String>],
+    point: usize,
+) -> GridPoint {
+    let mut root = root.clone();
+    let (mut label, mut settings) = (Vec::new(), Vec::new());
+    let mut rest = point;
+    let mut chosen = vec![0; axes.len()];
+    for (slot, axis) in chosen.iter_mut().zip(axes).rev() {
+        *slot = rest % axis.values.len();
+        rest /= axis.values.len();
+    }
+    for (((axis, name), labels), at) in axes.iter().zip(names).zip(labels).zip(chosen) {
+        if let Some(slot) = slot(&mut root, &axis.path) {
+            *slot = axis.values[at].clone();
+        }
+        label.push(format!("{name}={}", labels[at]));
+        settings.push((path_text(&axis.path), labels[at].clone()));
+    }
+    GridPoint { label: label.join(", "), settings, root }
+}
+
+fn find_in_table(table: &Table, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mut Problems) {
+    for (key, item) in &table.entries {
+        path.push(key.clone());
+        if !LISTS.contains(&key.as_str()) {
+            find(item, path, axes, problems);
+        } else if let (Value::List(items), false) = (&item.value, key == "packets") {
+            // Entries of [[change]] and `lost` are tables, and their values may be swept.
+            for (number, entry) in (1..).zip(items).filter(|(_, entry)| entry.as_table().is_some()) {
+                path.push(format!("[{number}]"));
+                find(entry, path, axes, problems);
+                path.pop();
+            }
+        }
+        path.pop();
+    }
+}
+
+fn find(item: &Item, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mut Problems) {
+    match &item.value {
+        Value::Table(table) => find_in_table(table, path, axes, problems),
+        Value::List(_) | Value::Text(_) => match alternatives(item) {
+            Ok(Some(values)) if values.is_empty() => {
+                problems.add_final(item.place, path_text(path), "an empty list; write at least one value");
+            }
+            Ok(Some(values)) => axes.push(Axis { path: path.clone(), values }),
+            Ok(None) => (),
+            Err(message) => problems.add_final(item.place, path_text(path), message),
+        },
+        _ => (),
+    }
+}
+
+/// What a list or a range stands for; `None` for a value that stands for itself.
+pub(crate) fn alternatives(item: &Item) -> Result<Option<Vec<Item>>, String> {
+    match &item.value {
+        Value::Text(text) => Ok(range(text, item.place)?),
+        Value::List(items) => {
+            let mut all = Vec::new();
+            for item in items {
+                match (&item.value, alternatives(item)?) {
+                    (Value::Table(table), _) => all.extend(tables(table, item.place)?),
+                    (_, Some(values)) => all.extend(values),
+                    (_, None) => all.push(item.clone()),
+                }
+                if all.len() > MOST_POINTS {
+                    return Err(format!("more than {MOST_POINTS} values in a sweep"));
+                }
+            }
+            Ok(Some(all))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An alternative that is a table with lists of its own stands for all their combinations.
+fn tables(table: &Table, place: Place) -> Result<Vec<Item>, String> {
+    let mut all = vec![table.clone()];
+    for (key, item) in &table.entries {
+        if LISTS.contains(&key.as_str()) {
+            continue;
+        }
+        let Some(values) = alternatives(item)? else { continue };
+        if all.len().saturating_mul(values.len()) > MOST_POINTS {
+            return Err(format!("more than {MOST_POINTS} values in a sweep"));
+        }
+        let with = |table: &Table, value: &Item| {
+            let mut table = table.clone();
+            if let Some(slot) = table.get_mut(key) {
+                *slot = value.clone();
+            }
+            table
+        };
+        all = all
+            .iter()
+            .flat_map(|table| values.iter().map(|value| with(table, value)).collect::<Vec<_>>())
+            .collect();
+    }
+    Ok(all.into_iter().map(|table| Item { value: Value::Table(table), place }).collect())
+}
+
+/// The values of `"A..B step C"`; `None` for any other text.
+fn range(text: &str, place: Place) -> Result<Option<Vec<Item>>, String> {
+    let Some((bounds, step)) = text.split_once(" step ") else {
+        return Ok(None);
+    };
+    let Some((first, last)) = bounds.split_once("..") else {
+        return Ok(None);
+    };
+    let [first, last, step] = [first.trim(), last.trim(), step.trim()];
+    let found = numbers(first, last, step)
+        .or_else(|| quantities::<Span>(first, last, step, Span::as_nanos, Span::from_nanos))
+        .or_else(|| quantities::<Rate>(first, last, step, Rate::as_bit, Rate::from_bit))
+        .or_else(|| quantities::<Bytes>(first, last, step, Bytes::get, Bytes::new))
+        .or_else(|| quantities::<Packets>(first, last, step, Packets::get, Packets::new))
+        .ok_or_else(|| {
+            format!("`{text}` is not a range; write for example \"10ms..50ms step 10ms\", from low to high in one unit")
+        })?;
+    let values = found.ok_or_else(|| format!("`{text}` has more than {MOST_POINTS} values"))?;
+    Ok(Some(values.into_iter().map(|value| Item { value, place }).collect()))
+}
+
+/// How many values a range has; the inner `None` if too many, the outer if it is no range.
+fn length(first: u64, last: u64, step: u64) -> Option<Option<u64>> {
+    let steps = last.checked_sub(first)?.checked_div(step)?;
+    Some((steps < MOST_POINTS as u64).then_some(steps))
+}
+
+fn quantities<T: FromStr + ToString>(
+    first: &str,
+    last: &str,
+    step: &str,
+    get: fn(T) -> u64,
+    make: fn(u64) -> T,
+) -> Option<Option<Vec<Value>>> {
+    let read = |text: &str| text.parse().ok().map(get);
+    let (first, last, step) = (read(first)?, read(last)?, read(step)?);
+    let steps = length(first, last, step)?;
+    Some(steps.map(|steps| (0..=steps).map(|k| Value::Text(make(first + k * step).to_string())).collect()))
+}
+
+/// Plain numbers, in integers scaled by the most decimals written, so that 0.1 steps do not drift.
+fn numbers(first: &str, last: &str, step: &str) -> Option<Option<Vec<Value>>> {
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let most = [first, last, step].map(decimals).into_iter().max().filter(|most| *most <= 9)?;
+    let read = |text: &str| -> Option<u64> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        format!("{whole}{fraction:0<most$}").parse().ok()
+    };
+    let (first, last, step) = (read(first)?, read(last)?, read(step)?);
+    let steps = length(first, last, step)?;
+    let value = |n: u64| {
+        let digits = format!("{n:0>width$}", width = most + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - most);
+        match fraction {
+            "" => whole.parse().map(Value::Integer).ok(),
+            _ => format!("{whole}.{fraction}").parse().map(Value::Float).ok(),
+        }
+    };
+    Some(steps.and_then(|steps| (0..=steps).map(|k| value(first + k * step)).collect()))
+}
+
+/// The item at a path.
+fn slot<'a>(root: &'a mut Table, path: &[String]) -> Option<&'a mut Item> {
+    let (first, rest) = path.split_first()?;
+    let mut item = root.get_mut(first)?;
+    for key in rest {
+        item = match (&mut item.value, list_position(key)) {
+            (Value::Table(table), _) => table.get_mut(key)?,
+            (Value::List(items), Some(at)) => items.get_mut(at)?,
+            _ => return None,
+        };
+    }
+    Some(item)
+}
+
+/// The position that `[n]` means, from 1 in the text.
+fn list_position(key: &str) -> Option<usize> {
+    key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+fn path_text(path: &[String]) -> String {
+    path.iter().fold(String::new(), |text, key| {
+        if list_position(key).is_some() { format!("{text}{key}") } else { join(&text, key) }
+    })
+}
+
+/// For each axis the shortest end of its path that no other axis has.
+fn short_names(axes: &[Axis]) -> Vec<String> {
+    let end = |axis: &Axis, keys: usize| {
+        let from = axis.path.len().saturating_sub(keys);
+        path_text(&axis.path[from..])
+    };
+    let unique = |axis: &Axis, keys: usize| {
+        axes.iter().filter(|other| end(other, keys) == end(axis, keys)).count() == 1
+    };
+    let name = |axis: &Axis| {
+        let shortest = (1..axis.path.len()).find(|keys| unique(axis, *keys));
+        end(axis, shortest.unwrap_or(axis.path.len()))
+    };
+    axes.iter().map(name).collect()
+}
+
+/// Short names for the values of an axis: a table by its `kind`, with what else tells it from its like.
+fn labels(values: &[Item]) -> Vec<String> {
+    let kind = |item: &Item| {
+        let table = item.as_table()?;
+        Some(table.get("kind").or_else(|| table.get("profile"))?.plain())
+    };
+    let short: Vec<String> = values.iter().map(|item| kind(item).unwrap_or_else(|| item.plain())).collect();
+    let unique = |label: &String| short.iter().filter(|other| *other == label).count() == 1;
+    let full = |item: &Item, label: &String| match item.as_table() {
+        Some(table) if !unique(label) => {
+            let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
+            let like: Vec<_> = like.filter_map(|(item, _)| item.as_table()).collect();
+            let telling =
+                |(key, item): &&(String, Item)| like.iter().any(|other| other.get(key) != Some(item));
+            let parts = table.entries.iter().filter(telling);
+            let parts: Vec<_> =
+                parts.map(|(key, item)| format!("{}={}", key_text(key), item.plain())).collect();
+            if parts.is_empty() { label.clone() } else { format!("{label} {}", parts.join(" ")) }
+        }
+        _ => label.clone(),
+    };
+    values.iter().zip(&short).map(|(item, label)| full(item, label)).collect()
+}
+
+/// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a discipline
+/// given by name becomes a table, so that its parameters can be set.
+pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
+    let keys = keys_of(path);
+    if keys.iter().any(String::is_empty) {
+        let message = "not a key path; write for example --set link.bottleneck.rate=5Mbit";
+        return problems.add(Place::Override, path, message);
+    }
+    let mut value = Item { value: Value::Table(std::mem::take(root)), place: Place::Override };
+    if let Err(message) = put(&mut value, "", &keys, parse_override(text)) {
+        problems.add(Place::Override, path, message);
+    }
+    if let Value::Table(table) = value.value {
+        *root = table;
+    }
+}
+
+/// The keys of a path: separated by dots outside quotes, positions in lists as `[n]`.
+fn keys_of(path: &str) -> Vec<String> {
+    let mut keys = vec![String::new()];
+    let mut quoted = false;
+    for c in path.chars() {
+        let last = keys.len() - 1;
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => keys.push(String::new()),
+            '[' if !quoted => keys.push("[".to_owned()),
+            c => keys[last].push(c),
+        }
+    }
+    keys
+}
+
+/// `under` is the key that led to `item`.
+fn put(item: &mut Item, under: &str, keys: &[String], value: Item) -> Result<(), String> {
+    let Some((key, rest)) = keys.split_first() else {
+        *item = value;
+        return Ok(());
+    };
+    if matches!(item.value, Value::Text(_)) {
+        // Only disciplines, sources and TCP can be both a name and a table.
+        let named = if under == "tcp" { "profile" } else { "kind" };
+        let named = Table { entries: vec![(named.to_owned(), item.clone())] };
+        item.value = Value::Table(named);
+    }
+    match (&mut item.value, list_position(key)) {
+        (Value::Table(table), None) => {
+            if table.get(key).is_none() {
+                let empty = Item { value: Value::Table(Table::default()), place: Place::Override };
+                table.entries.push((key.clone(), empty));
+            }
+            let Some(slot) = table.get_mut(key) else { return Ok(()) };
+            put(slot, key, rest, value)
+        }
+        (Value::List(items), Some(at)) => {
+            let count = items.len();
+            let slot = items.get_mut(at).ok_or_else(|| format!("the list has {count} entries"))?;
+            put(slot, key, rest, value)
+        }
+        (Value::List(_), None) => Err(format!(
+            "`{key}` cannot be set: what it belongs to is a list; set the list, or its entry [1], [2], ..."
+        )),
+        _ => Err(format!("`{key}` cannot be set: what it belongs to is {}, not a table", item.what())),
+    }
+}

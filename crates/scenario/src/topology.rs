@@ -1,0 +1,248 @@
+//! Ready topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] says what they look like.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use apportion_core::units::{Rate, Ratio, Span};
+
+use crate::files::Files;
+use crate::gml;
+use crate::keys::{Fields, Kind, walk, walk_variant};
+use crate::network::{Network, Spec};
+use crate::problem::{Place, Problems};
+use crate::queue;
+use crate::tables::{BACK, TOPOLOGIES};
+use crate::text::Item;
+
+/// Expands the table `topology`; `None` if it is too wrong to tell which nodes there are.
+pub(crate) fn expand(item: &Item, files: &Files<'_>, problems: &mut Problems) -> Option<Network> {
+    let (variant, fields) = walk_variant(item, "topology", TOPOLOGIES, false, problems)?;
+    match variant.name {
+        "dumbbell" => two_sides(&fields, "bottleneck", ["left", "right"], problems),
+        "satellite" => two_sides(&fields, "satellite", ["gateway", "terminal"], problems),
+        "chain" => row(&fields, false, problems),
+        "parking_lot" => row(&fields, true, problems),
+        "gfc" => Some(gfc(&fields, problems)),
+        _ => graph(&fields, files, problems),
+    }
+}
+
+/// Both directions of a link.
+#[derive(Clone)]
+struct Pair {
+    there: Spec,
+    back: Spec,
+}
+
+/// The link that the table under `name` describes, watched as a bottleneck.
+fn bottleneck(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Pair {
+    let mut there = Spec { watch: true, queue: queue::default(), ..Spec::stand_in() };
+    let mut back = there.other_way();
+    if let Some(table) = table(fields, name, false, problems) {
+        there.change(&table, 1, problems);
+        back = there.other_way();
+        if let Some(item) = table.item("back")
+            && let Some(changes) = walk(item, &table.path_of("back"), BACK, false, problems)
+        {
+            back.change(&changes, 1, problems);
+        }
+    }
+    Pair { there, back }
+}
+
+/// The table under `name`.
+fn table<'a>(fields: &Fields<'a>, name: &str, indexed: bool, problems: &mut Problems) -> Option<Fields<'a>> {
+    let Kind::Table(keys) = fields.kind(name)? else { return None };
+    walk(fields.item(name)?, &fields.path_of(name), keys, indexed, problems)
+}
+
+/// Access links: their keys may be formulas of `i`.
+struct Access<'a> {
+    fields: Option<Fields<'a>>,
+    plain: Spec,
+}
+
+impl<'a> Access<'a> {
+    fn new(fields: &Fields<'a>, problems: &mut Problems) -> Self {
+        let fields = table(fields, "access", true, problems);
+        let mut plain = Spec { rate: Rate::from_mbit(100), delay: Span::from_millis(1), ..Spec::stand_in() };
+        if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
+            && let Some(queue) = queue::read(item, "topology.access.queue", problems)
+        {
+            plain.queue = queue;
+        }
+        Self { fields, plain }
+    }
+
+    /// Of host `i`; both directions are alike.
+    fn spec(&self, i: u64, problems: &mut Problems) -> Spec {
+        let Some(fields) = &self.fields else { return self.plain.clone() };
+        let rate = fields.rate("rate", i, problems).unwrap_or(self.plain.rate);
+        let delay = fields.span("delay", i, problems).unwrap_or(self.plain.delay);
+        Spec { rate, delay, ..self.plain.clone() }
+    }
+}
+
+/// Hosts l1, l2, ... - router - link - router - hosts r1, r2, ...
+fn two_sides(
+    fields: &Fields<'_>,
+    name: &str,
+    routers: [&str; 2],
+    problems: &mut Problems,
+) -> Option<Network> {
+    let place = fields.place;
+    let Pair { there, back } = bottleneck(fields, name, problems);
+    let access = Access::new(fields, problems);
+    let pairs = fields.count("pairs", 1, problems)?;
+    let mut network = Network::default();
+    let [left, right] = routers.map(|router| network.node(router));
+    network.two_way(name.to_owned(), (left, right), there, back, place);
+    let specs: Vec<_> = (1..=pairs).map(|i| access.spec(i, problems)).collect();
+    for (i, spec) in (1..).zip(&specs) {
+        let host = network.node(format!("l{i}"));
+        let link = format!("l{i}-{}", routers[0]);
+        network.two_way(link, (host, left), spec.clone(), spec.clone(), place);
+    }
+    for (i, spec) in (1..).zip(specs) {
+        let host = network.node(format!("r{i}"));
+        let link = format!("{}-r{i}", routers[1]);
+        network.two_way(link, (right, host), spec.clone(), spec, place);
+    }
+    Some(network)
+}
+
+/// Routers in a row. In a parking lot each hop has hosts of its own for cross traffic.
+fn row(fields: &Fields<'_>, parking_lot: bool, problems: &mut Problems) -> Option<Network> {
+    let place = fields.place;
+    let Pair { there, back } = bottleneck(fields, "link", problems);
+    let access = Access::new(fields, problems);
+    let hops = fields.count("hops", 1, problems)?;
+    let mut network = Network::default();
+    let routers: Vec<_> = (1..=hops + 1).map(|k| network.node(format!("n{k}"))).collect();
+    for (k, pair) in (1..).zip(routers.windows(2)) {
+        network.two_way(format!("hop{k}"), (pair[0], pair[1]), there.clone(), back.clone(), place);
+    }
+    let mut host = |name: String, k: u64, router: usize, problems: &mut Problems| {
+        let node = network.node(name.clone());
+        let spec = access.spec(k, problems);
+        network.two_way(format!("{name}-n{k}"), (node, router), spec.clone(), spec, place);
+    };
+    if parking_lot {
+        host("src".to_owned(), 1, routers[0], problems);
+        host("dst".to_owned(), hops + 1, routers[routers.len() - 1], problems);
+        for (k, pair) in (1..).zip(routers.windows(2)) {
+            host(format!("in{k}"), k, pair[0], problems);
+            host(format!("out{k}"), k + 1, pair[1], problems);
+        }
+    } else {
+        for (k, router) in (1..).zip(&routers) {
+            host(format!("h{k}"), k, *router, problems);
+        }
+    }
+    Some(network)
+}
+
+/// The generic fairness configuration in the dimensions that core-stateless fair queueing with minimum guarantees was
+/// evaluated in (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
+fn gfc(fields: &Fields<'_>, problems: &mut Problems) -> Network {
+    const LINKS: [(&str, u64); 3] = [("R1-R2", 15_600), ("R2-R3", 36_000), ("R3-R4", 22_800)];
+    let place = fields.place;
+    let queue = fields.item("queue").and_then(|item| queue::read(item, "topology.queue", problems));
+    let queue = queue.unwrap_or_else(queue::default);
+    let mut network = Network::default();
+    let routers: Vec<_> = (1..=4).map(|k| network.node(format!("R{k}"))).collect();
+    for ((name, rate), pair) in LINKS.into_iter().zip(routers.windows(2)) {
+        let (rate, delay) = (Rate::from_kbit(rate), Span::from_millis(10));
+        let there = Spec { rate, delay, queue: queue.clone(), watch: true, loss: Ratio::ZERO };
+        let back = there.other_way();
+        network.two_way(name.to_owned(), (pair[0], pair[1]), there, back, place);
+    }
+    let rate = fields.rate("access", 1, problems).unwrap_or_default();
+    for kind in ["short", "long"] {
+        let delay = fields.span(kind, 1, problems).unwrap_or_default();
+        for (k, router) in (1..).zip(&routers) {
+            let host = network.node(format!("{kind}{k}"));
+            let spec = Spec { rate, delay, ..Spec::stand_in() };
+            network.two_way(format!("{kind}{k}-R{k}"), (host, *router), spec.clone(), spec, place);
+        }
+    }
+    network
+}
+
+/// A graph from a file: each edge a link with what the edge says of itself, else with what `link` says.
+fn graph(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<Network> {
+    let link = table(fields, "link", false, problems);
+    let file = fields.text("file")?;
+    let read = files
+        .text(Path::new(file))
+        .and_then(|text| gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
+    let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), fields.place, problems));
+    built.map_err(|message| fields.refuse("file", message, problems)).ok()
+}
+
+fn edges(
+    graph: &gml::Graph,
+    file: &str,
+    defaults: Option<&Fields<'_>>,
+    place: Place,
+    problems: &mut Problems,
+) -> Result<Network, String> {
+    let mut network = Network::default();
+    let mut spec = Spec { queue: queue::default(), ..Spec::stand_in() };
+    let mut has = (false, false);
+    if let Some(fields) = defaults {
+        spec.change(fields, 1, problems);
+        has = (fields.item("rate").is_some(), fields.item("delay").is_some());
+    }
+    let (mut ids, mut names) = (BTreeMap::new(), BTreeMap::new());
+    for node in &graph.nodes {
+        let at = network.node(node.name.clone());
+        if ids.insert(node.id.as_str(), at).is_some() || names.insert(node.name.as_str(), at).is_some() {
+            return Err(format!("{file}:{}: there are two nodes `{}`; rename one", node.line, node.name));
+        }
+    }
+    let mut used = BTreeMap::new();
+    for edge in &graph.edges {
+        let at = |message: String| format!("{file}:{}: {message}", edge.line);
+        let find = |id: &str| {
+            ids.get(id).copied().ok_or_else(|| at(format!("edge to node {id}, which is not declared")))
+        };
+        let ends = (find(&edge.source)?, find(&edge.target)?);
+        let [from, to] = [ends.0, ends.1].map(|end| graph.nodes[end].name.as_str());
+        if ends.0 == ends.1 {
+            return Err(at(format!("the edge leads from node `{from}` to itself; remove it")));
+        }
+        let mend = |key: &str| {
+            format!("the edge {from}-{to} has no `{key}`; give it one, or set topology.link.{key}")
+        };
+        let mut spec = spec.clone();
+        attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
+        attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;
+        attribute(&edge.loss, true, &mut spec.loss).map_err(&at)?;
+        if spec.rate == Rate::ZERO {
+            return Err(at(format!("the edge {from}-{to} has rate zero; a rate must be above zero")));
+        }
+        let count = used.entry(ends).or_insert(0u32);
+        *count += 1;
+        let parallel = if *count > 1 { format!("-{count}") } else { String::new() };
+        let name = format!("{from}-{to}{parallel}");
+        if graph.directed {
+            network.one_way(name, ends, spec, place);
+        } else {
+            network.two_way(name, ends, spec.clone(), spec, place);
+        }
+    }
+    Ok(network)
+}
+
+/// Reads an attribute into `value`; `None` if there is neither an attribute nor a default.
+fn attribute<T: FromStr<Err: ToString>>(
+    text: &Option<String>,
+    has_default: bool,
+    value: &mut T,
+) -> Result<Option<()>, String> {
+    let Some(text) = text else { return Ok(has_default.then_some(())) };
+    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(Some(()))
+}

@@ -1,0 +1,59 @@
+//! Every file in `scenarios/` loads, says what it is, and survives its canonical text.
+
+use std::path::{Path, PathBuf};
+
+use apportion_scenario::{Suite, load};
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_example_loads_and_reads_back_from_its_canonical_text() {
+    let names: Vec<_> = examples().iter().map(|path| path.file_stem().unwrap().to_owned()).collect();
+    assert_eq!(
+        names,
+        [
+            "asymmetric",
+            "bufferbloat",
+            "gfc",
+            "parking-lot",
+            "quickstart",
+            "rtt-unfairness",
+            "satellite",
+            "short-flows",
+            "variable-rate",
+            "video-vs-bulk",
+        ]
+    );
+    for path in examples() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with('#'), "{}: the first line says what it is about", path.display());
+        let suite = load(&text, &path, &[], &|path| std::fs::read(path)).unwrap_or_else(|problems| {
+            panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
+        });
+        assert!(suite.points.len() > 1, "{}: an example compares disciplines", path.display());
+        let again = load(&suite.canonical, &path, &[], &|path| std::fs::read(path)).unwrap();
+        // Labels may say more there, where defaults that tell alternatives apart are spelled out.
+        let scenarios = |suite: &Suite| -> String {
+            suite.points.iter().map(|point| format!("{:?}\n", point.scenario)).collect()
+        };
+        assert!(scenarios(&again) == scenarios(&suite), "{}", suite.canonical);
+        assert_eq!((again.canonical, again.hash), (suite.canonical, suite.hash));
+    }
+}
+
+#[test]
+fn the_quickstart_compares_four_queues() {
+    let path = examples().into_iter().find(|path| path.ends_with("quickstart.toml")).unwrap();
+    let suite =
+        load(&std::fs::read_to_string(&path).unwrap(), &path, &[], &|path| std::fs::read(path)).unwrap();
+    let labels: Vec<_> = suite.points.iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(labels, ["queue=fifo", "queue=red", "queue=drr", "queue=fq_codel"]);
+    assert_eq!(suite.points[0].scenario.flows.len(), 11);
+}

@@ -1,0 +1,359 @@
+//! What scenario files mean, and what is said of those that mean nothing.
+
+use std::io;
+use std::path::Path;
+
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_scenario::model::{Link, Scenario, Setting, Source, Start, Transport};
+use apportion_scenario::{Suite, load};
+
+fn no_files(path: &Path) -> io::Result<Vec<u8>> {
+    match path.to_str() {
+        Some("dir/net.gml") => Ok(GRAPH.into()),
+        Some("dir/self.gml") => {
+            Ok("graph [\n node [ id 1 label \"a\" ]\n edge [ source 1 target 1 ] ]".into())
+        }
+        Some("dir/frames.txt") => Ok("900\n100\n".into()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+const GRAPH: &str = "graph [
+  node [ id 1 label \"a\" ] node [ id 2 label \"b\" ] node [ id 3 label \"c\" ]
+  edge [ source 1 target 2 rate \"10Mbit\" delay \"5ms\" ]
+  edge [ source 2 target 3 delay \"1ms\" loss \"1%\" ]
+]";
+
+fn suite(text: &str) -> Suite {
+    try_load(text, &[]).unwrap_or_else(|messages| panic!("{messages:#?}"))
+}
+
+fn try_load(text: &str, overrides: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
+    let overrides: Vec<_> =
+        overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+    load(text, Path::new("dir/x.toml"), &overrides, &no_files)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+}
+
+fn scenario(text: &str) -> Scenario {
+    let mut suite = suite(text);
+    assert_eq!(suite.points.len(), 1);
+    suite.points.remove(0).scenario
+}
+
+fn errors(text: &str) -> Vec<String> {
+    try_load(text, &[]).map(|suite| suite.canonical).unwrap_err()
+}
+
+fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a Link {
+    scenario.links.iter().find(|link| link.name == name).unwrap()
+}
+
+/// The names of the nodes that a flow's packets pass.
+fn route(scenario: &Scenario, flow: &str) -> String {
+    let flow = scenario.flows.iter().find(|candidate| candidate.name == flow).unwrap();
+    let links = || flow.path.iter().map(|id| &scenario.links[id.0 as usize]);
+    let node = |id: apportion_scenario::model::NodeId| scenario.nodes[id.0 as usize].name.as_str();
+    let mut names: Vec<_> = links().map(|link| node(link.from)).collect();
+    names.extend(links().last().map(|link| node(link.to)));
+    names.join(" ")
+}
+
+const DUMBBELL: &str = r#"seed = 7
+stop = "60s"
+[topology]
+kind = "dumbbell"
+pairs = 3
+bottleneck = { rate = "10Mbit", delay = "10ms", queue = "drr" }
+access = { delay = "2ms * i" }
+[flow.udp]
+from = "l1"
+to = "r1"
+source = { kind = "cbr", rate = "3Mbit" }
+"#;
+
+#[test]
+fn a_dumbbell_has_hosts_routers_and_two_way_links() {
+    let scenario = scenario(DUMBBELL);
+    let nodes: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(nodes, ["l1", "l2", "l3", "left", "r1", "r2", "r3", "right"]);
+    assert_eq!(scenario.links.len(), 14);
+    let bottleneck = link(&scenario, "bottleneck");
+    assert_eq!(bottleneck.rate, Rate::from_mbit(10));
+    assert!(bottleneck.watched && !link(&scenario, "bottleneck.back").watched);
+    assert_ne!(bottleneck.queue, link(&scenario, "bottleneck.back").queue);
+    assert_eq!(link(&scenario, "l3-left").delay, Span::from_millis(6));
+    assert_eq!(link(&scenario, "right-r2.back").delay, Span::from_millis(4));
+    assert_eq!(route(&scenario, "udp"), "l1 left right r1");
+    assert_eq!(scenario.sample, Span::from_millis(100));
+    assert_eq!(scenario.title, "x");
+}
+
+#[test]
+fn links_of_a_topology_are_changed_by_name_and_others_added() {
+    let text = format!(
+        "{DUMBBELL}[link.bottleneck]\nrate = \"5Mbit\"\nloss = \"2%\"\nback = {{ rate = \"1Mbit\" }}\n\
+         [link.short]\nfrom = \"left\"\nto = \"right\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\nback = false\n"
+    );
+    let scenario = scenario(&text);
+    let bottleneck = link(&scenario, "bottleneck");
+    assert_eq!((bottleneck.rate, bottleneck.delay), (Rate::from_mbit(5), Span::from_millis(10)));
+    assert_eq!(bottleneck.loss, Ratio::clamped(0.02));
+    assert_eq!(link(&scenario, "bottleneck.back").rate, Rate::from_mbit(1));
+    assert_eq!(link(&scenario, "bottleneck.back").loss, Ratio::ZERO);
+    assert!(scenario.links.iter().all(|link| link.name != "short.back"));
+    let path = &scenario.flows[0].path;
+    assert_eq!(scenario.links[path[1].0 as usize].name, "short");
+}
+
+const GROUP: &str = r#"seed = 1
+stop = "10s"
+measure_from = "1s"
+[link.l]
+from = "a"
+to = "b"
+rate = "1Mbit"
+delay = "1ms"
+lost = [{ flow = "g.11", packets = [22, 20] }]
+[flow.g]
+count = 11
+from = "a"
+to = "b"
+tcp = "rfc"
+weight = "i"
+guarantee = "1kbit * i"
+start = { between = ["0s", "100ms * i"] }
+stop = "9s"
+[flow."g.20"]
+from = "b"
+to = "a"
+source = { kind = "poisson", rate = "8kbit", packet = "100B" }
+"#;
+
+#[test]
+fn a_group_has_members_that_differ_by_formulas() {
+    let scenario = scenario(GROUP);
+    assert_eq!(scenario.flows.len(), 12);
+    let names: Vec<_> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names[..3], ["g.1", "g.2", "g.3"]);
+    assert_eq!(names[9..], ["g.10", "g.11", "g.20"]);
+    assert!(scenario.flows.iter().all(|flow| flow.group == "g"));
+    let flow = &scenario.flows[10];
+    assert_eq!((flow.weight, flow.guarantee), (11.0, Rate::from_kbit(11)));
+    assert_eq!(flow.start, Start::Between(Time::ZERO, Time::from_millis(1_100)));
+    assert_eq!(flow.stop, Some(Time::from_secs(9)));
+    assert!(matches!((&flow.source, &flow.transport), (Source::Greedy, Transport::Tcp(_))));
+    let Transport::Udp { packet, header } = scenario.flows[11].transport else { panic!() };
+    assert_eq!((packet, header), (Bytes::new(100), Bytes::new(28)));
+    let lost = &link(&scenario, "l").lost;
+    assert_eq!((lost[0].flow, &lost[0].packets[..]), (10, &[20, 22][..]));
+}
+
+#[test]
+fn every_problem_is_reported_at_once_with_line_key_and_mend() {
+    let text = r#"stop = "60"
+colour = "red"
+[link.bottleneck]
+from = "left"
+to = "right"
+rate = "10kbps"
+delay = "-5ms"
+queue = { kind = "redd" }
+[link.other]
+from = "left"
+to = "left"
+rate = "0Mbit"
+delay = "1ms"
+dealy = "1ms"
+[flow.bulk]
+to = "right"
+tcp = "rfc"
+weight = 0
+"#;
+    assert_eq!(
+        errors(text),
+        [
+            "dir/x.toml:1: seed: missing; write for example seed = 10",
+            "dir/x.toml:1: stop: `60` is not a time: the unit is missing; write for example \"20ms\"",
+            "dir/x.toml:2: colour: unknown key; known here: title, seed, stop, measure_from, sample, topology, \
+             link, flow, change",
+            "dir/x.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
+             write for example \"10Mbit\"",
+            "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
+            "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: fifo, drr, tail, head, lqd, \
+             red, codel, fq_codel) (did you mean `red`?)",
+            "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
+            "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
+            "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, rate, delay, \
+             queue, loss, lost, back, watch, pcap",
+            "dir/x.toml:15: flow.bulk.from: missing; write for example from = \"name\"",
+            "dir/x.toml:18: flow.bulk.weight: `0`: a number must be above zero here; write for example 2.5",
+        ]
+    );
+}
+
+/// The one problem of `GROUP` with `from` replaced by `to`.
+fn mended(from: &str, to: &str) -> String {
+    assert!(GROUP.contains(from), "{from}");
+    let errors = errors(&GROUP.replacen(from, to, 1));
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    errors[0].strip_prefix("dir/x.toml:").unwrap().to_owned()
+}
+
+#[test]
+fn each_kind_of_slip_has_its_message() {
+    assert_eq!(
+        mended("to = \"b\"\ntcp", "to = \"c\"\ntcp"),
+        "13: flow.g.to: there is no node `c` (did you mean `a`?); nodes are the ends of links and the hosts of the topology"
+    );
+    assert_eq!(
+        mended("\"g.20\"", "\"g.10\""),
+        "19: flow.\"g.10\": a group already has a flow of this name; rename one"
+    );
+    assert_eq!(
+        mended("\"g.11\"", "\"g.12\""),
+        "9: link.l.lost[1].flow: there is no flow `g.12` (did you mean `g.1`?)"
+    );
+    assert_eq!(
+        mended("measure_from = \"1s\"", "measure_from = \"10s\""),
+        "3: measure_from: measuring would start at 10s, but the run stops at 10s; write an earlier time"
+    );
+    assert_eq!(
+        mended("stop = \"9s\"", "stop = \"1s\""),
+        "18: flow.g.stop: flow `g.10` stops at 1s, but may start as late as 1s; stop it later"
+    );
+    assert_eq!(
+        mended("\"i\"", "\"i - 3\""),
+        "15: flow.g.weight: `i - 3 = -2 for i = 1`: a number must be above zero here; write for example 2.5"
+    );
+    assert_eq!(
+        mended("count = 11", "count = 0"),
+        "11: flow.g.count: `0`: a whole number must be between 1 and 1000000 here; write for example 10"
+    );
+    assert_eq!(
+        mended(
+            "from = \"a\"\nto = \"b\"\ntcp",
+            "path = [\"a\", \"b\", \"a\", \"b\"]\nfrom = \"a\"\nto = \"b\"\ntcp"
+        ),
+        "12: flow.g.path: the path goes in a circle: it visits node `a` twice"
+    );
+    assert_eq!(
+        mended("tcp = \"rfc\"", "source = \"greedy\""),
+        "10: flow.g.tcp: missing: a source `greedy` needs TCP; write for example tcp = \"rfc\""
+    );
+    assert_eq!(
+        mended("\"poisson\"", "\"poison\""),
+        "22: flow.\"g.20\".source: `poison` is not known here (did you mean `poisson`?); known: greedy, file, cbr, poisson, \
+         on_off, short_flows, video, replay"
+    );
+    assert_eq!(
+        mended("packet = \"100B\"", "packet = \"28B\""),
+        "22: flow.\"g.20\".source.packet: a datagram of 28B has no room for its 28B of headers"
+    );
+    assert_eq!(
+        mended(
+            "[flow.g]",
+            "[link.\"l.back\"]\nfrom = \"b\"\nto = \"a\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.g]"
+        ),
+        "10: link.\"l.back\": there are two links of this name; rename one"
+    );
+}
+
+#[test]
+fn an_unreachable_destination_names_flow_and_ends() {
+    let text = |source: &str| {
+        format!(
+            "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+             back = false\n[flow.f]\nfrom = \"a\"\nto = \"b\"\n{source}\n"
+        )
+    };
+    assert_eq!(
+        errors(&text("tcp = \"rfc\"")),
+        [
+            "dir/x.toml:9: flow.f.return_path: flow `f`: no path leads from `b` to `a`; add a link between them"
+        ]
+    );
+    // Datagrams do not have to come back.
+    let udp = text("source = { kind = \"cbr\", rate = \"1Mbit\" }");
+    assert!(scenario(&udp).flows[0].back.is_empty());
+    assert_eq!(
+        errors(&udp.replace("from = \"a\"\nto = \"b\"\nsource", "from = \"b\"\nto = \"a\"\nsource")),
+        ["dir/x.toml:11: flow.f.to: flow `f`: no path leads from `b` to `a`; add a link between them"]
+    );
+}
+
+#[test]
+fn a_graph_of_a_file_becomes_links() {
+    let text = |file: &str, link: &str| {
+        format!(
+            "seed = 1\nstop = \"1s\"\n[topology]\nkind = \"gml\"\nfile = \"{file}\"\n{link}\n\
+             [flow.f]\nfrom = \"a\"\nto = \"c\"\ntcp = \"rfc\"\n"
+        )
+    };
+    let scenario = scenario(&text("net.gml", "link = { rate = \"2Mbit\", watch = true }"));
+    assert_eq!(route(&scenario, "f"), "a b c");
+    let second = link(&scenario, "b-c");
+    assert_eq!((second.rate, second.delay), (Rate::from_mbit(2), Span::from_millis(1)));
+    assert!(second.watched && second.loss == Ratio::clamped(0.01));
+    assert_eq!(link(&scenario, "a-b.back").rate, Rate::from_mbit(10));
+    assert_eq!(
+        errors(&text("net.gml", "")),
+        [
+            "dir/x.toml:5: topology.file: net.gml:4: the edge b-c has no `rate`; give it one, or set topology.link.rate"
+        ]
+    );
+    assert_eq!(
+        errors(&text("self.gml", "")),
+        ["dir/x.toml:5: topology.file: self.gml:3: the edge leads from node `a` to itself; remove it"]
+    );
+    assert_eq!(
+        errors(&text("gone.gml", "")),
+        [
+            "dir/x.toml:5: topology.file: cannot read `dir/gone.gml`: entity not found; paths start at the scenario's folder"
+        ]
+    );
+}
+
+#[test]
+fn changes_find_links_flows_and_groups() {
+    let change =
+        |set: &str, to: &str| format!("{GROUP}[[change]]\nat = \"5s\"\nset = \"{set}\"\nto = {to}\n");
+    let settings = |set: &str, to: &str| -> Vec<_> {
+        scenario(&change(set, to)).changes.into_iter().map(|change| change.to).collect()
+    };
+    assert!(
+        matches!(settings("link.l.back.rate", "\"0bit\"")[..], [Setting::LinkRate(id, Rate::ZERO)] if id.0 == 1)
+    );
+    assert!(matches!(settings("link.l.delay", "\"2ms\"")[..], [Setting::LinkDelay(..)]));
+    assert!(matches!(settings("link.l.loss", "0.5")[..], [Setting::LinkLoss(..)]));
+    assert!(matches!(settings("link.l.queue", "\"drr\"")[..], [Setting::LinkQueue(..)]));
+    assert!(
+        matches!(settings("flow.g.20.rate", "\"9kbit\"")[..], [Setting::FlowRate(11, rate)] if rate == Rate::from_kbit(9))
+    );
+    let weights = settings("flow.g.weight", "\"2 * i\"");
+    assert_eq!(weights.len(), 12);
+    assert!(matches!(weights[10], Setting::FlowWeight(10, 22.0)));
+    let error = |set: &str, to: &str| errors(&change(set, to))[0].clone();
+    assert_eq!(
+        error("link.m.rate", "\"1bit\""),
+        "dir/x.toml:25: change[1].set: there is no link `m` (did you mean `l`?)"
+    );
+    assert_eq!(
+        error("flow.g.1.rate", "\"1Mbit\""),
+        "dir/x.toml:25: change[1].set: flow `g.1` has no rate: its source is none of cbr, poisson, on_off"
+    );
+    assert_eq!(
+        error("link.l.rates", "1"),
+        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue"
+    );
+    assert_eq!(
+        error("l", "1"),
+        "dir/x.toml:25: change[1].set: `l` names nothing that can change; write for example \"link.bottleneck.rate\""
+    );
+    let twice = change("link.l.rate", "\"1Mbit\"")
+        + "[[change]]\nat = \"5s\"\nset = \"link.l.rate\"\nto = \"2Mbit\"\n";
+    assert_eq!(
+        errors(&twice),
+        ["dir/x.toml:27: change[2]: change[1] sets the same thing at 5s; remove one of them"]
+    );
+}
