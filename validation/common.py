@@ -113,11 +113,6 @@ def jain(values):
     return sum(values) ** 2 / (len(values) * sum(x * x for x in values))
 
 
-def interval(values):
-    """Half the width of the 95 % interval of a mean, normal approximation."""
-    return 1.96 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-
-
 # ---------------------------------------------------------------- printing
 
 
