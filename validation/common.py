@@ -89,6 +89,14 @@ def by_seed(rows, column):
     return [[value for _, value in sorted(flows)] for _, flows in sorted(seeds.items())]
 
 
+def by_point(rows):
+    """Rows of a sweep, one list per point in the order of the sweep."""
+    points = {}
+    for row in rows:
+        points.setdefault(row["point"], []).append(row)
+    return list(points.values())
+
+
 def natural(name):
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 

@@ -17,6 +17,7 @@ set defaults {
     delay 10ms
     access_rate 10Mb
     access_ms 2.5
+    profile 2000
     packet 500
     window 20
     start_within 1.0
@@ -27,10 +28,13 @@ set defaults {
     max_p 0.2
     gentle false
     wait true
+    loss 0
     trace 0
 }
 # flows: a list of `reno`, `cbr:RATE` (gaps vary by up to half) and `poisson:RATE`, e.g. {reno cbr:2Mb}.
 # access_ms: one-way delay of each access link of flow $i in ms, an expression.
+# loss: probability that a packet is lost on its way into the bottleneck.
+# profile: 2000, or 235 for the defaults of ns-2 2.35 but for headers: `packet` is the wire size in both.
 # limit: packets waiting (the one in transmission not counted); bytes for drr.
 
 foreach key [dict keys $argv] {
@@ -112,7 +116,7 @@ proc stream {} { new RNG }
 
 $defaultRNG seed [opt seed]
 set starts [stream]
-tcp_of_2000
+if {[opt profile] eq "2000"} { tcp_of_2000 } else { Agent/TCP set useHeaders_ false }
 
 set ns [new Simulator]
 set left [$ns node]
@@ -123,6 +127,14 @@ $ns simplex-link $right $left [opt rate] [opt delay] DropTail
 $ns queue-limit $right $left 1000
 set link [$ns link $left $right]
 bottleneck_queue [$link queue]
+if {[opt loss] > 0} {
+    set errors [new ErrorModel]
+    $errors set rate_ [opt loss]
+    $errors unit pkt
+    $errors ranvar [new RandomVariable/Uniform]
+    $errors drop-target [new Agent/Null]
+    $ns lossmodel $errors $left $right
+}
 
 if {[opt trace]} {
     $ns trace-queue $left $right stdout
