@@ -1,1 +1,32 @@
+//! Results of a run: on disk, in numbers and as a page to look at.
+//!
+//! Everything here depends on its input alone: the same run gives the same bytes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`record`] | a run as it is handed over |
+//! | [`store`] | the results folder: written whole or not at all, and read back |
+//! | [`compare`] | several stored runs side by side |
+//! | [`summary`] | a run as plain text and as JSON lines |
+//! | [`metrics`], [`statistics`] | the numbers a run is judged by; means, intervals, fairness, distributions |
+//! | `rows`, `shares` | the columns of the CSV files; who got what |
+//! | `headline`, `page`, `figure`, `html` | the report: what it says, how it is built and drawn |
 
+pub mod compare;
+mod figure;
+mod headline;
+mod html;
+pub mod metrics;
+mod page;
+pub mod record;
+mod rows;
+mod shares;
+pub mod statistics;
+pub mod store;
+pub mod summary;
+
+pub use compare::{Comparison, compare};
+pub use page::page;
+pub use record::{FlowInfo, PointRecord, Run};
+pub use store::{LoadError, StoredRun, WriteError, check, load, write};
+pub use summary::{json_lines, summary};

@@ -1,0 +1,28 @@
+//! Writes reports of made-up runs, to look at: `cargo run --example synthetic_report -- DIR`.
+
+use std::path::PathBuf;
+
+use apportion_report::{summary, write};
+
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = PathBuf::from(std::env::args().nth(1).ok_or("usage: synthetic_report DIR")?);
+    let mut interrupted = synthetic::quickstart(&[7]);
+    interrupted.complete = false;
+    interrupted.points[3].outcomes.clear();
+    for (name, run) in [
+        ("quickstart", synthetic::quickstart(&[7, 8, 9, 10, 11])),
+        ("weighted", synthetic::weighted(&[7])),
+        ("large", synthetic::large(&[7, 8])),
+        ("interrupted", interrupted),
+    ] {
+        write(&dir.join(name), &run)?;
+        #[expect(clippy::print_stdout, reason = "an example may show what it did")]
+        {
+            println!("{}", summary(&run));
+        }
+    }
+    Ok(())
+}

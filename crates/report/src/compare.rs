@@ -1,0 +1,148 @@
+//! Several stored runs side by side: the same metrics, their differences and whether their intervals overlap.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::statistics::{Estimate, number};
+use crate::store::{StoredPoint, StoredRun};
+use crate::summary::align;
+
+/// The metrics that several runs share, each compared with the first run's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In the order given; the first is what the others are compared with.
+    pub runs: Vec<ComparedRun>,
+    /// By point and metric, in the first run's order.
+    pub rows: Vec<ComparisonRow>,
+}
+
+/// Which run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedRun {
+    /// Its folder.
+    pub folder: String,
+    /// Its title.
+    pub title: String,
+    /// Of its scenario: equal hashes are equal scenarios.
+    pub hash: String,
+    /// False if it was interrupted.
+    pub complete: bool,
+}
+
+/// One metric of one point in all runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparisonRow {
+    /// The label of the point.
+    pub point: String,
+    /// The name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// One per run; `None` where a run did not measure it.
+    pub measured: Vec<Option<Estimate>>,
+    /// One per run after the first.
+    pub differences: Vec<Option<Difference>>,
+}
+
+/// How far a run is from the first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Its mean less the first run's.
+    pub absolute: f64,
+    /// That over the first run's mean; `None` if that is zero.
+    pub relative: Option<f64>,
+    /// Whether the two 95 % intervals overlap; `None` if one of the runs has a single seed.
+    pub overlap: Option<bool>,
+}
+
+/// Compares `runs` with the first of them, point by point. Points are matched by their labels; runs that all have a
+/// single point are matched whatever it is called.
+#[must_use]
+pub fn compare(runs: &[StoredRun]) -> Comparison {
+    let single = runs.iter().all(|run| run.points.len() == 1);
+    let mut rows = Vec::new();
+    for point in runs.first().map_or(&[][..], |first| &first.points) {
+        let matching: Vec<Option<&StoredPoint>> =
+            runs.iter().map(|run| run.points.iter().find(|p| single || p.label == point.label)).collect();
+        for metric in &point.metrics.0 {
+            let measured: Vec<Option<Estimate>> =
+                matching.iter().map(|p| p.and_then(|p| p.metrics.get(&metric.name))).collect();
+            let first = measured.first().copied().flatten();
+            let differences =
+                measured.iter().skip(1).map(|other| Some(difference(first?, (*other)?))).collect();
+            rows.push(ComparisonRow {
+                point: point.label.clone(),
+                metric: metric.name.clone(),
+                unit: metric.unit,
+                measured,
+                differences,
+            });
+        }
+    }
+    let runs = runs.iter().map(|run| ComparedRun {
+        folder: run.folder.display().to_string(),
+        title: run.title.clone(),
+        hash: run.hash.clone(),
+        complete: run.complete,
+    });
+    Comparison { runs: runs.collect(), rows }
+}
+
+fn difference(first: Estimate, other: Estimate) -> Difference {
+    let absolute = other.mean - first.mean;
+    let relative = (first.mean != 0.0).then(|| absolute / first.mean);
+    Difference { absolute, relative, overlap: first.overlaps(&other) }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, run) in self.runs.iter().enumerate() {
+            let state = if run.complete { "" } else { " (interrupted: incomplete)" };
+            writeln!(f, "[{}] {}: {}, scenario {}{state}", i + 1, run.folder, run.title, run.hash)?;
+        }
+        if self.rows.is_empty() {
+            return writeln!(f, "no results in common");
+        }
+        let mut header = vec!["metric".to_owned(), "unit".to_owned(), "[1]".to_owned()];
+        for i in 2..=self.runs.len() {
+            header.extend([format!("[{i}]"), format!("[{i}] - [1]"), "95 % intervals".to_owned()]);
+        }
+        let mut point = None;
+        let mut rows = vec![header];
+        for row in &self.rows {
+            if point != Some(&row.point) && !row.point.is_empty() {
+                rows.push(vec![format!("{}:", row.point)]);
+            }
+            point = Some(&row.point);
+            rows.push(cells(row));
+        }
+        f.write_str(&align(&rows))
+    }
+}
+
+fn cells(row: &ComparisonRow) -> Vec<String> {
+    let show = |e: &Option<Estimate>| e.map_or_else(|| "-".to_owned(), |e| e.to_string());
+    let indent = if row.point.is_empty() { "" } else { "  " };
+    let mut cells = vec![format!("{indent}{}", row.metric), row.unit.to_owned()];
+    cells.extend(row.measured.first().map(show));
+    for (measured, difference) in row.measured.iter().skip(1).zip(&row.differences) {
+        cells.push(show(measured));
+        let Some(d) = difference else {
+            cells.extend(["-".to_owned(), "-".to_owned()]);
+            continue;
+        };
+        let relative = d.relative.map_or_else(String::new, |r| format!(" ({:+.1} %)", r * 100.0));
+        let sign = if d.absolute >= 0.0 { "+" } else { "" };
+        cells.push(format!("{sign}{}{relative}", number(d.absolute)));
+        cells.push(
+            match d.overlap {
+                Some(true) => "overlap",
+                Some(false) => "apart",
+                None => "unknown",
+            }
+            .to_owned(),
+        );
+    }
+    cells
+}

@@ -1,0 +1,76 @@
+//! Horizontal bars of throughput over hollow bars of entitlement.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{INK, GRID, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
+
+/// One row.
+pub(crate) struct Bar {
+    pub(crate) label: String,
+    pub(crate) key: usize,
+    pub(crate) value: f64,
+    /// Drawn as a whisker: an interval, or the range over the members of a group.
+    pub(crate) whisker: Option<(f64, f64)>,
+    pub(crate) entitlement: Option<f64>,
+    /// Beside the bar.
+    pub(crate) note: String,
+}
+
+const WIDTH: u32 = 320;
+const ROW: u32 = 19;
+const AXIS: u32 = 22;
+const LABELS: u32 = 78;
+const NOTES: u32 = 46;
+
+/// Bars from zero to at most `max` on the common scale.
+pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
+    let max = axis_end(max);
+    let height = ROW * rows.len() as u32 + AXIS + 4;
+    svg(WIDTH, height, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(px(4))
+            .margin_right(px(NOTES))
+            .set_label_area_size(LabelAreaPosition::Left, px(LABELS))
+            .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
+            .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(0)
+            .x_labels(4)
+            .bold_line_style(GRID.stroke_width(px(1)))
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .set_all_tick_mark_size(0)
+            .label_style(axis_text())
+            .x_label_formatter(&|x| tick(*x))
+            .draw()?;
+        for (i, row) in rows.iter().enumerate() {
+            let y = i as f64;
+            let fill = colour(row.key);
+            if let Some(e) = row.entitlement {
+                let hollow = Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
+                chart.draw_series([hollow])?;
+            }
+            chart.draw_series([Rectangle::new([(0.0, y + 0.24), (row.value.min(max), y + 0.76)], fill.filled())])?;
+            if let Some((low, high)) = row.whisker {
+                let line = PathElement::new([(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)], MUTED.stroke_width(3));
+                chart.draw_series([line])?;
+            }
+            if let Some(e) = row.entitlement.filter(|&e| e <= max) {
+                let line = PathElement::new([(e, y + 0.06), (e, y + 0.94)], INK.stroke_width(4));
+                chart.draw_series([line])?;
+            }
+            let (_, top) = chart.backend_coord(&(0.0, y + 0.5));
+            let label = text(12, INK, HPos::Right, VPos::Center);
+            area.draw(&Text::new(shorten(&row.label, 12), (px(LABELS - 6) as i32, top), label))?;
+            let reach = row.whisker.map_or(0.0, |w| w.1).max(row.value).max(row.entitlement.unwrap_or(0.0));
+            let (end, _) = chart.backend_coord(&(reach.min(max), y));
+            let note = text(11, MUTED, HPos::Left, VPos::Center);
+            area.draw(&Text::new(row.note.clone(), (end + px(5) as i32, top), note))?;
+        }
+        Ok(())
+    })
+}
+

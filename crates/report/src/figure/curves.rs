@@ -1,0 +1,117 @@
+//! Curves over time or over a delay, with bands.
+
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{Drawn, GRID, INK, LEVEL, MUTED, SHADE, axis_end, axis_text, colour, px, svg, text, tick};
+
+/// A line with an optional band around it. Coordinates are those of the axes.
+pub(crate) struct Curve {
+    /// A key's colour, or ink.
+    pub(crate) key: Option<usize>,
+    pub(crate) line: Vec<(f64, f64)>,
+    /// (x, low, high).
+    pub(crate) band: Vec<(f64, f64, f64)>,
+}
+
+/// What a plot shows beside its curves.
+pub(crate) struct Plot {
+    pub(crate) x: XAxis,
+    pub(crate) y_max: f64,
+    /// Horizontal lines: entitlements.
+    pub(crate) levels: Vec<f64>,
+}
+
+/// The horizontal axis.
+#[derive(Clone, Copy)]
+pub(crate) enum XAxis {
+    /// Seconds up to `end`; the part before `warm_up` is shaded.
+    Time { end: f64, warm_up: f64 },
+    /// Milliseconds.
+    Delay { low: f64, high: f64 },
+    /// Milliseconds on a logarithmic scale; `low` is above zero.
+    LogDelay { low: f64, high: f64 },
+}
+
+const WIDTH: u32 = 420;
+const HEIGHT: u32 = 220;
+
+/// Draws `all` into one plot.
+pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
+    svg(WIDTH, HEIGHT, |area| {
+        let mut builder = ChartBuilder::on(area);
+        builder
+            .margin_top(px(8))
+            .margin_right(px(16))
+            .set_label_area_size(LabelAreaPosition::Left, px(38))
+            .set_label_area_size(LabelAreaPosition::Bottom, px(24));
+        let y = 0.0..axis_end(plot.y_max);
+        match plot.x {
+            XAxis::Time { end, warm_up } => {
+                let mut chart = builder.build_cartesian_2d(0.0..axis_end(end), y.clone())?;
+                if warm_up > 0.0 {
+                    let shade = Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
+                    chart.draw_series([shade])?;
+                    let (left, top) = chart.backend_coord(&(0.0, y.end));
+                    let style = text(10, MUTED, HPos::Left, VPos::Top);
+                    area.draw(&Text::new("warm-up", (left + px(4) as i32, top + px(2) as i32), style))?;
+                }
+                finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all)
+            }
+            XAxis::Delay { low, high } => {
+                let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
+                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+            }
+            XAxis::LogDelay { low, high } => {
+                let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;
+                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+            }
+        }
+    })
+}
+
+type Chart<'a, 'b, X> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+
+/// Draws grid and curves, once the horizontal axis is known.
+fn finish<X>(
+    mut chart: Chart<'_, '_, X>,
+    x_label: &dyn Fn(&f64) -> String,
+    x_labels: usize,
+    plot: &Plot,
+    all: &[Curve],
+) -> Drawn
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(x_labels)
+        .y_labels(5)
+        .bold_line_style(GRID.stroke_width(px(1)))
+        .light_line_style(TRANSPARENT)
+        .axis_style(GRID)
+        .set_all_tick_mark_size(px(3))
+        .label_style(axis_text())
+        .x_label_formatter(x_label)
+        .y_label_formatter(&|y| tick(*y))
+        .draw()?;
+    let pen = |curve: &Curve| curve.key.map_or(INK, colour);
+    for curve in all.iter().filter(|c| !c.band.is_empty()) {
+        let low = curve.band.iter().map(|&(x, low, _)| (x, low));
+        let high = curve.band.iter().rev().map(|&(x, _, high)| (x, high));
+        let outline: Vec<(f64, f64)> = low.chain(high).collect();
+        chart.draw_series([Polygon::new(outline, pen(curve).mix(0.22).filled())])?;
+    }
+    for &level in &plot.levels {
+        let x = chart.x_range();
+        chart.draw_series([PathElement::new([(x.start, level), (x.end, level)], LEVEL.stroke_width(3))])?;
+    }
+    for curve in all {
+        chart.draw_series(LineSeries::new(curve.line.iter().copied(), pen(curve).stroke_width(4)))?;
+    }
+    Ok(())
+}

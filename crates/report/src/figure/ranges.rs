@@ -1,0 +1,63 @@
+//! One row per point: a distribution as a thin line, a thick line and a dot.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{GRID, INK, MUTED, axis_end, axis_text, px, shorten, svg, text, tick};
+
+/// One row.
+pub(crate) struct Range {
+    pub(crate) label: String,
+    /// Thin: from the 1st to the 99th percentile.
+    pub(crate) wide: (f64, f64),
+    /// Thick: the middle half.
+    pub(crate) narrow: (f64, f64),
+    pub(crate) median: f64,
+    /// At the end of the row.
+    pub(crate) note: String,
+}
+
+const WIDTH: u32 = 420;
+const ROW: u32 = 26;
+const AXIS: u32 = 24;
+const LABELS: u32 = 104;
+const NOTES: u32 = 62;
+
+/// Distributions on a common scale from zero.
+pub(crate) fn ranges(rows: &[Range]) -> String {
+    let max = axis_end(rows.iter().map(|r| r.wide.1).fold(0.0, f64::max));
+    svg(WIDTH, ROW * rows.len() as u32 + AXIS + 4, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(px(4))
+            .margin_right(px(NOTES))
+            .set_label_area_size(LabelAreaPosition::Left, px(LABELS))
+            .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
+            .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(0)
+            .x_labels(4)
+            .bold_line_style(GRID.stroke_width(px(1)))
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .set_all_tick_mark_size(0)
+            .label_style(axis_text())
+            .x_label_formatter(&|x| format!("{} ms", tick(*x)))
+            .draw()?;
+        for (i, row) in rows.iter().enumerate() {
+            let y = i as f64 + 0.5;
+            chart.draw_series([
+                PathElement::new([(row.wide.0, y), (row.wide.1, y)], MUTED.stroke_width(px(1))),
+                PathElement::new([(row.narrow.0, y), (row.narrow.1, y)], MUTED.stroke_width(px(6))),
+            ])?;
+            chart.draw_series([Circle::new((row.median, y), px(5), INK.filled())])?;
+            let (end, middle) = chart.backend_coord(&(row.wide.1, y));
+            let label = text(12, INK, HPos::Right, VPos::Center);
+            area.draw(&Text::new(shorten(&row.label, 17), (px(LABELS - 8) as i32, middle), label))?;
+            let note = text(11, MUTED, HPos::Left, VPos::Center);
+            area.draw(&Text::new(row.note.clone(), (end + px(8) as i32, middle), note))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,136 @@
+//! What the numbers say, in plain sentences computed from them.
+
+use crate::record::{PointRecord, Run};
+use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
+use crate::statistics::number;
+
+/// A statement about one point, or about the run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Headline {
+    pub(crate) point: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Chosen: deviations up to a tenth are called "within" and more is told apart by group.
+const CLOSE: f64 = 0.1;
+
+/// The run in a sentence, if its points differ, then each point in one.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let lead = lead(run).map(|text| Headline { point: None, text });
+    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name(run).to_owned());
+    let points = run.points.iter().map(|point| Headline { point: name(point), text: of_point(point) });
+    lead.into_iter().chain(points).collect()
+}
+
+/// Who is protected where: the worst-off flow of the best and the worst point.
+pub(crate) fn lead(run: &Run) -> Option<String> {
+    let worst_off = |point: &PointRecord| {
+        flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp)
+    };
+    let mut ranked: Vec<(f64, &str)> =
+        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name(run)))).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (&(best, best_name), &(worst, worst_name)) = (ranked.first()?, ranked.last()?);
+    if ranked.len() < 2 {
+        return None;
+    }
+    Some(if best - worst <= CLOSE / 2.0 {
+        format!(
+            "The worst-off flow gets {} to {} of its entitlement at every point.",
+            percent(worst),
+            percent(best)
+        )
+    } else {
+        format!(
+            "The worst-off flow gets {} of its entitlement with {best_name}, but {} with {worst_name}.",
+            percent(best),
+            percent(worst)
+        )
+    })
+}
+
+/// One point in a sentence.
+pub(crate) fn of_point(point: &PointRecord) -> String {
+    let flows = flow_shares(point);
+    if flows.is_empty() {
+        return "no result yet.".to_owned();
+    }
+    let entitled: Vec<(&FlowShare, f64)> = flows.iter().filter_map(|f| Some((f, f.ratio()?))).collect();
+    let by_ratio = |a: &&(&FlowShare, f64), b: &&(&FlowShare, f64)| a.1.total_cmp(&b.1);
+    let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio)) else {
+        return without_entitlement(&flows);
+    };
+    let off = (1.0 - least.1).max(most.1 - 1.0);
+    if off <= CLOSE {
+        let all = if entitled.len() == flows.len() { "every flow" } else { "every entitled flow" };
+        return format!("{all} is within {} of its entitlement.", percent((off * 100.0).ceil() / 100.0));
+    }
+    let groups = group_shares(&flows);
+    let ratios: Vec<(&GroupShare, f64)> = groups.iter().filter_map(|g| Some((g, g.ratio()?))).collect();
+    let low = ratios.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let high = ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match (low, high) {
+        (Some(&(low, low_ratio)), Some(&(high, high_ratio))) if high_ratio - low_ratio > CLOSE => {
+            between_groups(&flows, (low, low_ratio), (high, high_ratio))
+        }
+        _ => format!(
+            "{} got {} of its entitlement, {} only {}.",
+            most.0.name,
+            times(most.1),
+            least.0.name,
+            times(least.1)
+        ),
+    }
+}
+
+fn between_groups(flows: &[FlowShare], low: (&GroupShare, f64), high: (&GroupShare, f64)) -> String {
+    let total: f64 = flows.iter().map(|f| f.throughput.mean).sum();
+    let got = |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
+    let its = |g: &GroupShare| if g.members > 1 { "their entitlement" } else { "its entitlement" };
+    let (verb, only) = if high.1 > 1.0 + CLOSE { ("took", "only ") } else { ("got", "") };
+    format!(
+        "{} {verb} {}, {} {}; {} got {only}{} of {}.",
+        who(high.0),
+        got(high.0),
+        match times(high.1) {
+            t if t.ends_with("times") => t,
+            t => format!("{t} of"),
+        },
+        its(high.0),
+        who(low.0),
+        percent(low.1),
+        if low.0.members > 1 { "theirs" } else { "its own" },
+    )
+}
+
+fn without_entitlement(flows: &[FlowShare]) -> String {
+    let by_throughput = |a: &&FlowShare, b: &&FlowShare| a.throughput.mean.total_cmp(&b.throughput.mean);
+    match (flows.iter().min_by(by_throughput), flows.iter().max_by(by_throughput)) {
+        (Some(least), Some(most)) if flows.len() > 1 => format!(
+            "throughput from {} Mb/s ({}) to {} Mb/s ({}).",
+            number(least.throughput.mean),
+            least.name,
+            number(most.throughput.mean),
+            most.name
+        ),
+        (Some(only), _) => format!("{} got {} Mb/s.", only.name, number(only.throughput.mean)),
+        _ => String::new(),
+    }
+}
+
+fn who(group: &GroupShare) -> String {
+    match group.members {
+        1 => group.name.clone(),
+        n => format!("the {n} {} flows", group.name),
+    }
+}
+
+/// A ratio as people say it: percent up to double, times above.
+fn times(ratio: f64) -> String {
+    if ratio < 2.0 { percent(ratio) } else { format!("{ratio:.1} times") }
+}
+
+fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent > 0.0 && percent < 0.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}

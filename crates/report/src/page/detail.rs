@@ -1,0 +1,289 @@
+//! One point of the run: figures over time, distributions and tables.
+
+use std::fmt::Write;
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::Span;
+use apportion_scenario::outcome::{Completion, FlowOutcome, LinkOutcome};
+
+use super::overview::swatches;
+use super::series;
+use crate::figure::{COLOURS, Curve, Plot, XAxis, curves};
+use crate::html::{escape, table};
+use crate::record::{PointRecord, Run};
+use crate::rows::{completion_quantile, mbps, sorted_times};
+use crate::shares::{Keys, flow_shares};
+use crate::statistics::{Estimate, number};
+
+/// Chosen: longer tables are read from the CSV files.
+const MAX_FLOWS: usize = 120;
+/// Chosen: a table longer than this is folded.
+const FOLDED_FROM: usize = 16;
+/// Chosen: links beyond these are in `links.csv`.
+const MAX_LINKS: usize = 3;
+
+/// Vertical axes and the delay axis, common to all points so that figures compare.
+pub(super) struct Scales {
+    throughput: f64,
+    backlog: f64,
+    delay: XAxis,
+}
+
+impl Scales {
+    pub(super) fn of(points: &[PointRecord], keys: &Keys) -> Self {
+        let mut all = Self { throughput: 0.0, backlog: 0.0, delay: XAxis::Delay { low: 0.0, high: 1.0 } };
+        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+        for point in points {
+            let reach = |c: &Curve| {
+                let line = c.line.iter().map(|p| p.1);
+                line.chain(c.band.iter().map(|b| b.2)).fold(0.0, f64::max)
+            };
+            let top = series::throughput(point, keys).iter().map(reach).fold(0.0, f64::max);
+            all.throughput = all.throughput.max(top).max(levels(point).into_iter().fold(0.0, f64::max));
+            let step = point.sample.as_secs_f64();
+            for link in watched(point) {
+                all.backlog = all.backlog.max(reach(&series::backlog(link, step)));
+            }
+            for (x, _) in delay_curves(point, keys).iter().flat_map(|c| &c.line) {
+                high = high.max(*x);
+                if *x > 0.0 {
+                    low = low.min(*x);
+                }
+            }
+        }
+        all.throughput *= 1.04;
+        all.backlog = (all.backlog * 1.04).max(1.0);
+        // Chosen: a linear axis shows a factor of ten well; four decades are as much as a figure can show.
+        all.delay = if high > 10.0 * low {
+            XAxis::LogDelay { low: low.max(high / 1e4), high }
+        } else {
+            XAxis::Delay { low: 0.0, high: high.max(0.001) }
+        };
+        all
+    }
+}
+
+/// Links whose queue is of interest, in the first replication.
+fn watched(point: &PointRecord) -> impl Iterator<Item = &LinkOutcome> {
+    point.outcomes.iter().take(1).flat_map(|o| &o.links).filter(|l| l.watched).take(MAX_LINKS)
+}
+
+fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+    let mut all = series::one_way_delay(point, keys);
+    all.extend(watched(point).next().and_then(|link| series::queue_delay(point, &link.name)));
+    all
+}
+
+/// The different entitlements of a point, unless there are too many to be lines in a figure.
+fn levels(point: &PointRecord) -> Vec<f64> {
+    let mut levels: Vec<f64> =
+        point.flows.iter().filter_map(|f| f.entitlement).map(|r| r.as_mbit_f64()).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup_by(|a, b| (*a - *b).abs() <= 0.005 * b.abs());
+    if levels.len() > COLOURS { Vec::new() } else { levels }
+}
+
+pub(super) fn legend(points: &[PointRecord], keys: &Keys) -> String {
+    let mut out = format!("<ul class=\"legend\">\n{}", swatches(keys));
+    if points.iter().any(|p| !levels(p).is_empty()) {
+        out.push_str("<li><span class=\"level\"></span>entitlement</li>\n");
+    }
+    if points.iter().any(|p| watched(p).next().is_some()) {
+        out.push_str("<li><span class=\"line\"></span>the queue</li>\n");
+    }
+    let seed = points.iter().find_map(|p| p.outcomes.first()).map_or(0, |o| o.seed);
+    let scale = if points.len() > 1 { "; the same scales everywhere" } else { "" };
+    let _ = writeln!(
+        out,
+        "<li>over time: seed {seed}; shaded: from lowest to highest; distributions and tables: all seeds{scale}</li>\n</ul>"
+    );
+    out
+}
+
+/// The section of one point; `index` makes its id.
+pub(super) fn section(
+    run: &Run,
+    point: &PointRecord,
+    keys: &Keys,
+    scales: &Scales,
+    index: usize,
+    open: bool,
+) -> String {
+    let mut out = format!(
+        "<details id=\"point-{}\"{}><summary>{}</summary><div>\n",
+        index + 1,
+        if open { " open=\"open\"" } else { "" },
+        escape(point.name(run))
+    );
+    if !point.settings.is_empty() {
+        let settings: Vec<String> = point.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        let _ = writeln!(out, "<p class=\"note\"><code>{}</code></p>", escape(&settings.join(", ")));
+    }
+    if point.outcomes.is_empty() {
+        out.push_str("<p>No replication has finished.</p>\n</div></details>\n");
+        return out;
+    }
+    out.push_str(&figures(run, point, keys, scales));
+    out.push_str(&flow_table(point));
+    out.push_str(&link_table(point));
+    out.push_str(&completion_table(point));
+    out.push_str("</div></details>\n");
+    out
+}
+
+fn figures(run: &Run, point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
+    let name = escape(point.name(run));
+    let mut out = String::from("<div class=\"plots\">\n");
+    let mut figure = |title: &str, svg: &str| {
+        let _ = writeln!(
+            out,
+            "<figure class=\"card\" role=\"img\" aria-label=\"{title}: {name}\">\
+             <figcaption><b>{title}</b></figcaption>\n{svg}</figure>"
+        );
+    };
+    let step = point.sample.as_secs_f64();
+    let samples = |o: &[FlowOutcome]| o.iter().map(|f| f.series.len()).max().unwrap_or(0);
+    let end = point.outcomes.first().map_or(0.0, |o| samples(&o.flows) as f64 * step);
+    let time = XAxis::Time { end, warm_up: point.measure_from.as_secs_f64() };
+    let flow_curves = series::throughput(point, keys);
+    if end > 0.0 {
+        let plot = Plot { x: time, y_max: scales.throughput, levels: levels(point) };
+        figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
+    }
+    for link in watched(point).filter(|l| !l.backlog.is_empty()) {
+        let plot = Plot { x: time, y_max: scales.backlog, levels: Vec::new() };
+        let title = format!("Queue at {}, packets", escape(&link.name));
+        figure(&title, &curves(&plot, &[series::backlog(link, step)]));
+    }
+    let mut delays = delay_curves(point, keys);
+    if !delays.is_empty() {
+        if let XAxis::LogDelay { low, .. } = scales.delay {
+            delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
+        }
+        let plot = Plot { x: scales.delay, y_max: 1.0, levels: Vec::new() };
+        figure("Share of packets within a delay: one way, and in the queue", &curves(&plot, &delays));
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+/// The mean and interval over replications of what `of` gives.
+fn over_seeds(point: &PointRecord, of: impl Fn(usize) -> Option<f64>) -> String {
+    let samples: Vec<f64> = (0..point.outcomes.len()).filter_map(of).collect();
+    Estimate::of(&samples).map_or_else(|| "–".to_owned(), |e| e.to_string())
+}
+
+fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn flow_table(point: &PointRecord) -> String {
+    let shares = flow_shares(point);
+    let head = heads([
+        "Flow", "Throughput Mb/s", "Entitlement Mb/s", "Of entitlement", "Goodput Mb/s", "Delay p50 ms",
+        "Delay p95 ms", "Sent packets", "Drops", "Lost", "Marks", "Retransmits", "Timeouts",
+    ]);
+    let row = |share: &crate::shares::FlowShare| {
+        let find = |seed: usize| {
+            let outcome = &point.outcomes[seed];
+            outcome.flows.iter().find(|f| f.name == share.name).map(|f| (f, outcome.measured))
+        };
+        let show = |of: fn(&FlowOutcome, Span) -> Option<f64>| {
+            over_seeds(point, |seed| find(seed).and_then(|(flow, measured)| of(flow, measured)))
+        };
+        vec![
+            share.name.clone(),
+            share.throughput.to_string(),
+            share.entitlement.map_or_else(|| "–".to_owned(), number),
+            share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
+            show(|f, measured| Some(mbps(f.goodput, measured))),
+            show(|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
+            show(|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
+            show(|f, _| Some(f.sent.packets.get() as f64)),
+            show(|f, _| Some(f.dropped.values().sum::<u64>() as f64)),
+            show(|f, _| Some(f.lost as f64)),
+            show(|f, _| Some(f.marked as f64)),
+            show(|f, _| Some(f.retransmits as f64)),
+            show(|f, _| Some(f.timeouts as f64)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shares.iter().take(MAX_FLOWS).map(row).collect();
+    let mut body = table(&head, &rows);
+    if rows.len() < shares.len() {
+        let _ = writeln!(
+            body,
+            "<p class=\"note\">{} of {} flows; <code>flows.csv</code> holds all.</p>",
+            rows.len(),
+            shares.len()
+        );
+    }
+    if rows.len() > FOLDED_FROM {
+        format!("<details><summary>Flows ({})</summary><div>\n{body}</div></details>\n", shares.len())
+    } else {
+        format!("<h4>Flows</h4>\n{body}")
+    }
+}
+
+/// Links that are watched or did something to packets, with drops by reason.
+fn link_table(point: &PointRecord) -> String {
+    let Some(first) = point.outcomes.first() else { return String::new() };
+    let mut head = heads(["Link", "Rate Mb/s", "Utilisation", "Mean queue packets", "Sent packets"]);
+    head.extend(DropReason::ALL.map(|r| format!("Drops {}", r.name().replace('_', "-"))));
+    head.extend(heads(["Lost", "Marks"]));
+    let eventful = |i: usize| {
+        point.outcomes.iter().filter_map(|o| o.links.get(i)).any(|l| {
+            l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty()
+        })
+    };
+    let rows: Vec<Vec<String>> = (0..first.links.len())
+        .filter(|&i| eventful(i))
+        .take(MAX_FLOWS)
+        .map(|i| {
+            let show = |of: &dyn Fn(&LinkOutcome) -> f64| {
+                over_seeds(point, |seed| point.outcomes[seed].links.get(i).map(of))
+            };
+            let mut row = vec![
+                first.links[i].name.clone(),
+                show(&|l| l.rate.as_mbit_f64()),
+                show(&|l| l.utilisation),
+                show(&|l| l.queue_mean),
+                show(&|l| l.sent.packets.get() as f64),
+            ];
+            row.extend(DropReason::ALL.map(|r| show(&|l| l.dropped.get(&r).copied().unwrap_or(0) as f64)));
+            row.extend([show(&|l| l.lost as f64), show(&|l| l.marked as f64)]);
+            row
+        })
+        .collect();
+    if rows.is_empty() { String::new() } else { format!("<h4>Links</h4>\n{}", table(&head, &rows)) }
+}
+
+/// Classes of file sizes by decade: (below, name).
+const SIZES: [(u64, &str); 4] =
+    [(10_000, "below 10 kB"), (100_000, "10 to 100 kB"), (1_000_000, "0.1 to 1 MB"), (u64::MAX, "1 MB and more")];
+
+fn completion_table(point: &PointRecord) -> String {
+    let mut groups: Vec<&str> = point.flows.iter().map(|f| f.group.as_str()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mut rows = Vec::new();
+    for group in groups {
+        let flows = point.outcomes.iter().flat_map(|o| &o.flows).filter(|f| f.group == group);
+        let done: Vec<&Completion> = flows.flat_map(|f| &f.completions).collect();
+        let mut from = 0;
+        for (below, size) in SIZES {
+            let class = done.iter().copied().filter(|c| (from..below).contains(&c.size.get()));
+            let took = sorted_times(class);
+            from = below;
+            let at = |share| completion_quantile(&took, share).map_or_else(|| "–".to_owned(), number);
+            if !took.is_empty() {
+                let name = format!("{group}, {size}");
+                rows.push(vec![name, took.len().to_string(), at(0.5), at(0.9), at(0.95), at(0.99), at(1.0)]);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = heads(["Completion times", "Transfers", "p50 s", "p90 s", "p95 s", "p99 s", "max s"]);
+    format!("<h4>Finite transfers, all seeds</h4>\n{}", table(&head, &rows))
+}

@@ -1,0 +1,103 @@
+//! Time series and distributions as curves.
+
+use apportion_core::units::Bytes;
+use apportion_scenario::outcome::{Distribution, LinkOutcome};
+
+use crate::figure::{COLOURS, Curve};
+use crate::record::PointRecord;
+use crate::shares::Keys;
+use crate::statistics::merge;
+
+/// Chosen: one bin per three pixels of a figure: finer is noise of single packets.
+const THROUGHPUT_BINS: usize = 140;
+/// Chosen: a bin per shown pixel or two; the band keeps peaks.
+const QUEUE_BINS: usize = 280;
+
+/// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the band
+/// between the lowest and the highest where it has several.
+pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+    let Some(outcome) = point.outcomes.first() else { return Vec::new() };
+    let step = point.sample.as_secs_f64();
+    let mut members: Vec<Vec<Vec<(f64, f64)>>> = vec![Vec::new(); keys.names().len().min(COLOURS)];
+    for flow in &outcome.flows {
+        if let Some(of_key) = members.get_mut(keys.of_flow(&flow.name, &flow.group)) {
+            of_key.push(binned_rate(&flow.series, step));
+        }
+    }
+    members
+        .iter()
+        .enumerate()
+        .filter(|(_, flows)| !flows.is_empty())
+        .map(|(key, flows)| {
+            let bins = flows.iter().map(Vec::len).min().unwrap_or(0);
+            let at = |k: usize| flows.iter().map(move |flow| flow[k].1);
+            let x = |k: usize| flows[0][k].0;
+            let line = (0..bins).map(|k| (x(k), at(k).sum::<f64>() / flows.len() as f64)).collect();
+            let band = (0..bins).map(|k| {
+                (x(k), at(k).fold(f64::INFINITY, f64::min), at(k).fold(f64::NEG_INFINITY, f64::max))
+            });
+            let band = if flows.len() > 1 { band.collect() } else { Vec::new() };
+            Curve { key: Some(key), line, band }
+        })
+        .collect()
+}
+
+/// (middle, Mb/s) of bins of whole samples.
+fn binned_rate(series: &[Bytes], step: f64) -> Vec<(f64, f64)> {
+    let size = series.len().div_ceil(THROUGHPUT_BINS).max(1);
+    series
+        .chunks(size)
+        .enumerate()
+        .map(|(k, chunk)| {
+            let bits: u64 = chunk.iter().map(|b| b.bits()).sum();
+            let width = chunk.len() as f64 * step;
+            (round(k as f64 * size as f64 * step + width / 2.0), bits as f64 / width / 1e6)
+        })
+        .collect()
+}
+
+/// Packets in the queue of a watched link over time: the mean of each bin within the band of its extremes.
+pub(super) fn backlog(link: &LinkOutcome, step: f64) -> Curve {
+    let size = link.backlog.len().div_ceil(QUEUE_BINS).max(1);
+    let mut curve = Curve { key: None, line: Vec::new(), band: Vec::new() };
+    for (k, chunk) in link.backlog.chunks(size).enumerate() {
+        // A sample is taken at the end of its interval.
+        let x = round((k * size) as f64 * step + (chunk.len() + 1) as f64 / 2.0 * step);
+        let low = chunk.iter().copied().min().unwrap_or(0) as f64;
+        let high = chunk.iter().copied().max().unwrap_or(0) as f64;
+        curve.line.push((x, chunk.iter().sum::<u64>() as f64 / chunk.len() as f64));
+        if size > 1 {
+            curve.band.push((x, low, high));
+        }
+    }
+    curve
+}
+
+/// Cumulative distributions over delay in ms: one-way delay per key, over all replications and flows.
+pub(super) fn one_way_delay(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+    let mut parts: Vec<Vec<&Distribution>> = vec![Vec::new(); keys.names().len().min(COLOURS)];
+    for flow in point.outcomes.iter().flat_map(|o| &o.flows) {
+        if let Some(of_key) = parts.get_mut(keys.of_flow(&flow.name, &flow.group)) {
+            of_key.push(&flow.delay);
+        }
+    }
+    let curve = |(key, parts): (usize, &Vec<&Distribution>)| cumulative(&merge(parts), Some(key));
+    parts.iter().enumerate().filter_map(curve).collect()
+}
+
+/// The cumulative distribution of the queue delay at a link, in ms, over all replications.
+pub(super) fn queue_delay(point: &PointRecord, link: &str) -> Option<Curve> {
+    let links = point.outcomes.iter().flat_map(|o| &o.links).filter(|l| l.name == link);
+    let parts: Vec<_> = links.map(|l| &l.queue_delay).collect();
+    cumulative(&merge(&parts), None)
+}
+
+fn cumulative(d: &Distribution, key: Option<usize>) -> Option<Curve> {
+    let line: Vec<_> = d.quantiles.iter().map(|&(share, v)| (v.as_secs_f64() * 1e3, share)).collect();
+    (!line.is_empty()).then_some(Curve { key, line, band: Vec::new() })
+}
+
+/// Free of the noise that products of decimal fractions leave.
+fn round(x: f64) -> f64 {
+    (x * 1e9).round() / 1e9
+}

@@ -1,0 +1,150 @@
+//! Who got what: throughput beside entitlement, for each flow and each group of a point.
+
+use std::collections::BTreeMap;
+
+use crate::record::{PointRecord, Run};
+use crate::rows::mbps;
+use crate::statistics::{Estimate, mean};
+
+/// What one flow got over all replications.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowShare {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    /// Mb/s.
+    pub(crate) throughput: Estimate,
+    /// Mb/s.
+    pub(crate) entitlement: Option<f64>,
+}
+
+/// What a group of flows got, per flow.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupShare {
+    pub(crate) name: String,
+    pub(crate) members: usize,
+    /// Mean over its flows, Mb/s.
+    pub(crate) throughput: f64,
+    /// The flow that got least and the flow that got most, Mb/s.
+    pub(crate) range: (f64, f64),
+    /// Mean over its flows, Mb/s; `None` if one has none.
+    pub(crate) entitlement: Option<f64>,
+}
+
+impl FlowShare {
+    /// Throughput over entitlement.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        self.entitlement.filter(|&e| e > 0.0).map(|e| self.throughput.mean / e)
+    }
+}
+
+impl GroupShare {
+    /// Throughput over entitlement.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        self.entitlement.filter(|&e| e > 0.0).map(|e| self.throughput / e)
+    }
+}
+
+/// The flows of a point in the order people count: `tcp.2` before `tcp.10`.
+pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
+    let mut shares: Vec<FlowShare> = point
+        .flows
+        .iter()
+        .enumerate()
+        .filter_map(|(i, info)| {
+            let measured: Vec<f64> = point
+                .outcomes
+                .iter()
+                .filter_map(|o| Some(mbps(o.flows.get(i)?.delivered.bytes, o.measured)))
+                .collect();
+            Some(FlowShare {
+                name: info.name.clone(),
+                group: info.group.clone(),
+                throughput: Estimate::of(&measured)?,
+                entitlement: info.entitlement.map(|rate| rate.as_mbit_f64()),
+            })
+        })
+        .collect();
+    shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+    shares
+}
+
+/// The groups of these flows, by name.
+pub(crate) fn group_shares(flows: &[FlowShare]) -> Vec<GroupShare> {
+    let mut groups: BTreeMap<&str, Vec<&FlowShare>> = BTreeMap::new();
+    for flow in flows {
+        groups.entry(&flow.group).or_default().push(flow);
+    }
+    let share = |(name, members): (&str, Vec<&FlowShare>)| {
+        let throughputs: Vec<f64> = members.iter().map(|f| f.throughput.mean).collect();
+        let entitlements: Option<Vec<f64>> = members.iter().map(|f| f.entitlement).collect();
+        let least = throughputs.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = throughputs.iter().copied().fold(0.0, f64::max);
+        GroupShare {
+            name: name.to_owned(),
+            members: members.len(),
+            throughput: mean(&throughputs).unwrap_or(0.0),
+            range: (least.min(most), most),
+            entitlement: entitlements.and_then(|e| mean(&e)),
+        }
+    };
+    groups.into_iter().map(share).collect()
+}
+
+/// Orders member `i` of a group by number.
+fn natural(name: &str) -> (&str, u64, &str) {
+    match name.rsplit_once('.').and_then(|(group, i)| Some((group, i.parse().ok()?))) {
+        Some((group, i)) => (group, i, name),
+        None => (name, 0, name),
+    }
+}
+
+/// What a figure gives a colour of its own: the groups, or the flows if there is one group of few flows.
+pub(crate) struct Keys {
+    by_group: bool,
+    names: Vec<String>,
+}
+
+/// Chosen: as many lines as a reader can tell apart.
+const MAX_FLOW_KEYS: usize = 8;
+
+impl Keys {
+    /// Those of all points of a run, so that a key has the same colour everywhere.
+    pub(crate) fn of(run: &Run) -> Self {
+        let mut flows: Vec<_> = run.points.iter().flat_map(|p| &p.flows).collect();
+        flows.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+        let mut groups: Vec<String> = flows.iter().map(|f| f.group.clone()).collect();
+        groups.dedup();
+        let mut names: Vec<String> = flows.iter().map(|f| f.name.clone()).collect();
+        names.dedup();
+        let by_group = groups.len() > 1 || names.len() > MAX_FLOW_KEYS;
+        if by_group {
+            groups.sort();
+            groups.dedup();
+            names = groups;
+        }
+        Self { by_group, names }
+    }
+
+    /// In the order of their colours.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The key of a flow: an index of [`names`](Keys::names).
+    pub(crate) fn of_flow(&self, name: &str, group: &str) -> usize {
+        let key = if self.by_group { group } else { name };
+        self.names.iter().position(|n| n == key).unwrap_or(self.names.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_ordered_by_number() {
+        let mut names = ["udp", "tcp.10", "tcp.2", "tcp.x", "tcp.1"];
+        names.sort_by(|a, b| natural(a).cmp(&natural(b)));
+        assert_eq!(names, ["tcp.1", "tcp.2", "tcp.10", "tcp.x", "udp"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! Means with intervals, fairness, and distributions merged over replications.
+
+use std::fmt;
+
+use apportion_core::units::Span;
+use apportion_scenario::outcome::Distribution;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean over replications with its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the 95 % interval; `None` with a single sample.
+    pub ci95: Option<f64>,
+    /// Number of samples.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// The estimate from `samples`, one per replication; `None` without samples.
+    ///
+    /// The interval is Student's: t(0.975, n - 1) · s / √n with the sample deviation s.
+    #[must_use]
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let n = samples.len();
+        let mean = mean(samples)?;
+        let ci95 = (n > 1).then(|| {
+            let freedom = (n - 1) as f64;
+            let squares: f64 = samples.iter().map(|x| (x - mean).powi(2)).sum();
+            let t = StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.975));
+            t * (squares / freedom / n as f64).sqrt()
+        });
+        Some(Self { mean, ci95, n })
+    }
+
+    /// Whether the two 95 % intervals have a point in common; `None` if one of them is unknown.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> Option<bool> {
+        Some((self.mean - other.mean).abs() <= self.ci95? + other.ci95?)
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ci95 {
+            Some(half) => {
+                let decimals = decimals(self.mean.abs().max(half));
+                write!(f, "{:.decimals$} ± {:.decimals$}", self.mean, half)
+            }
+            None => f.write_str(&number(self.mean)),
+        }
+    }
+}
+
+/// `x` for a reader: three significant digits, never fewer than the digits before the point.
+#[must_use]
+pub fn number(x: f64) -> String {
+    format!("{:.*}", decimals(x.abs()), x)
+}
+
+/// Decimals that show three significant digits of `magnitude`.
+fn decimals(magnitude: f64) -> usize {
+    match magnitude {
+        m if m >= 100.0 || m == 0.0 => 0,
+        m if m >= 10.0 => 1,
+        m if m >= 0.1 => 2,
+        m if m >= 0.01 => 3,
+        _ => 4,
+    }
+}
+
+/// The arithmetic mean; `None` without samples.
+#[must_use]
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
+/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to share.
+///
+/// R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984.
+#[must_use]
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    (squares > 0.0).then(|| shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares))
+}
+
+/// The population standard deviation √(Σ(x - mean)² / n); `None` without samples.
+#[must_use]
+pub fn sigma(samples: &[f64]) -> Option<f64> {
+    let mean = mean(samples)?;
+    Some((samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / samples.len() as f64).sqrt())
+}
+
+/// The distribution of all samples of `parts` together.
+///
+/// Exact in count, mean, minimum and maximum. Between its quantiles each part is taken as linear.
+#[must_use]
+pub fn merge(parts: &[&Distribution]) -> Distribution {
+    let parts: Vec<_> = parts.iter().filter(|d| d.count > 0 && !d.quantiles.is_empty()).collect();
+    if let [only] = parts.as_slice() {
+        return (**only).clone();
+    }
+    let count: u64 = parts.iter().map(|d| d.count).sum();
+    if count == 0 {
+        return Distribution::default();
+    }
+    let weight = |d: &Distribution| d.count as f64 / count as f64;
+    let mean = Span::from_secs_f64(parts.iter().map(|d| weight(d) * d.mean.as_secs_f64()).sum());
+
+    // The mixture's cumulative distribution is linear between the values that any part lists.
+    let mut values: Vec<Span> = parts.iter().flat_map(|d| d.quantiles.iter().map(|&(_, v)| v)).collect();
+    values.sort_unstable();
+    values.dedup();
+    let cumulative: Vec<Step> = values
+        .iter()
+        .map(|&value| Step {
+            value,
+            below: parts.iter().map(|d| weight(d) * share_at(d, value).0).sum(),
+            within: parts.iter().map(|d| weight(d) * share_at(d, value).1).sum(),
+        })
+        .collect();
+    let quantiles = Distribution::SHARES.iter().map(|&share| (share, invert(&cumulative, share))).collect();
+    Distribution { count, mean, quantiles }
+}
+
+/// A value with the share of samples below it and the share of samples not above it.
+struct Step {
+    value: Span,
+    below: f64,
+    within: f64,
+}
+
+/// The shares of samples of `d` below `value` and not above it. They differ where `d` has an atom.
+fn share_at(d: &Distribution, value: Span) -> (f64, f64) {
+    let below = d.quantiles.iter().rev().find(|&&(_, v)| v < value);
+    let above = d.quantiles.iter().find(|&&(_, v)| v > value);
+    let mut here = d.quantiles.iter().filter(|&&(_, v)| v == value).map(|&(s, _)| s);
+    match (here.next(), below, above) {
+        // The minimum and the maximum are samples, so shares begin at 0 there and end at 1.
+        (Some(first), _, _) => (first, here.next_back().unwrap_or(first)),
+        (None, Some(&(s0, v0)), Some(&(s1, v1))) => {
+            let part = value.saturating_sub(v0).as_secs_f64() / v1.saturating_sub(v0).as_secs_f64();
+            let share = s0 + (s1 - s0) * part;
+            (share, share)
+        }
+        (None, None, _) => (0.0, 0.0),
+        (None, Some(_), None) => (1.0, 1.0),
+    }
+}
+
+/// The smallest value with at least `share` of the samples at or below it.
+fn invert(cumulative: &[Step], share: f64) -> Span {
+    // Sums of weights differ from whole shares by rounding only.
+    const ROUNDING: f64 = 1e-12;
+    let Some(at) = cumulative.iter().position(|step| step.within >= share - ROUNDING) else {
+        return cumulative.last().map_or(Span::ZERO, |step| step.value);
+    };
+    let here = &cumulative[at];
+    if at == 0 || here.below <= share {
+        return here.value;
+    }
+    let before = &cumulative[at - 1];
+    let part = ((share - before.within) / (here.below - before.within)).clamp(0.0, 1.0);
+    let width = here.value.saturating_sub(before.value).as_secs_f64();
+    before.value + Span::from_secs_f64(width * part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-3
+    }
+
+    #[test]
+    fn the_interval_is_students() {
+        // Samples 1..5: mean 3, s = √2.5 = 1.5811, t(0.975, 4) = 2.7764 (printed tables): 2.7764 · 1.5811/√5 = 1.9632.
+        let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!(close(e.mean, 3.0) && close(e.ci95.unwrap(), 1.9632) && e.n == 5);
+        // Two samples: t(0.975, 1) = 12.706, s/√2 = 1: the interval is 12.706 wide on each side.
+        assert!(close(Estimate::of(&[0.0, 2.0]).unwrap().ci95.unwrap(), 12.706));
+        assert_eq!(Estimate::of(&[4.0]).unwrap().ci95, None);
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn intervals_overlap_when_they_touch() {
+        let e = |mean, half| Estimate { mean, ci95: half, n: 2 };
+        assert_eq!(e(1.0, Some(0.5)).overlaps(&e(2.0, Some(0.5))), Some(true));
+        assert_eq!(e(1.0, Some(0.4)).overlaps(&e(2.0, Some(0.5))), Some(false));
+        assert_eq!(e(1.0, None).overlaps(&e(2.0, Some(0.5))), None);
+    }
+
+    #[test]
+    fn jain_of_equal_shares_is_one_and_of_a_monopoly_one_nth() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
+        // (1+2+3)² / (3 · (1+4+9)) = 36/42.
+        assert!(close(jain(&[1.0, 2.0, 3.0]).unwrap(), 36.0 / 42.0));
+        assert_eq!(jain(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn sigma_divides_by_n() {
+        // Mean 5; squares 9+1+1+1+0+0+4+16 = 32; √(32/8) = 2.
+        assert_eq!(sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some(2.0));
+    }
+
+    fn uniform(count: u64, low: u64, high: u64) -> Distribution {
+        let at = |s: f64| Span::from_millis(low) + Span::from_secs_f64(s * (high - low) as f64 / 1e3);
+        Distribution {
+            count,
+            mean: Span::from_millis(low.midpoint(high)),
+            quantiles: Distribution::SHARES.iter().map(|&s| (s, at(s))).collect(),
+        }
+    }
+
+    #[test]
+    fn merging_weighs_by_count() {
+        // 100 samples uniform on 0..10 ms and 300 on 20..40 ms. A quarter lies at or below 10 ms. The median is where
+        // (0.5 - 0.25)/0.75 = 1/3 of the second part lies: 20 + 20/3 = 26.667 ms. Mean (5 + 3·30)/4 = 23.75 ms.
+        let merged = merge(&[&uniform(100, 0, 10), &uniform(300, 20, 40)]);
+        let ms = |share: f64| merged.quantile(share).unwrap().as_secs_f64() * 1e3;
+        assert_eq!(merged.count, 400);
+        assert!(close(merged.mean.as_secs_f64() * 1e3, 23.75));
+        assert!(close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0));
+    }
+
+    #[test]
+    fn merging_keeps_atoms() {
+        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75 15 ms.
+        let zeros = Distribution {
+            count: 100,
+            mean: Span::ZERO,
+            quantiles: Distribution::SHARES.iter().map(|&s| (s, Span::ZERO)).collect(),
+        };
+        let merged = merge(&[&zeros, &uniform(100, 10, 20), &Distribution::default()]);
+        assert_eq!(merged.quantile(0.25), Some(Span::ZERO));
+        assert!(close(merged.quantile(0.75).unwrap().as_secs_f64() * 1e3, 15.0));
+    }
+
+    #[test]
+    fn numbers_show_three_digits() {
+        assert_eq!([123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number), ["123", "12.3", "1.23", "0.12", "0.012", "0"]);
+        assert_eq!(Estimate { mean: 0.91, ci95: Some(0.02), n: 3 }.to_string(), "0.91 ± 0.02");
+    }
+}

@@ -1,0 +1,309 @@
+//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and `report.html`.
+//!
+//! Every file is first written beside its final place and then renamed, all of them after the last was written, so a
+//! failed or interrupted write leaves what was there before. A folder is written to if it is empty or holds an earlier
+//! run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::Metrics;
+use crate::page::page;
+use crate::record::Run;
+use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, SeriesRow};
+
+/// Marks a `run.json` as ours; the number changes when an older reader would misread it.
+const FORMAT: &str = "apportion-run/1";
+const FORMAT_NAME: &str = "apportion-run/";
+const PARTIAL: &str = ".partial";
+
+/// Why results could not be written: where, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write results to `{}`: {cause}; {mend}", path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    cause: String,
+    mend: &'static str,
+}
+
+/// Why results could not be read: where, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read results from `{}`: {cause}; {mend}", path.display())]
+pub struct LoadError {
+    path: PathBuf,
+    cause: String,
+    mend: &'static str,
+}
+
+/// A run read back, as far as it can be compared.
+#[derive(Clone, Debug)]
+pub struct StoredRun {
+    /// The folder it was read from, as given.
+    pub folder: PathBuf,
+    /// What the user called it.
+    pub title: String,
+    /// Of the scenario.
+    pub hash: String,
+    /// False if it was interrupted.
+    pub complete: bool,
+    /// As planned.
+    pub seeds: Vec<u64>,
+    /// In the order of the sweep.
+    pub(crate) points: Vec<StoredPoint>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct StoredPoint {
+    pub(crate) label: String,
+    pub(crate) metrics: Metrics,
+}
+
+/// What `run.json` holds.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: String,
+    title: String,
+    complete: bool,
+    hash: String,
+    versions: BTreeMap<String, String>,
+    seeds: Vec<u64>,
+    points: Vec<HeadPoint>,
+    scenario: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadPoint {
+    label: String,
+    settings: Vec<(String, String)>,
+    seeds_done: Vec<u64>,
+    measure_from_s: f64,
+    measured_s: f64,
+    sample_s: f64,
+}
+
+/// Enough of `run.json` to see whose it is.
+#[derive(Deserialize)]
+struct Marker {
+    format: String,
+}
+
+// ---------------------------------------------------------------------------------------------
+// Writing
+
+/// Makes sure that [`write`] may write to `dir`, creating it if need be. Cheap: call it before a long run.
+///
+/// # Errors
+/// If `dir` cannot be created or written, is not a folder, or holds something else than an earlier run.
+pub fn check(dir: &Path) -> Result<(), WriteError> {
+    const OTHER: &str = "choose another folder with --out DIR";
+    let refuse = |cause: &str, mend| Err(WriteError { path: dir.to_owned(), cause: cause.to_owned(), mend });
+    if dir.exists() && !dir.is_dir() {
+        return refuse("it is a file, not a folder", OTHER);
+    }
+    fs::create_dir_all(dir).map_err(|e| WriteError::io(dir, &e))?;
+    let head = dir.join("run.json");
+    if head.is_file() {
+        let text = fs::read_to_string(&head).map_err(|e| WriteError::io(&head, &e))?;
+        let ours = serde_json::from_str::<Marker>(&text).is_ok_and(|m| m.format.starts_with(FORMAT_NAME));
+        if !ours {
+            return refuse("its run.json is not from apportion", OTHER);
+        }
+    } else if has_foreign_entry(dir).map_err(|e| WriteError::io(dir, &e))? {
+        return refuse("it holds files but no run.json of an earlier run", OTHER);
+    }
+    let probe = dir.join(format!(".probe{PARTIAL}"));
+    File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|e| WriteError::io(dir, &e))
+}
+
+/// Whether there is something that neither an interrupted write nor a capture left.
+fn has_foreign_entry(dir: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if !(name.ends_with(".pcap") || name.starts_with('.') && name.ends_with(PARTIAL)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Writes the results folder of `run`, replacing an earlier run's.
+///
+/// # Errors
+/// As [`check`], and if a file cannot be written. The folder then holds what it held before.
+pub fn write(dir: &Path, run: &Run) -> Result<(), WriteError> {
+    check(dir)?;
+    let mut staged = Staged { dir, names: Vec::new() };
+    let result = stage_all(&mut staged, run).and_then(|()| staged.publish());
+    if result.is_err() {
+        staged.discard();
+    }
+    result
+}
+
+fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
+    staged.stage("run.json", |out| {
+        serde_json::to_writer_pretty(&mut *out, &head(run))?;
+        writeln!(out)
+    })?;
+    staged.stage("flows.csv", |out| table::<FlowRow>(out, run.points.iter().flat_map(rows::flows)))?;
+    staged.stage("links.csv", |out| table::<LinkRow>(out, run.points.iter().flat_map(rows::links)))?;
+    staged.stage("series.csv", |out| table::<SeriesRow>(out, run.points.iter().flat_map(rows::series)))?;
+    staged.stage("completions.csv", |out| {
+        table::<CompletionRow>(out, run.points.iter().flat_map(rows::completions))
+    })?;
+    staged.stage("report.html", |out| out.write_all(page(run).as_bytes()))
+}
+
+fn head(run: &Run) -> Head {
+    let points = run.points.iter().map(|point| HeadPoint {
+        label: point.label.clone(),
+        settings: point.settings.clone(),
+        seeds_done: point.outcomes.iter().map(|o| o.seed).collect(),
+        measure_from_s: point.measure_from.as_secs_f64(),
+        measured_s: point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64()),
+        sample_s: point.sample.as_secs_f64(),
+    });
+    Head {
+        format: FORMAT.to_owned(),
+        title: run.title.clone(),
+        complete: run.complete,
+        hash: run.hash.clone(),
+        versions: run.versions.clone(),
+        seeds: run.seeds.clone(),
+        points: points.collect(),
+        scenario: run.scenario.clone(),
+    }
+}
+
+/// A CSV table with its header, which is there even without rows.
+fn table<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::Result<()> {
+    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    csv.write_record(R::COLUMNS)?;
+    for row in rows {
+        csv.serialize(row)?;
+    }
+    csv.flush()
+}
+
+/// Files written beside their final place.
+struct Staged<'a> {
+    dir: &'a Path,
+    names: Vec<&'static str>,
+}
+
+impl Staged<'_> {
+    fn partial(&self, name: &str) -> PathBuf {
+        self.dir.join(format!(".{name}{PARTIAL}"))
+    }
+
+    fn stage(
+        &mut self,
+        name: &'static str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), WriteError> {
+        let path = self.dir.join(name);
+        if path.is_dir() {
+            let cause = "a folder of this name is in the way".to_owned();
+            return Err(WriteError { path, cause, mend: "move it or choose another folder with --out DIR" });
+        }
+        self.names.push(name);
+        let write = || {
+            let mut out = BufWriter::new(File::create(self.partial(name))?);
+            fill(&mut out)?;
+            // Without this a power cut after the rename could leave an empty file under the final name.
+            out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        };
+        write().map_err(|e| WriteError::io(&path, &e))
+    }
+
+    fn publish(&self) -> Result<(), WriteError> {
+        for name in &self.names {
+            let path = self.dir.join(name);
+            fs::rename(self.partial(name), &path).map_err(|e| WriteError::io(&path, &e))?;
+        }
+        Ok(())
+    }
+
+    fn discard(&self) {
+        for name in &self.names {
+            // Already failing; what cannot be removed either is recognised as ours by the next write.
+            let _ = fs::remove_file(self.partial(name));
+        }
+    }
+}
+
+impl WriteError {
+    fn io(path: &Path, error: &io::Error) -> Self {
+        let mend = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "free some space or choose a folder on another disk with --out DIR"
+            }
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "make it writable or choose another folder with --out DIR"
+            }
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                "a file is where a folder is needed; choose another folder with --out DIR"
+            }
+            _ => "choose another folder with --out DIR",
+        };
+        Self { path: path.to_owned(), cause: error.to_string(), mend }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reading
+
+/// Reads what [`write`] wrote.
+///
+/// # Errors
+/// If `dir` holds no run, or one that this version cannot read.
+pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
+    const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`";
+    let path = dir.join("run.json");
+    let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
+    let text = fs::read_to_string(&path)
+        .map_err(|e| fail(e.to_string(), "name a folder that `apportion run --out DIR` wrote"))?;
+    let marker: Marker = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
+    if marker.format != FORMAT {
+        return Err(fail(format!("its format is `{}`, not `{FORMAT}`", marker.format), AGAIN));
+    }
+    let head: Head = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
+
+    let flows: Vec<FlowRow> = read_table(&dir.join("flows.csv"), AGAIN)?;
+    let links: Vec<LinkRow> = read_table(&dir.join("links.csv"), AGAIN)?;
+    let mut flows_of: BTreeMap<&str, Vec<FlowRow>> = BTreeMap::new();
+    for row in &flows {
+        flows_of.entry(&row.point).or_default().push(row.clone());
+    }
+    let mut links_of: BTreeMap<&str, Vec<LinkRow>> = BTreeMap::new();
+    for row in &links {
+        links_of.entry(&row.point).or_default().push(row.clone());
+    }
+    let points = head.points.iter().map(|point| {
+        let label = point.label.as_str();
+        let metrics = Metrics::of_rows(
+            flows_of.get(label).map_or(&[], Vec::as_slice),
+            links_of.get(label).map_or(&[], Vec::as_slice),
+        );
+        StoredPoint { label: label.to_owned(), metrics }
+    });
+    Ok(StoredRun {
+        folder: dir.to_owned(),
+        points: points.collect(),
+        title: head.title,
+        hash: head.hash,
+        complete: head.complete,
+        seeds: head.seeds,
+    })
+}
+
+fn read_table<R: DeserializeOwned>(path: &Path, mend: &'static str) -> Result<Vec<R>, LoadError> {
+    let fail = |e: csv::Error| LoadError { path: path.to_owned(), cause: e.to_string(), mend };
+    csv::Reader::from_path(path).map_err(fail)?.deserialize().collect::<Result<_, _>>().map_err(fail)
+}
