@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use apportion_core::units::{Rate, Ratio, Span, Time};
+use apportion_core::units::{Rate, Ratio, Span, Time, Weight};
 
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
@@ -146,9 +146,8 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
                 return Err(("set", message));
             }
             "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
-            "weight" => {
-                real(to, Unit::Number, Range::AboveZero, i).map(|weight| Setting::FlowWeight(at, weight))
-            }
+            "weight" => real(to, Unit::Number, Range::AboveZero, i)
+                .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
             _ => {
                 let guess = did_you_mean(key, FLOW_KEYS);
                 let known = FLOW_KEYS.join(", ");

@@ -178,11 +178,6 @@ impl Pattern {
         Ok(Self(pieces))
     }
 
-    /// Whether it is the same name for every member.
-    pub(crate) fn is_constant(&self) -> bool {
-        self.0.iter().all(|piece| matches!(piece, Piece::Literal(_)))
-    }
-
     /// The name for member `i`.
     pub(crate) fn at(&self, i: u64) -> Result<String, String> {
         let mut name = String::new();

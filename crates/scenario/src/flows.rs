@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 use crate::expression::Pattern;
 use crate::files::{self, Files};
@@ -184,7 +184,7 @@ impl Builder<'_> {
             group: self.group_name(group, &name),
             path: path?,
             back: back?,
-            weight: fields.number("weight", i, problems)?,
+            weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             guarantee: fields.rate("guarantee", i, problems)?,
             transport: transport?,
             source: source?,

@@ -8,13 +8,16 @@
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`outcome`] | what one run of it measured |
 //! | [`tcp`] | TCP profiles and their parameters |
+//! | [`describe`] | every key of a scenario file, for people and for editors |
 
+pub mod describe;
 pub mod model;
 pub mod outcome;
 pub mod tcp;
 
 mod build;
 mod changes;
+mod entitlement;
 mod expression;
 mod files;
 mod flows;

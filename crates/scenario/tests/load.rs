@@ -139,7 +139,7 @@ fn a_group_has_members_that_differ_by_formulas() {
     assert_eq!(names[9..], ["g.10", "g.11", "g.20"]);
     assert!(scenario.flows.iter().all(|flow| flow.group == "g"));
     let flow = &scenario.flows[10];
-    assert_eq!((flow.weight, flow.guarantee), (11.0, Rate::from_kbit(11)));
+    assert_eq!((flow.weight.get(), flow.guarantee), (11.0, Rate::from_kbit(11)));
     assert_eq!(flow.start, Start::Between(Time::ZERO, Time::from_millis(1_100)));
     assert_eq!(flow.stop, Some(Time::from_secs(9)));
     assert!(matches!((&flow.source, &flow.transport), (Source::Greedy, Transport::Tcp(_))));
@@ -332,7 +332,7 @@ fn changes_find_links_flows_and_groups() {
     );
     let weights = settings("flow.g.weight", "\"2 * i\"");
     assert_eq!(weights.len(), 12);
-    assert!(matches!(weights[10], Setting::FlowWeight(10, 22.0)));
+    assert!(matches!(weights[10], Setting::FlowWeight(10, weight) if weight.get() == 22.0));
     let error = |set: &str, to: &str| errors(&change(set, to))[0].clone();
     assert_eq!(
         error("link.m.rate", "\"1bit\""),

@@ -1,0 +1,306 @@
+//! What scenario files may hold, for people and for editors: all of it read from the tables that the loader uses.
+
+use std::fmt::Write as _;
+
+use apportion_core::catalog;
+use serde_json::{Map, Value, json};
+
+use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::sweep::LISTS;
+use crate::tables::{BACK, CHANGE, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES};
+use crate::tcp::{PARAMS, PROFILES};
+
+/// A source or topology.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Its name in scenario files.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Its keys.
+    pub keys: Vec<DescribedKey>,
+}
+
+/// A key of a scenario file.
+#[derive(Clone, Debug)]
+pub struct DescribedKey {
+    /// Its name.
+    pub name: &'static str,
+    /// How a value is written, for example.
+    pub example: String,
+    /// The value it has if absent; "required" where there must be one, empty where its documentation says.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// Every kind of source.
+#[must_use]
+pub fn sources() -> Vec<Described> {
+    SOURCES.iter().map(described).collect()
+}
+
+/// Every ready topology.
+#[must_use]
+pub fn topologies() -> Vec<Described> {
+    TOPOLOGIES.iter().map(described).collect()
+}
+
+fn described(variant: &Variant) -> Described {
+    Described { name: variant.name, doc: variant.doc, keys: described_keys(variant.keys) }
+}
+
+fn described_keys(keys: &[Key]) -> Vec<DescribedKey> {
+    let one = |key: &Key| DescribedKey {
+        name: key.name,
+        example: key.kind.example(),
+        default: match key.need {
+            Need::Required => "required",
+            Need::Optional => "",
+            Need::Default(text) => text,
+        },
+        doc: key.doc,
+    };
+    keys.iter().map(one).collect()
+}
+
+/// The keys of scenario files as Markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut out = String::from(REFERENCE_HEAD);
+    let tables = [
+        ("The file", ROOT),
+        ("`[link.NAME]`", LINK),
+        ("`back` of a link: the other direction", BACK),
+        ("`lost` of a link", LOST),
+        ("`[flow.NAME]`", FLOW),
+        ("`[[change]]`", CHANGE),
+    ];
+    for (title, keys) in tables {
+        let _ = write!(out, "\n## {title}\n");
+        markdown_keys(&mut out, &described_keys(keys));
+    }
+    for (title, key, variants) in [("Topologies", "topology", topologies()), ("Sources", "source", sources())]
+    {
+        let _ = write!(out, "\n## {title}\n");
+        for variant in variants {
+            let _ = write!(out, "\n### `{key} = {{ kind = \"{}\" }}`\n\n{}\n", variant.name, variant.doc);
+            markdown_keys(&mut out, &variant.keys);
+        }
+    }
+    out
+}
+
+const REFERENCE_HEAD: &str = "# Scenario files
+
+A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` (per second), `\"20ms\"`, `\"64kB\"`, `\"50p\"`
+(packets), `\"1%\"`. Unknown keys are refused. Every message names the file, the line, the key and the mend.
+
+- **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` stands for
+  a list. Several lists make a grid.
+- **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
+  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators are
+  `+ - * / %`, `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
+- **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
+  lists the parameters. **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
+- **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` puts a value in place before the file is checked.
+
+`apportion run FILE --show-config` prints a scenario as it was understood; `apportion schema` prints a JSON Schema for editors.
+This page is generated from the tables that the loader reads.
+";
+
+fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
+    if keys.is_empty() {
+        return;
+    }
+    out.push_str("\n| key | for example | default | |\n|---|---|---|---|\n");
+    for key in keys {
+        let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
+        let default = if key.default == "required" { key.default.to_owned() } else { default };
+        let _ = writeln!(out, "| `{}` | `{}` | {default} | {} |", key.name, key.example, key.doc);
+    }
+}
+
+/// A JSON Schema (draft 2020-12) of scenario files.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = table_schema(ROOT);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Apportion scenario");
+    schema
+}
+
+fn table_schema(keys: &[Key]) -> Value {
+    object(keys.iter().map(|key| (key.name, key_schema(key))), keys)
+}
+
+fn object<'a>(properties: impl Iterator<Item = (&'a str, Value)>, keys: &[Key]) -> Value {
+    let properties: Map<String, Value> = properties.map(|(name, schema)| (name.to_owned(), schema)).collect();
+    let required: Vec<_> = keys.iter().filter(|key| key.need == Need::Required).map(|key| key.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn key_schema(key: &Key) -> Value {
+    let mut schema = kind_schema(key.kind);
+    let container = matches!(key.kind, Kind::Table(_) | Kind::Map(_));
+    if !LISTS.contains(&key.name) && !container {
+        // Any value may be swept.
+        schema = json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] });
+    }
+    schema["description"] = json!(key.doc);
+    if let Need::Default(text) = key.need {
+        schema["default"] =
+            text.parse().map_or_else(|_| json!(text), |number: serde_json::Number| json!(number));
+    }
+    schema
+}
+
+fn kind_schema(kind: Kind) -> Value {
+    match kind {
+        Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Word(words) => json!({ "enum": words }),
+        Kind::Amount(unit, range) => amount_schema(unit, range),
+        Kind::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::Ordinals => {
+            json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 1 })
+        }
+        Kind::Table(keys) => table_schema(keys),
+        Kind::TableOrFalse(keys) => json!({ "anyOf": [{ "const": false }, table_schema(keys)] }),
+        Kind::TimeOrTable(keys) => {
+            json!({ "anyOf": [amount_schema(Unit::Time, Range::FromZero), table_schema(keys)] })
+        }
+        Kind::Map(keys) => json!({ "type": "object", "additionalProperties": table_schema(keys) }),
+        Kind::Tables(keys) => json!({ "type": "array", "items": table_schema(keys) }),
+        Kind::Variants(variants) => variants_schema(variants),
+        Kind::Queue => queue_schema(),
+        Kind::Tcp => tcp_schema(),
+        Kind::Any => json!({}),
+    }
+}
+
+fn amount_schema(unit: Unit, range: Range) -> Value {
+    let text = json!({ "type": "string", "examples": [unit.example().trim_matches('"')] });
+    if !unit.is_bare() {
+        return text;
+    }
+    let mut number = json!({ "type": if unit == Unit::Count { "integer" } else { "number" } });
+    match range {
+        Range::FromZero => number["minimum"] = json!(0),
+        Range::AboveZero => number["exclusiveMinimum"] = json!(0),
+        Range::AboveOne => number["exclusiveMinimum"] = json!(1),
+        Range::UpTo(most) => {
+            number["minimum"] = json!(1);
+            number["maximum"] = json!(most);
+        }
+    }
+    json!({ "anyOf": [number, text] })
+}
+
+fn variants_schema(variants: &[Variant]) -> Value {
+    let names: Vec<_> = variants.iter().map(|variant| variant.name).collect();
+    let mut forms = vec![json!({ "enum": names })];
+    for variant in variants {
+        let kind = json!({ "const": variant.name, "description": variant.doc });
+        let keys = variant.keys.iter().map(|key| (key.name, key_schema(key)));
+        let mut form = object(std::iter::once(("kind", kind)).chain(keys), variant.keys);
+        if let Some(required) = form["required"].as_array_mut() {
+            required.push(json!("kind"));
+        }
+        forms.push(form);
+    }
+    // A swept `kind` has no single form.
+    forms.push(
+        json!({ "type": "object", "properties": { "kind": { "type": "array" } }, "required": ["kind"] }),
+    );
+    json!({ "anyOf": forms })
+}
+
+/// Any of these values, or a list of them.
+fn swept(mut schema: Value, doc: &str) -> Value {
+    schema = json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] });
+    schema["description"] = json!(doc);
+    schema
+}
+
+fn queue_schema() -> Value {
+    use catalog::Role;
+    let names = |roles: &[Role]| -> Vec<&str> {
+        catalog::all().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
+    };
+    let kinds = names(&[Role::Scheduler, Role::Policy, Role::System]);
+    let mut properties = Map::new();
+    for (key, names, doc) in [
+        ("kind", kinds.clone(), "Scheduler, buffer policy or whole system."),
+        ("drop", names(&[Role::Policy]), "Buffer policy beside a scheduler."),
+        ("shaper", names(&[Role::Shaper]), "What holds packets back."),
+    ] {
+        properties.insert(key.to_owned(), swept(json!({ "enum": names }), doc));
+    }
+    for param in catalog::all().flat_map(|entry| entry.params) {
+        properties.insert(param.name.to_owned(), swept(param_schema(param.kind), param.doc));
+    }
+    let table = json!({
+        "type": "object", "properties": properties, "required": ["kind"], "additionalProperties": false,
+    });
+    json!({ "anyOf": [{ "enum": kinds }, table] })
+}
+
+fn param_schema(kind: catalog::Kind) -> Value {
+    use catalog::Kind as K;
+    match kind {
+        K::Limit | K::Packets | K::Bytes | K::Span | K::Rate => json!({ "type": "string" }),
+        K::Ratio => json!({ "type": ["number", "string"] }),
+        K::Number => json!({ "type": "number" }),
+        K::Count => json!({ "type": "integer", "minimum": 0 }),
+        K::Switch => json!({ "type": "boolean" }),
+        K::Choice(words) => json!({ "enum": words }),
+    }
+}
+
+fn tcp_schema() -> Value {
+    let names: Vec<_> = PROFILES.iter().map(|entry| entry.name).collect();
+    let mut properties = Map::new();
+    properties
+        .insert("profile".to_owned(), swept(json!({ "enum": names }), "What the parameters start from."));
+    for entry in PARAMS {
+        let value = json!({ "type": ["string", "integer", "boolean"] });
+        properties.insert(entry.name.to_owned(), swept(value, &format!("{} ({})", entry.doc, entry.unit)));
+    }
+    let table = json!({
+        "type": "object", "properties": properties, "required": ["profile"], "additionalProperties": false,
+    });
+    json!({ "anyOf": [{ "enum": names }, table] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_knows_every_key_with_its_documentation() {
+        let schema = schema();
+        let at = |pointer: &str| schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer}")).clone();
+        assert_eq!(at("/required"), json!(["seed", "stop"]));
+        assert_eq!(at("/additionalProperties"), json!(false));
+        let flow = "/properties/flow/additionalProperties/properties";
+        assert_eq!(at(&format!("{flow}/count/anyOf/0/anyOf/0/maximum")), json!(1_000_000));
+        assert_eq!(at(&format!("{flow}/weight/default")), json!(1));
+        assert_eq!(at(&format!("{flow}/path/type")), json!("array"));
+        let queue = "/properties/link/additionalProperties/properties/queue/anyOf/0/anyOf/1/properties";
+        assert_eq!(at(&format!("{queue}/quantum/anyOf/0/type")), json!("string"));
+        assert!(at(&format!("{flow}/tcp")).to_string().contains("\"ns2-235\""));
+        for key in ROOT.iter().chain(FLOW).chain(LINK).chain(CHANGE) {
+            assert!(schema.to_string().contains(&json!(key.doc).to_string()), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn the_reference_is_the_page_in_the_documentation() {
+        let page = include_str!("../../../docs/scenario.md");
+        assert!(
+            page == reference(),
+            "write the output of `cargo run -p apportion-scenario --example reference` to docs/scenario.md"
+        );
+    }
+}
