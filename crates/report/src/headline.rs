@@ -24,9 +24,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 
 /// Who is protected where: the worst-off flow of the best and the worst point.
 pub(crate) fn lead(run: &Run) -> Option<String> {
-    let worst_off = |point: &PointRecord| {
-        flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp)
-    };
+    let worst_off =
+        |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
     let mut ranked: Vec<(f64, &str)> =
         run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name(run)))).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -57,7 +56,8 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
     }
     let entitled: Vec<(&FlowShare, f64)> = flows.iter().filter_map(|f| Some((f, f.ratio()?))).collect();
     let by_ratio = |a: &&(&FlowShare, f64), b: &&(&FlowShare, f64)| a.1.total_cmp(&b.1);
-    let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio)) else {
+    let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio))
+    else {
         return without_entitlement(&flows);
     };
     let off = (1.0 - least.1).max(most.1 - 1.0);
@@ -85,7 +85,8 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
 
 fn between_groups(flows: &[FlowShare], low: (&GroupShare, f64), high: (&GroupShare, f64)) -> String {
     let total: f64 = flows.iter().map(|f| f.throughput.mean).sum();
-    let got = |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
+    let got =
+        |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
     let its = |g: &GroupShare| if g.members > 1 { "their entitlement" } else { "its entitlement" };
     let (verb, only) = if high.1 > 1.0 + CLOSE { ("took", "only ") } else { ("got", "") };
     format!(

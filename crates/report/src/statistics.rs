@@ -226,7 +226,9 @@ mod tests {
         let ms = |share: f64| merged.quantile(share).unwrap().as_secs_f64() * 1e3;
         assert_eq!(merged.count, 400);
         assert!(close(merged.mean.as_secs_f64() * 1e3, 23.75));
-        assert!(close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0));
+        assert!(
+            close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0)
+        );
     }
 
     #[test]
@@ -244,7 +246,10 @@ mod tests {
 
     #[test]
     fn numbers_show_three_digits() {
-        assert_eq!([123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number), ["123", "12.3", "1.23", "0.12", "0.012", "0"]);
+        assert_eq!(
+            [123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number),
+            ["123", "12.3", "1.23", "0.12", "0.012", "0"]
+        );
         assert_eq!(Estimate { mean: 0.91, ci95: Some(0.02), n: 3 }.to_string(), "0.91 ± 0.02");
     }
 }

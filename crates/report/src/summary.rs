@@ -13,7 +13,11 @@ const MAX_POINTS: usize = 10;
 /// What is printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
 pub fn summary(run: &Run) -> String {
-    let mut out = format!("{}{}\n", run.title, if run.complete { "" } else { " (interrupted: results are incomplete)" });
+    let mut out = format!(
+        "{}{}\n",
+        run.title,
+        if run.complete { "" } else { " (interrupted: results are incomplete)" }
+    );
     let shown = &run.points[..run.points.len().min(MAX_POINTS)];
     let mut rows: Vec<Vec<String>> = vec![
         ["point", "total Mb/s", "utilisation", "Jain", "queue p95 ms", "drops"].map(str::to_owned).to_vec(),
@@ -21,7 +25,10 @@ pub fn summary(run: &Run) -> String {
     rows.extend(shown.iter().map(|point| summary_row(run, point)));
     out.push_str(&align(&rows));
     if run.points.len() > shown.len() {
-        out.push_str(&format!("... and {} more points, all in flows.csv and links.csv\n", run.points.len() - shown.len()));
+        out.push_str(&format!(
+            "... and {} more points, all in flows.csv and links.csv\n",
+            run.points.len() - shown.len()
+        ));
     }
     for line in headlines(run).into_iter().take(MAX_POINTS + 1) {
         out.push_str(&format!("{}{}\n", line.point.map(|p| format!("{p}: ")).unwrap_or_default(), line.text));

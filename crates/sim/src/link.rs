@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
@@ -175,7 +176,7 @@ impl Link {
         }
         if let Some(probe) = &mut self.probe {
             probe.before_change(now, self.queue.backlog());
-            shared.store.get_mut(packet.body).queued = now;
+            shared.store.get_mut(packet.body()).queued = now;
         }
         let mut books = Books::new(&mut self.counts, shared);
         self.queue.enqueue(now, packet, &mut books);
@@ -231,13 +232,13 @@ impl Link {
         let Some(packet) = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) else {
             return self.wait(shared);
         };
-        self.free_at = now + self.transmission_time(apportion_core::Packet::size(&packet));
-        self.counts.sent.add(apportion_core::Packet::size(&packet));
+        self.free_at = now + self.transmission_time(packet.size());
+        self.counts.sent.add(packet.size());
         if let Some(probe) = &mut self.probe {
-            probe.transmitted(now.since(shared.store.get(packet.body).queued));
+            probe.transmitted(now.since(shared.store.get(packet.body()).queued));
         }
         if let Some(capture) = &mut self.capture {
-            capture.packet(now, &packet, shared.store.get(packet.body));
+            capture.packet(now, &packet, shared.store.get(packet.body()));
         }
         self.propagate(packet, shared);
         if self.queue.backlog().is_empty() {
@@ -264,11 +265,11 @@ impl Link {
 
     /// Puts a packet on the wire, or loses it there.
     fn propagate(&mut self, packet: Packet, shared: &mut Shared) {
-        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow));
+        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow()));
         if listed || (self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get())) {
             self.counts.lost += 1;
-            shared.counters[packet.flow.index()].lost += 1;
-            shared.store.remove(packet.body);
+            shared.counters[packet.flow().index()].lost += 1;
+            shared.store.remove(packet.body());
             return;
         }
         let at = (self.free_at + self.delay).max(self.last_arrival);
@@ -382,11 +383,11 @@ impl<'a> Books<'a> {
 impl Sink<Packet> for Books<'_> {
     fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
         self.link.dropped[reason as usize] += 1;
-        self.shared.counters[packet.flow.index()].dropped[reason as usize] += 1;
-        self.shared.store.remove(packet.body);
+        self.shared.counters[packet.flow().index()].dropped[reason as usize] += 1;
+        self.shared.store.remove(packet.body());
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
         self.link.marked += 1;
-        self.shared.counters[packet.flow.index()].marked += 1;
+        self.shared.counters[packet.flow().index()].marked += 1;
     }
 }

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{INK, GRID, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
+use super::{GRID, INK, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
 
 /// One row.
 pub(crate) struct Bar {
@@ -50,12 +50,19 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
             let y = i as f64;
             let fill = colour(row.key);
             if let Some(e) = row.entitlement {
-                let hollow = Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
+                let hollow =
+                    Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
                 chart.draw_series([hollow])?;
             }
-            chart.draw_series([Rectangle::new([(0.0, y + 0.24), (row.value.min(max), y + 0.76)], fill.filled())])?;
+            chart.draw_series([Rectangle::new(
+                [(0.0, y + 0.24), (row.value.min(max), y + 0.76)],
+                fill.filled(),
+            )])?;
             if let Some((low, high)) = row.whisker {
-                let line = PathElement::new([(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)], MUTED.stroke_width(3));
+                let line = PathElement::new(
+                    [(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)],
+                    MUTED.stroke_width(3),
+                );
                 chart.draw_series([line])?;
             }
             if let Some(e) = row.entitlement.filter(|&e| e <= max) {
@@ -73,4 +80,3 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
         Ok(())
     })
 }
-

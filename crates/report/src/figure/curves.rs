@@ -52,7 +52,8 @@ pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
             XAxis::Time { end, warm_up } => {
                 let mut chart = builder.build_cartesian_2d(0.0..axis_end(end), y.clone())?;
                 if warm_up > 0.0 {
-                    let shade = Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
+                    let shade =
+                        Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
                     chart.draw_series([shade])?;
                     let (left, top) = chart.backend_coord(&(0.0, y.end));
                     let style = text(10, MUTED, HPos::Left, VPos::Top);
@@ -72,8 +73,7 @@ pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
     })
 }
 
-type Chart<'a, 'b, X> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+type Chart<'a, 'b, X> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
 
 /// Draws grid and curves, once the horizontal axis is known.
 fn finish<X>(

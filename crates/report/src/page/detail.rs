@@ -180,8 +180,19 @@ fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
 fn flow_table(point: &PointRecord) -> String {
     let shares = flow_shares(point);
     let head = heads([
-        "Flow", "Throughput Mb/s", "Entitlement Mb/s", "Of entitlement", "Goodput Mb/s", "Delay p50 ms",
-        "Delay p95 ms", "Sent packets", "Drops", "Lost", "Marks", "Retransmits", "Timeouts",
+        "Flow",
+        "Throughput Mb/s",
+        "Entitlement Mb/s",
+        "Of entitlement",
+        "Goodput Mb/s",
+        "Delay p50 ms",
+        "Delay p95 ms",
+        "Sent packets",
+        "Drops",
+        "Lost",
+        "Marks",
+        "Retransmits",
+        "Timeouts",
     ]);
     let row = |share: &crate::shares::FlowShare| {
         let find = |seed: usize| {
@@ -231,9 +242,11 @@ fn link_table(point: &PointRecord) -> String {
     head.extend(DropReason::ALL.map(|r| format!("Drops {}", r.name().replace('_', "-"))));
     head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
-        point.outcomes.iter().filter_map(|o| o.links.get(i)).any(|l| {
-            l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty()
-        })
+        point
+            .outcomes
+            .iter()
+            .filter_map(|o| o.links.get(i))
+            .any(|l| l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty())
     };
     let rows: Vec<Vec<String>> = (0..first.links.len())
         .filter(|&i| eventful(i))
@@ -258,8 +271,12 @@ fn link_table(point: &PointRecord) -> String {
 }
 
 /// Classes of file sizes by decade: (below, name).
-const SIZES: [(u64, &str); 4] =
-    [(10_000, "below 10 kB"), (100_000, "10 to 100 kB"), (1_000_000, "0.1 to 1 MB"), (u64::MAX, "1 MB and more")];
+const SIZES: [(u64, &str); 4] = [
+    (10_000, "below 10 kB"),
+    (100_000, "10 to 100 kB"),
+    (1_000_000, "0.1 to 1 MB"),
+    (u64::MAX, "1 MB and more"),
+];
 
 fn completion_table(point: &PointRecord) -> String {
     let mut groups: Vec<&str> = point.flows.iter().map(|f| f.group.as_str()).collect();

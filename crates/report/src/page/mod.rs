@@ -122,12 +122,11 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
 fn footer(run: &Run) -> String {
     let seeds: Vec<String> = run.seeds.iter().map(u64::to_string).collect();
     let mut facts = vec![("Scenario hash", run.hash.clone()), ("Seeds", seeds.join(", "))];
-    let versions: Vec<String> = run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let versions: Vec<String> =
+        run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     facts.push(("Versions", versions.join(", ")));
-    let facts: String = facts
-        .iter()
-        .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)))
-        .collect();
+    let facts: String =
+        facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
          <p>Save the scenario below as <code>scenario.toml</code> and run\n\

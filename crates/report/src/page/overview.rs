@@ -66,7 +66,8 @@ fn panels(run: &Run, keys: &Keys) -> String {
             run.points.len()
         );
     }
-    let hidden = |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
+    let hidden =
+        |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
     if shown.iter().any(hidden) {
         let _ = writeln!(
             out,
