@@ -1,7 +1,7 @@
 //! A wrapper that counts what goes in and out of a discipline and proves that nothing is lost.
 //!
-//! After every call, in packets and in bytes: received = dropped + queued + delivered. It also checks that `now` never
-//! decreases. The checks are debug assertions; the counts are kept in every build.
+//! After every call, in packets and in bytes: received = dropped + queued + delivered. It also checks that
+//! `now` never decreases. The checks are debug assertions; the counts are kept in every build.
 
 use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason, Queue, Sink};

@@ -1,10 +1,12 @@
 //! What is fair: Jain's index, and the weighted max-min allocation with guarantees.
 //!
-//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas, Gallager,
-//! "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand at
-//! x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are frozen, and so on.
+//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas,
+//! Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand
+//! at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are
+//! frozen, and so on.
 //!
-//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links + flows)).
+//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links +
+//! flows)).
 
 use alloc::collections::BinaryHeap;
 use alloc::vec;
@@ -132,8 +134,8 @@ impl Link {
     }
 }
 
-/// The weighted max-min allocation with guarantees: no flow can have more without another having less that has, above
-/// its guarantee and for its weight, no more.
+/// The weighted max-min allocation with guarantees: no flow can have more without another having less that
+/// has, above its guarantee and for its weight, no more.
 ///
 /// A flow that wants less than its guarantee leaves the rest to others.
 ///
@@ -254,8 +256,8 @@ mod tests {
 
     #[test]
     fn the_parking_lot_and_a_modest_demand() {
-        // A long flow and a short one on each of two links, 10 and 4: link 1 fills at 2; the short flow on link 0 gets 8,
-        // unless it wants only 3.
+        // A long flow and a short one on each of two links, 10 and 4: link 1 fills at 2; the short flow on
+        // link 0 gets 8, unless it wants only 3.
         let claims = |demand| {
             [claim(&[0, 1], 1.0, 0.0, None), claim(&[0], 1.0, 0.0, demand), claim(&[1], 1.0, 0.0, None)]
         };
@@ -347,6 +349,6 @@ mod tests {
         }
         assert!(load.iter().zip(&capacities).all(|(load, capacity)| *load <= capacity * (1.0 + 1e-9)));
         let full = |link: &usize| load[*link] >= capacities[*link] * (1.0 - 1e-9);
-        assert!(claims.iter().all(|claim| claim.links.iter().any(|link| full(link))));
+        assert!(claims.iter().all(|claim| claim.links.iter().any(full)));
     }
 }
