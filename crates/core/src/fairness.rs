@@ -67,6 +67,11 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
+    /// The capacity of this link is negative or not finite.
+    BadCapacity {
+        /// The link.
+        link: usize,
+    },
     /// A number of this flow is negative or not finite.
     BadNumber {
         /// The flow.
@@ -84,6 +89,7 @@ impl fmt::Display for Infeasible {
             Self::UnknownLink { flow, link } => {
                 write!(f, "flow {flow} crosses link {link}, which does not exist")
             }
+            Self::BadCapacity { link } => write!(f, "the capacity of link {link} is negative or not finite"),
             Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
         }
     }
@@ -199,10 +205,13 @@ fn floor(claim: &Claim) -> f64 {
 
 /// Checks the claims and sets the guarantees aside.
 fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> {
+    let bad = |x: f64| !x.is_finite() || x < 0.0;
+    if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
+        return Err(Infeasible::BadCapacity { link });
+    }
     let mut guaranteed = vec![0.0; capacities.len()];
     let mut links: Vec<Link> = capacities.iter().map(|&left| Link { left, ..Link::default() }).collect();
     for (flow, claim) in claims.iter().enumerate() {
-        let bad = |x: f64| !x.is_finite() || x < 0.0;
         if bad(claim.weight) || bad(claim.guarantee) || claim.demand.is_some_and(bad) {
             return Err(Infeasible::BadNumber { flow });
         }
@@ -217,7 +226,7 @@ fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> 
     }
     for (link, (&guaranteed, &capacity)) in guaranteed.iter().zip(capacities).enumerate() {
         // Guarantees that add up to the capacity exactly may exceed it by rounding.
-        if guaranteed > capacity * (1.0 + 1e-12) || capacity.is_nan() {
+        if guaranteed > capacity * (1.0 + 1e-12) {
             return Err(Infeasible::Oversubscribed { link, guaranteed, capacity });
         }
     }
@@ -281,6 +290,8 @@ mod tests {
         assert_eq!(message(&[claim(&[7], 1.0, 0.0, None)]), "flow 0 crosses link 7, which does not exist");
         let nan = [claim(&[0], f64::NAN, 0.0, None)];
         assert_eq!(message(&nan), "flow 0 has a number that is negative or not finite");
+        let refused = max_min(&[1.0, f64::INFINITY], &[]).unwrap_err().to_string();
+        assert_eq!(refused, "the capacity of link 1 is negative or not finite");
     }
 
     fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {

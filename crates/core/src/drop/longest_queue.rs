@@ -6,7 +6,7 @@
 //! queue in bytes. Of equal ones the lowest flow number gives way. Deviation: a packet larger than the whole
 //! buffer is dropped as overflow, rather than emptying the buffer in vain.
 //!
-//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 40
+//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 44
 //! bytes per flow. Behind a FIFO the front packet of a flow has to be searched for; behind a scheduler with a
 //! queue per flow it is at hand. Parameters: [`ENTRY`].
 
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Longest queue drop: the flow that holds most of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(1) per packet, O(log flows) per push-out, 40 bytes per flow",
+    cost: "O(1) per packet, O(log flows) per push-out, 44 bytes per flow",
     params: &[LIMIT],
 };
 

@@ -15,7 +15,7 @@
 //! - CoDel's "is there more than an MTU left" looks at the whole backlog, not at one queue: its purpose is to
 //!   keep the link busy (RFC 8289 section 5.5), and a thousand flows with a packet each are a standing queue.
 //!
-//! Cost: O(1) per packet, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
+//! Cost: O(1) per packet, O(log queues) per cut; 128 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
 
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::System,
     summary: "Flow queueing with CoDel: a round robin that lets sparse flows first, CoDel on every queue.",
     reference: "RFC 8290",
-    cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
+    cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: &[
         Param {
             name: "limit",
@@ -268,10 +268,10 @@ impl<P: Packet> FqCodel<P> {
         self.backlog.packets > self.params.limit || self.backlog.bytes > self.params.memory_limit
     }
 
-    /// Drops half of the fattest queue, or a batch, from its head.
+    /// Drops half of the fattest queue, or a batch, from its head. Whether there was one.
     // RFC 8290 section 4.1
-    fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) {
-        let Some(index) = self.fattest.largest() else { return };
+    fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
+        let Some(index) = self.fattest.largest() else { return false };
         let victim = &mut self.queues[index];
         let batch = victim.queue.backlog().packets.get().div_ceil(2).min(self.params.drop_batch);
         for _ in 0..batch {
@@ -280,6 +280,7 @@ impl<P: Packet> FqCodel<P> {
             sink.dropped(now, queued.packet, DropReason::PushOut);
         }
         self.weigh(index);
+        true
     }
 
     /// Brings the tree up to date with queue `index`.
@@ -314,10 +315,8 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
             self.new_flows.push_back(&mut self.queues, index);
         }
         self.weigh(index);
-        // Terminates: each cut takes at least one packet, and no packets exceed no limit.
-        while self.is_overloaded() && !self.backlog.is_empty() {
-            self.cut_fattest(now, sink);
-        }
+        // Terminates: each cut takes at least one packet.
+        while self.is_overloaded() && self.cut_fattest(now, sink) {}
     }
 
     // RFC 8290 section 4.2
