@@ -120,12 +120,14 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "the checks are debug assertions")]
     #[should_panic(expected = "packets were lost")]
     fn a_lost_packet_is_noticed() {
         Counted::new(Leaky).enqueue(Time::ZERO, packet(1, 0, 100), &mut Log::default());
     }
 
     #[test]
+    #[cfg_attr(not(debug_assertions), ignore = "the checks are debug assertions")]
     #[should_panic(expected = "time went back")]
     fn time_that_goes_back_is_noticed() {
         let mut counted = Counted::new(Leaky);
