@@ -1,7 +1,7 @@
 //! Nanoseconds for one enqueue and one dequeue, with a standing backlog of two packets per flow.
 //!
-//! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not profit from
-//! lying in line.
+//! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
+//! profit from lying in line.
 
 use std::hint::black_box;
 
@@ -57,8 +57,11 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
+/// A name, `kind`, `drop` and the other keys.
+type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+
 fn disciplines(criterion: &mut Criterion) {
-    let cases: [(&str, &str, Option<&str>, &[(&str, &str)]); 9] = [
+    let cases: [Case; 9] = [
         ("fifo", "fifo", None, &[("limit", "1000000p")]),
         ("fifo+red", "red", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
         ("fifo+codel", "codel", None, &[("limit", "1000000p")]),

@@ -1,4 +1,5 @@
-//! The catalogue against the code: every parameter arrives where it should, and what is wrong is refused in good words.
+//! The catalogue against the code: every parameter arrives where it should, and what is wrong is refused in
+//! good words.
 
 mod common;
 
@@ -73,7 +74,7 @@ fn printed(value: Value, optional: bool) -> String {
 
 fn selection(entry: &catalog::Entry) -> Selection {
     let shaper = (entry.role == Role::Shaper).then_some(entry.name);
-    Selection::new(if shaper.is_some() { "fifo" } else { entry.name }, None, shaper).unwrap()
+    Selection::new(if shaper.is_some() { "fifo" } else { entry.name }, None, shaper).expect("its own name")
 }
 
 #[test]

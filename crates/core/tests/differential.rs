@@ -46,7 +46,8 @@ proptest! {
     #[test]
     fn drr_is_the_paper_s(ops in ops(), quantum in 50u64..3_000, weights in prop::array::uniform4(1u8..6)) {
         let least = f64::from(*weights.iter().min().unwrap());
-        let mut ours = Drr::<TestPacket>::new(&DrrParams { quantum: Bytes::new(quantum) }, Weight::new(least).unwrap());
+        let params = DrrParams { quantum: Bytes::new(quantum) };
+        let mut ours = Drr::<TestPacket>::new(&params, Weight::new(least).unwrap());
         for (flow, &weight) in (0..).zip(&weights) {
             ours.set_weight(FlowId(flow), Weight::new(f64::from(weight)).unwrap());
         }
@@ -82,15 +83,15 @@ proptest! {
         let switch = |name: &str, on: bool| format!("{name}={on}");
         let switches = [switch("gentle", gentle), switch("wait", wait), switch("bytes", bytes)];
         let (min_th, max_th) = if queue_in_bytes { ("4kB", "12kB") } else { ("5p", "15p") };
-        let thresholds = [format!("min_th={min_th}"), format!("max_th={max_th}"), "limit=25p".to_owned(), w_q];
-        let pairs: Vec<&str> = switches.iter().chain(&thresholds).map(String::as_str).collect();
+        let levels = [format!("min_th={min_th}"), format!("max_th={max_th}"), "limit=25p".to_owned(), w_q];
+        let pairs: Vec<&str> = switches.iter().chain(&levels).map(String::as_str).collect();
 
         let mut ours = read("red", &pairs).unwrap().build::<TestPacket>(&setup(&[]));
         let mut slow = SlowRed::new(SlowRedParams {
             limit: 25.0,
             min_th: if queue_in_bytes { 4_000.0 } else { 5.0 },
             max_th: if queue_in_bytes { 12_000.0 } else { 15.0 },
-            w_q: thresholds[3]["w_q=".len()..].parse().unwrap(),
+            w_q: levels[3]["w_q=".len()..].parse().unwrap(),
             max_p: 0.1,
             gentle,
             wait,
@@ -182,6 +183,36 @@ proptest! {
             prop_assert!((-1e-8..2e-8).contains(&late), "{late} s late");
         }
     }
+}
+
+#[test]
+fn codel_is_the_rfc_s_through_many_relapses() {
+    // A packet leaves each millisecond. Load comes and goes in spells of about 200 ms, so that the dropping state is
+    // left and entered again well within 16 intervals of 20 ms, with counts above 1.
+    let mut ours = build("codel", &["limit=100000p", "target=5ms", "interval=20ms"], &[]);
+    let mut slow = Codel::new(5_000_000, 20_000_000, 1_514);
+    let (mut log, mut random) = (Log::default(), Stream::new(1, "load"));
+    let (mut id, mut load, mut drops) = (0, 0.0, 0);
+    for ms in 1_000..31_000 {
+        let now = Time::from_millis(ms);
+        if random.chance(0.005) {
+            load = 0.5 + 1.5 * random.uniform();
+        }
+        for _ in 0..4 {
+            if random.chance(load / 4.0) {
+                ours.enqueue(now, packet(id, 0, 1_000), &mut log);
+                slow.queue.push((id, 1_000, now.as_nanos()));
+                id += 1;
+            }
+        }
+        let sent = ours.dequeue(now, &mut log).map(|packet| packet.id);
+        assert_eq!(sent, slow.dequeue(now.as_nanos()), "at {now}");
+        let dropped: Vec<u32> = log.dropped.drain(..).map(|dropped| dropped.1).collect();
+        assert_eq!(dropped, slow.dropped, "at {now}");
+        drops += dropped.len();
+        slow.dropped.clear();
+    }
+    assert!(drops > 500, "{drops}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use apportion_core::buffer::Buffer;
 use apportion_core::catalog::Args;
@@ -15,7 +14,8 @@ use apportion_core::units::{Packets, Rate, Ratio, Span, Time};
 use apportion_core::{DropReason, Ecn, Queue};
 use common::{Log, TestPacket, build, packet};
 
-/// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per millisecond.
+/// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
+/// millisecond.
 struct RedTrace {
     queue: Buffer<Fifo<TestPacket>, Red>,
     now: Time,
@@ -34,7 +34,7 @@ impl RedTrace {
             w_q: Ratio::clamped(0.1),
             gentle: true,
             ecn: true,
-            ..RedParams::from_args(&Args::default()).unwrap()
+            ..RedParams::from_args(&Args::default()).expect("the defaults")
         };
         let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
         let queue = Buffer::new(Fifo::new(), red);
@@ -68,8 +68,7 @@ impl RedTrace {
         };
         if self.marks.insert(mark) || fate != "joins" {
             let (now, id) = (self.now.to_string(), self.id);
-            writeln!(self.text, "{now:>5}  packet {id:>3}  q {q:>2}  avg {avg:>6.3}  {fate:<8}  {mark}")
-                .unwrap();
+            self.text += &format!("{now:>5}  packet {id:>3}  q {q:>2}  avg {avg:>6.3}  {fate:<8}  {mark}\n");
         }
         self.id += 1;
     }
@@ -126,7 +125,8 @@ fn red_from_below_its_minimum_to_overflow_and_back_to_idle() {
 
 #[test]
 fn codel_enters_speeds_up_leaves_and_relapses() {
-    // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300 again.
+    // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
+    // again.
     let mut queue = build("codel", &[], &[]);
     let mut text = String::new();
     let mut now = Time::ZERO;
@@ -145,12 +145,11 @@ fn codel_enters_speeds_up_leaves_and_relapses() {
         let sent = queue.dequeue(now, &mut log);
         for (at, id, reason) in log.dropped {
             let waiting = queue.backlog().packets.get();
-            writeln!(text, "{:>6}  drops {id:>5} ({})  {waiting:>3} wait", at.to_string(), reason.name())
-                .unwrap();
+            text += &format!("{:>6}  drops {id:>5} ({})  {waiting:>3} wait\n", at.to_string(), reason.name());
             below = false;
         }
         if sent.is_none() && !below {
-            writeln!(text, "{:>6}  empty", now.to_string()).unwrap();
+            text += &format!("{:>6}  empty\n", now.to_string());
             below = true;
         }
     }

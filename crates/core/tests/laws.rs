@@ -92,9 +92,9 @@ proptest! {
                     prop_assert!(order.is_sorted(), "{kind} {pairs:?}: order of flow {flow}");
                 }
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
-                prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: both dropped and delivered");
-                // The same again, without the questions to an empty queue. RED learns of idle time by them and
-                // FQ-CoDel tidies its rounds; for them the laws above must do.
+                prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
+                // The same again, without the questions to an empty queue. RED learns of idle time by them
+                // and FQ-CoDel tidies its rounds; for them the laws above must do.
                 if !red && kind != "fq_codel" {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
                     prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);
@@ -114,7 +114,8 @@ proptest! {
         let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
         let mut queue = build("drr", &["limit=100000p", "quantum=1500B"], &weights);
         let served = serve_backlogged(&mut queue, flows, |flow| sizes[flow as usize], services);
-        // Theorem 2: |W_i/w_i - W_j/w_j| <= Q + Max/w_i + Max/w_j, with Q the quantum of weight 1; here per smallest.
+        // Theorem 2: |W_i/w_i - W_j/w_j| <= Q + Max/w_i + Max/w_j, with Q the quantum of weight 1; here per
+        // smallest.
         for (a, wa) in served.iter().zip(&weights) {
             for (b, wb) in served.iter().zip(&weights) {
                 let apart = (a / wa - b / wb).abs() * smallest;
@@ -141,8 +142,8 @@ fn fq_codel_is_even_among_a_thousand_backlogged_flows_and_hashing_is_not() {
     let mut exact = build("fq_codel", &[], &[]);
     let served = serve_backlogged(&mut exact, 1_000, |_| 1_000, 100_000);
     assert!(jain(&served) >= 0.999, "exact: {}", jain(&served));
-    // A bucket's share is split among its k flows, k - 1 Poisson with mean 0.976: the mean of 1/k is 0.639 and that of
-    // 1/k² 0.493, so 0.639²/0.493 = 0.83 is expected.
+    // A bucket's share is split among its k flows, k - 1 Poisson with mean 0.976: the mean of 1/k is 0.639
+    // and that of 1/k² 0.493, so 0.639²/0.493 = 0.83 is expected.
     let mut hashed = build("fq_codel", &["classify=hashed"], &[]);
     let served = serve_backlogged(&mut hashed, 1_000, |_| 1_000, 100_000);
     let index = jain(&served);
@@ -165,8 +166,8 @@ fn weights_hold_saturated_and_after_any_number_of_drains() {
 
 #[test]
 fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
-    // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 has ten elevenths of the
-    // link coming to it and wants half: it gets all it sends.
+    // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 has ten elevenths
+    // of the link coming to it and wants half: it gets all it sends.
     let mut queue = build("drr", &["limit=40p"], &[1.0, 10.0]);
     let mut log = Log::default();
     let mut served = [0u32; 2];

@@ -65,8 +65,8 @@ pub fn setup(weights: &[Weight]) -> Setup<'_> {
 }
 
 pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<TestPacket> {
-    let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).unwrap()).collect();
-    read(kind, pairs).unwrap().build(&setup(&weights))
+    let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect();
+    read(kind, pairs).expect("a valid table").build(&setup(&weights))
 }
 
 /// Every kind with every policy it takes, by the words of a scenario.
