@@ -60,6 +60,9 @@ pub struct Link {
     free_at: Time,
     /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
     remainder: u64,
+    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the rate: most
+    /// packets of a link have one size, and a division costs more than all else here.
+    divided: (Bytes, u64, u64),
     /// When the discipline asked to be woken, if that event is pending.
     wakeup_at: Option<Time>,
     wire: VecDeque<(Time, Packet)>,
@@ -157,6 +160,7 @@ impl Link {
             transmitter: Transmitter::Idle,
             free_at: Time::ZERO,
             remainder: 0,
+            divided: (Bytes::ZERO, 0, 0),
             wakeup_at: None,
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
@@ -282,12 +286,20 @@ impl Link {
 
     /// Rounded down, with the rest carried to the next packet, so that no rate drifts.
     fn transmission_time(&mut self, size: Bytes) -> Span {
-        // A packet is below 2^19 bits, 10^9 is below 2^30, and the remainder is below the rate: this fits for every
-        // rate below 2^63 bit/s.
-        let bit_nanos = size.bits() * NANOS_PER_SEC + self.remainder;
         let rate = self.rate.as_bit();
-        self.remainder = bit_nanos % rate;
-        Span::from_nanos(bit_nanos / rate)
+        if self.divided.0 != size {
+            // A packet is below 2^19 bits and 10^9 is below 2^30: no overflow.
+            let bit_nanos = size.bits() * NANOS_PER_SEC;
+            self.divided = (size, bit_nanos / rate, bit_nanos % rate);
+        }
+        let (_, mut nanos, remainder) = self.divided;
+        // Both remainders are below the rate, so their sum is below twice the rate.
+        self.remainder += remainder;
+        if self.remainder >= rate {
+            self.remainder -= rate;
+            nanos += 1;
+        }
+        Span::from_nanos(nanos)
     }
 
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
@@ -296,6 +308,7 @@ impl Link {
         self.counts.rate_since = now;
         self.rate = rate;
         self.remainder = 0;
+        self.divided = (Bytes::ZERO, 0, 0);
         self.queue.inner_mut().set_link_rate(rate);
         if self.transmitter == Transmitter::Held {
             self.transmit(now, shared);
