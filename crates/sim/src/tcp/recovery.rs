@@ -33,6 +33,8 @@ pub struct Recovery {
     /// The rescue retransmission of this recovery is spent (RFC 6675 section 4, NextSeg rule 4).
     rescued: bool,
     last_cut: Option<Cut>,
+    /// Nothing new has been acknowledged since a timeout.
+    silent: bool,
     /// End of what had been sent at the last reduction because of ECN.
     cwr_end: u64,
 }
@@ -83,8 +85,13 @@ impl Sender {
     fn is_duplicate(&self, segment: &Segment, news: bool, window_moved: bool) -> bool {
         let outstanding = self.snd_una < self.snd_max;
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
-        let rfc_sack = self.params.sack() && self.params.sack_recovery == SackRecovery::Rfc6675;
-        outstanding && plain && if rfc_sack { news } else { !window_moved }
+        let tells = match self.params.sack_recovery {
+            _ if !self.params.sack() => !window_moved,
+            SackRecovery::Rfc6675 => news,
+            // ns-2's Sack1 counts whatever reports a gap, but nothing between a timeout and the next new ACK.
+            SackRecovery::Pipe => !segment.sack.as_slice().is_empty() && !self.recovery.silent,
+        };
+        outstanding && plain && tells
     }
 
     /// Records the SACK option. Returns whether it reports anything new.
@@ -118,6 +125,7 @@ impl Sender {
         self.recovery.dupacks = 0;
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
+        self.recovery.silent = false;
         let srtt = self.srtt().unwrap_or_default();
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
@@ -174,11 +182,6 @@ impl Sender {
     }
 
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
-        if pipe && self.recovery.last_cut == Some(Cut::Timeout) && !self.is_fresh_loss() {
-            // ns-2's Sack1 does not count what comes back for data from before a timeout.
-            return;
-        }
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
@@ -260,6 +263,7 @@ impl Sender {
             dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,
             last_cut: Some(cut),
+            silent: cut == Cut::Timeout,
             cwr_end: self.recovery.cwr_end,
             ..Recovery::default()
         };
