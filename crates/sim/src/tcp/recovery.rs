@@ -88,8 +88,8 @@ impl Sender {
         let tells = match self.params.sack_recovery {
             _ if !self.params.sack() => !window_moved,
             SackRecovery::Rfc6675 => news,
-            // ns-2's Sack1 counts whatever reports a gap, but nothing between a timeout and the next new ACK.
-            SackRecovery::Pipe => !segment.sack.as_slice().is_empty() && !self.recovery.silent,
+            // ns-2's Sack1 does not count between a timeout and the next new ACK.
+            SackRecovery::Pipe => news && !self.recovery.silent,
         };
         outstanding && plain && tells
     }
@@ -203,7 +203,9 @@ impl Sender {
     /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
     /// loss of all has nothing to be compared with.
     fn is_fresh_loss(&self) -> bool {
-        let beyond = if self.params.sack() { self.recovery.recover } else { self.recovery.recover + 1 };
+        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC 6675 section 5).
+        let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
+        let beyond = self.recovery.recover + u64::from(!reached);
         self.snd_una >= beyond || self.recovery.last_cut.is_none()
     }
 
