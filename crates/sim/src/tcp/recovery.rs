@@ -126,6 +126,10 @@ impl Sender {
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
         self.recovery.silent = false;
+        if self.params.sack_recovery == SackRecovery::Pipe {
+            // ns-2's Sack1 remembers reports only while nothing new is acknowledged.
+            self.scoreboard.clear();
+        }
         let srtt = self.srtt().unwrap_or_default();
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
