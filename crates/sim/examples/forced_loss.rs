@@ -4,8 +4,8 @@
 //! forced_loss CASES TRACE          compare with ns-2's trace; one line of a table per case
 //! forced_loss CASES                print our own trace in the same form
 //! ```
-//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless),
-//! seconds to run, ordinals of the lost packets (or `-`).
+//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless;
+//! `3@0.5`: 3 every 0.5 s), seconds to run, ordinals of the lost packets (or `-`).
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
@@ -34,9 +34,15 @@ struct Case {
     algorithm: String,
     delayed_ack: bool,
     window: u32,
-    packets: u64,
+    supply: Supply,
     stop: Time,
     losses: Vec<usize>,
+}
+
+enum Supply {
+    Endless,
+    Packets(u64),
+    Every(u64, Span),
 }
 
 /// What one of the two simulators did.
@@ -82,13 +88,18 @@ fn read_case(line: &str) -> Result<Case, Failure> {
         "-" => Vec::new(),
         list => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
     };
+    let supply = match (packets, packets.split_once('@')) {
+        ("0", _) => Supply::Endless,
+        (_, Some((burst, every))) => Supply::Every(burst.parse()?, Span::from_secs_f64(every.parse()?)),
+        _ => Supply::Packets(packets.parse()?),
+    };
     Ok(Case {
         name: name.to_owned(),
         profile: profile.to_owned(),
         algorithm: algorithm.to_owned(),
         delayed_ack: delack == "1",
         window: window.parse()?,
-        packets: packets.parse()?,
+        supply,
         stop: Time::from_secs(stop.parse()?),
         losses,
     })
@@ -105,8 +116,22 @@ fn simulate(case: &Case) -> Result<Run, Failure> {
     let phase = Span::from_secs_f64(params.tick.as_secs_f64() * NS2_PHASE);
     let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), Span::from_millis(30)).losing(&case.losses);
     pipe.sender = pipe.sender.with_clock_phase(phase);
-    pipe.start(if case.packets == 0 { u64::MAX } else { case.packets * segment });
-    pipe.run(case.stop);
+    // ns-2 ends a little later than asked, so that nothing else is due then.
+    let stop = case.stop + Span::from_micros(50);
+    match case.supply {
+        Supply::Endless => pipe.start(u64::MAX),
+        Supply::Packets(packets) => pipe.start(packets * segment),
+        Supply::Every(burst, every) => {
+            pipe.start(burst * segment);
+            let mut at = Time::ZERO + every;
+            while at < case.stop {
+                pipe.run(at);
+                pipe.with_sender(|sender, now, wire| sender.supply(now, burst * segment, wire));
+                at += every;
+            }
+        }
+    }
+    pipe.run(stop);
 
     let mut run = Run::default();
     for (at, segment_sent) in &pipe.sent {

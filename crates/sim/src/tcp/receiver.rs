@@ -103,7 +103,7 @@ impl Receiver {
         let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
             match self.params.delayed_ack {
-                Some(delayed) if self.params.delay_repeat && end == self.rcv_nxt => {
+                Some(delayed) if self.is_repeat(end) => {
                     self.delay(now, delayed, wire);
                 }
                 _ => self.acknowledge(wire),
@@ -184,6 +184,12 @@ impl Receiver {
             }
             _ => self.acknowledge(wire),
         }
+    }
+
+    /// Whether what ends at `end` is the last segment in order once more, and may wait as if it were new.
+    fn is_repeat(&self, end: u64) -> bool {
+        let gap = self.params.ack_gap_fill && !self.early.is_empty();
+        self.params.delay_repeat && end == self.rcv_nxt && !gap
     }
 
     fn delay<W: Wire>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {

@@ -33,6 +33,8 @@ pub struct Recovery {
     /// The rescue retransmission of this recovery is spent (RFC 6675 section 4, NextSeg rule 4).
     rescued: bool,
     last_cut: Option<Cut>,
+    /// Nothing new has been acknowledged since a timeout.
+    silent: bool,
     /// End of what had been sent at the last reduction because of ECN.
     cwr_end: u64,
 }
@@ -83,8 +85,13 @@ impl Sender {
     fn is_duplicate(&self, segment: &Segment, news: bool, window_moved: bool) -> bool {
         let outstanding = self.snd_una < self.snd_max;
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
-        let rfc_sack = self.params.sack() && self.params.sack_recovery == SackRecovery::Rfc6675;
-        outstanding && plain && if rfc_sack { news } else { !window_moved }
+        let tells = match self.params.sack_recovery {
+            _ if !self.params.sack() => !window_moved,
+            SackRecovery::Rfc6675 => news,
+            // ns-2's Sack1 does not count between a timeout and the next new ACK.
+            SackRecovery::Pipe => news && !self.recovery.silent,
+        };
+        outstanding && plain && tells
     }
 
     /// Records the SACK option. Returns whether it reports anything new.
@@ -118,6 +125,11 @@ impl Sender {
         self.recovery.dupacks = 0;
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
+        self.recovery.silent = false;
+        if self.params.sack_recovery == SackRecovery::Pipe {
+            // ns-2's Sack1 remembers reports only while nothing new is acknowledged.
+            self.scoreboard.clear();
+        }
         let srtt = self.srtt().unwrap_or_default();
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
@@ -174,11 +186,6 @@ impl Sender {
     }
 
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
-        if pipe && self.recovery.last_cut == Some(Cut::Timeout) && !self.is_fresh_loss() {
-            // ns-2's Sack1 does not count what comes back for data from before a timeout.
-            return;
-        }
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
@@ -200,7 +207,9 @@ impl Sender {
     /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
     /// loss of all has nothing to be compared with.
     fn is_fresh_loss(&self) -> bool {
-        let beyond = if self.params.sack() { self.recovery.recover } else { self.recovery.recover + 1 };
+        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC 6675 section 5).
+        let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
+        let beyond = self.recovery.recover + u64::from(!reached);
         self.snd_una >= beyond || self.recovery.last_cut.is_none()
     }
 
@@ -260,6 +269,7 @@ impl Sender {
             dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,
             last_cut: Some(cut),
+            silent: cut == Cut::Timeout,
             cwr_end: self.recovery.cwr_end,
             ..Recovery::default()
         };

@@ -399,8 +399,8 @@ impl Sender {
         let idle = self.snd_una == self.snd_max;
         if from < self.snd_max {
             self.stats.retransmits += 1;
-            // Karn: what is sent again cannot be timed, nor what its loss delays (RFC 6298 section 3).
-            self.timed = None;
+            // Karn: a segment that is sent again cannot be timed (RFC 6298 section 3).
+            self.timed = self.timed.filter(|&(end, _)| end <= from || end > to);
         } else if self.timed.is_none() {
             self.timed = Some((to, now));
         }
