@@ -113,7 +113,7 @@ impl Captures<'_> {
         at: usize,
         point: &'a Point,
         suite: &Suite,
-    ) -> impl Fn(usize) -> Option<Box<LinkCapture>> + Sync + use<'a, '_> {
+    ) -> impl Fn(usize) -> Option<Box<LinkCapture>> + Sync {
         let prefix = if suite.points.len() > 1 { format!("{}-", at + 1) } else { String::new() };
         move |link| {
             let link = point.scenario.links.get(link).filter(|link| link.pcap)?;
