@@ -37,5 +37,5 @@ mod topology;
 mod transport;
 
 pub use files::ReadFile;
-pub use load::{Point, Suite, load};
-pub use problem::{Place, Problem};
+pub use load::{Point, Suite, load, replication_seed};
+pub use problem::{Place, Problem, did_you_mean};

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use apportion_core::random::mix;
+
 use crate::build::build;
 use crate::files::{Files, ReadFile};
 use crate::model::Scenario;
@@ -38,6 +40,13 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
     /// What to run.
     pub scenario: Scenario,
+}
+
+/// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run is the run
+/// of that seed, and well mixed ones after it, so that scenarios with seeds 1 and 2 share no replication.
+#[must_use]
+pub fn replication_seed(seed: u64, k: u64) -> u64 {
+    if k == 0 { seed } else { mix(mix(seed).wrapping_add(k)) }
 }
 
 /// Reads and checks a scenario file.
@@ -90,4 +99,19 @@ pub fn load(
     let title = points.first().map_or(name, |point| point.scenario.title.clone());
     let (canonical, hash) = canonical(&root, &title, &files.hashes());
     Ok(Suite { title, points, canonical, hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replications_have_seeds_of_their_own() {
+        assert_eq!(replication_seed(7, 0), 7);
+        let mut seeds: Vec<_> =
+            (1..=20).flat_map(|s| (0..100).map(move |k| replication_seed(s, k))).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 2_000);
+    }
 }

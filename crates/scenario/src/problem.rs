@@ -79,8 +79,9 @@ impl Problems {
     }
 }
 
-/// ` (did you mean `x`?)` for the candidate closest to `name`, if one is close.
-pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+/// ` (did you mean `x`?)` for the candidate closest to `name`; empty if none is close.
+#[must_use]
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     // Chosen: one slip in short names, a third of the letters in long ones.
     let allowed = (name.chars().count() / 3).max(1);
     let distance = |candidate: &&str| strsim::damerau_levenshtein(name, candidate);

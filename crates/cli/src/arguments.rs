@@ -1,0 +1,97 @@
+//! The command line as data.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Divide a link's bandwidth among the flows that share it, and see who gets what.
+#[derive(Debug, Parser)]
+#[command(name = "apportion", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario in the simulator and write results and a report
+    Run(Run),
+    /// List what scenarios can name
+    List {
+        /// Which of them; all if absent
+        what: Option<What>,
+    },
+    /// Explain a discipline, TCP profile, source or topology with its parameters
+    Explain {
+        /// As `apportion list` prints it
+        name: String,
+    },
+    /// Print a JSON Schema of scenario files, for editors
+    Schema,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Compare the results of runs with those of the first
+    Compare {
+        /// Folders that `apportion run --out` wrote
+        #[arg(required = true, num_args = 2.., value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// Print one JSON object a line and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The scenario file
+    pub scenario: PathBuf,
+    /// Replications of each point, each with a seed of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// Runs at the same time; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+    /// Folder for results [default: results/ and the name of the scenario]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Put a value into the scenario before it is checked, such as link.bottleneck.rate=5Mbit
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Print results as one JSON object a line and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print the scenario as it was understood, and do not run it
+    #[arg(long)]
+    pub show_config: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    Disciplines,
+    Tcp,
+    Sources,
+    Topologies,
+}
+
+/// Splits `PATH=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (path, value) =
+        text.split_once('=').ok_or("there is no `=`; write for example link.bottleneck.rate=5Mbit")?;
+    Ok((path.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,158 @@
+//! `apportion list` and `apportion explain`: the catalogues as text.
+
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use apportion_core::catalog::{self, Entry, Kind, Role};
+use apportion_scenario::describe::{Described, sources, topologies};
+use apportion_scenario::did_you_mean;
+use apportion_scenario::tcp::{PARAMS, PROFILES, TcpParams};
+
+use crate::arguments::What;
+
+/// Names with a line each.
+pub fn list(what: Option<What>) -> String {
+    let mut out = String::new();
+    for (section, title, rows) in sections() {
+        if what.is_some_and(|what| what != section) {
+            continue;
+        }
+        if what.is_none() {
+            let _ = writeln!(out, "{}{title}", if out.is_empty() { "" } else { "\n" });
+        }
+        let indent = if what.is_none() { "  " } else { "" };
+        for line in table(&rows).lines() {
+            let _ = writeln!(out, "{indent}{line}");
+        }
+    }
+    out
+}
+
+fn sections() -> [(What, &'static str, Vec<Vec<String>>); 4] {
+    let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+    let described = |all: Vec<Described>| all.iter().map(|one| row(&[one.name, one.doc])).collect();
+    [
+        (
+            What::Disciplines,
+            "Disciplines",
+            catalog::all().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect(),
+        ),
+        (What::Tcp, "TCP profiles", PROFILES.iter().map(|entry| row(&[entry.name, entry.summary])).collect()),
+        (What::Sources, "Sources", described(sources())),
+        (What::Topologies, "Topologies", described(topologies())),
+    ]
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Scheduler => "scheduler",
+        Role::Policy => "buffer policy",
+        Role::System => "system",
+        Role::Shaper => "shaper",
+    }
+}
+
+/// Everything called `name`, with parameters.
+pub fn explain(name: &str) -> anyhow::Result<String> {
+    let mut parts: Vec<String> = catalog::all().filter(|entry| entry.name == name).map(discipline).collect();
+    parts.extend(PROFILES.iter().filter(|entry| entry.name == name).map(|entry| {
+        let heading = format!("{name}: TCP profile\n{}\nSource: {}\n", entry.summary, entry.source);
+        heading + &tcp_parameters(entry.name)
+    }));
+    parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
+    parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
+    if parts.is_empty() {
+        let names: Vec<String> =
+            sections().into_iter().flat_map(|(_, _, rows)| rows).map(|row| row[0].clone()).collect();
+        let guess = did_you_mean(name, names.iter().map(String::as_str));
+        return Err(anyhow!("nothing is called `{name}`{guess}; `apportion list` prints all names"));
+    }
+    Ok(parts.join("\n"))
+}
+
+fn discipline(entry: &Entry) -> String {
+    let mut out = format!("{}: {}\n{}\n", entry.name, role(entry.role), entry.summary);
+    if entry.reference != "–" {
+        let _ = writeln!(out, "Paper: {}", entry.reference);
+    }
+    let _ = writeln!(out, "Cost: {}", entry.cost);
+    let key = match entry.role {
+        Role::Scheduler | Role::System => "queue = { kind",
+        Role::Policy => "queue = { kind = \"fifo\", drop",
+        Role::Shaper => "queue = { kind = \"fifo\", shaper",
+    };
+    let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
+    if entry.params.is_empty() {
+        return out + "\nIt has no parameters.\n";
+    }
+    let mut rows = vec![["parameter", "symbol", "value", "default", "from"].map(str::to_owned).to_vec()];
+    for param in entry.params {
+        rows.push(vec![
+            param.name.to_owned(),
+            param.symbol.to_owned(),
+            value_of(param.kind),
+            param.default.unwrap_or("-").to_owned(),
+            param.source.to_owned(),
+        ]);
+    }
+    let _ = write!(out, "\n{}\n", table(&rows));
+    let docs: Vec<Vec<String>> =
+        entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();
+    out + &table(&docs)
+}
+
+fn value_of(kind: Kind) -> String {
+    match kind {
+        Kind::Limit => "packets or bytes".to_owned(),
+        Kind::Packets => "packets".to_owned(),
+        Kind::Bytes => "size".to_owned(),
+        Kind::Span => "time".to_owned(),
+        Kind::Rate => "rate".to_owned(),
+        Kind::Ratio => "share".to_owned(),
+        Kind::Number => "number".to_owned(),
+        Kind::Count => "whole number".to_owned(),
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Choice(words) => words.join(", "),
+    }
+}
+
+fn tcp_parameters(profile: &str) -> String {
+    let params = TcpParams::profile(profile);
+    let value = |name: &str| params.as_ref().and_then(|params| params.get(name)).unwrap_or_default();
+    let mut rows = vec![["parameter", "here", "what it decides", "from"].map(str::to_owned).to_vec()];
+    rows.extend(PARAMS.iter().map(|entry| {
+        vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), entry.source.to_owned()]
+    }));
+    format!(
+        "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\n{}",
+        table(&rows)
+    )
+}
+
+fn keys(one: &Described, key: &str) -> String {
+    let mut out = format!("{}: {key}\n{}\nUse: {key} = {{ kind = \"{}\" }}\n", one.name, one.doc, one.name);
+    if !one.keys.is_empty() {
+        let mut rows = vec![["key", "for example", "default", ""].map(str::to_owned).to_vec()];
+        rows.extend(one.keys.iter().map(|key| {
+            let default = if key.default.is_empty() { "-" } else { key.default };
+            vec![key.name.to_owned(), key.example.clone(), default.to_owned(), key.doc.to_owned()]
+        }));
+        let _ = write!(out, "\n{}", table(&rows));
+    }
+    out
+}
+
+/// Columns padded to their widest cell.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    out
+}

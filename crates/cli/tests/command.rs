@@ -1,0 +1,244 @@
+//! The command as people and scripts meet it: output, messages and exit status.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"seed = 3
+stop = "2s"
+[link.bottleneck]
+from = "a"
+to = "b"
+rate = "1Mbit"
+delay = "5ms"
+queue = ["fifo", "drr"]
+watch = true
+[flow.tcp]
+count = 2
+from = "a"
+to = "b"
+tcp = "rfc"
+"#;
+
+struct Run {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn apportion(folder: &Path, arguments: &[&str]) -> Run {
+    let output =
+        Command::cargo_bin("apportion").unwrap().current_dir(folder).args(arguments).output().unwrap();
+    Run {
+        status: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
+    folder
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+#[test]
+fn a_run_writes_results_where_it_says_and_exits_with_0() {
+    let folder = folder();
+    let run = apportion(folder.path(), &["run", "x.toml", "--seeds", "2"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("queue=drr"), "{}", run.out);
+    assert!(run.out.ends_with("report: results/x/report.html\n"), "{}", run.out);
+    assert!(run.err.ends_with("4/4 runs done\n"), "{}", run.err);
+    for name in ["run.json", "flows.csv", "links.csv", "series.csv", "report.html"] {
+        assert!(folder.path().join("results/x").join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn the_number_of_jobs_does_not_move_a_byte() {
+    let folder = folder();
+    for (jobs, out) in [("1", "one"), ("4", "four")] {
+        let run = apportion(
+            folder.path(),
+            &["run", "x.toml", "--seeds", "3", "--jobs", jobs, "--out", out, "--quiet"],
+        );
+        assert_eq!((run.status, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    }
+    for name in ["run.json", "flows.csv", "links.csv", "series.csv", "completions.csv", "report.html"] {
+        let read = |out: &str| std::fs::read(folder.path().join(out).join(name)).unwrap();
+        assert!(read("one") == read("four"), "{name}");
+    }
+}
+
+#[test]
+fn json_has_standard_output_to_itself() {
+    let folder = folder();
+    let run = apportion(folder.path(), &["run", "x.toml", "--json"]);
+    assert_eq!((run.status, run.err.as_str()), (0, ""));
+    let lines: Vec<serde_json::Value> =
+        run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 2 && lines.iter().all(serde_json::Value::is_object), "{}", run.out);
+}
+
+#[test]
+fn every_problem_of_a_scenario_is_an_error_and_exits_with_2() {
+    let folder = folder();
+    let bad = SCENARIO.replace("1Mbit", "10kbps").replace("stop", "stopp");
+    std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
+    let run = apportion(folder.path(), &["run", "bad.toml"]);
+    assert_eq!((run.status, run.out.as_str()), (2, ""));
+    assert_eq!(
+        run.err,
+        "error: bad.toml:1: stop: missing; write for example stop = \"20ms\"\n\
+         error: bad.toml:2: stopp: unknown key (did you mean `stop`?); known here: title, seed, stop, measure_from, \
+         sample, topology, link, flow, change\n\
+         error: bad.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
+         write for example \"10Mbit\"\n"
+    );
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn bad_usage_exits_with_2_and_says_what_to_write() {
+    let folder = folder();
+    let error = |arguments: &[&str]| {
+        let run = apportion(folder.path(), arguments);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{arguments:?}: {}", run.err);
+        run.err
+    };
+    assert_eq!(
+        error(&["run", "gone.toml"]),
+        "error: gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, such as \
+         scenarios/quickstart.toml\n"
+    );
+    assert!(error(&["run", "x.toml", "--set", "stop"]).contains("there is no `=`"));
+    assert_eq!(
+        error(&["run", "x.toml", "--set", "stop=60"]),
+        "error: x.toml: --set: stop: `60` is not a time: the unit is missing; write for example \"20ms\"\n"
+    );
+    assert!(error(&["run", "x.toml", "--seeds", "0"]).contains("1..=10000"));
+    assert!(
+        error(&["explain", "fq_coddle"]).contains("nothing is called `fq_coddle` (did you mean `fq_codel`?)")
+    );
+    assert!(error(&["compare", "one"]).contains("2"));
+    assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one/run.json`"));
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/letter.txt"), "dear").unwrap();
+    assert!(error(&["run", "x.toml", "--out", "mine"]).contains("choose another folder with --out DIR"));
+}
+
+#[test]
+fn what_show_config_prints_runs_as_the_same_scenario() {
+    let folder = folder();
+    let set = ["--set", "link.bottleneck.rate=2Mbit"];
+    let shown = apportion(folder.path(), &["run", "x.toml", "--show-config", set[0], set[1]]);
+    assert_eq!(shown.status, 0, "{}", shown.err);
+    assert!(shown.out.contains("rate = \"2Mbit\""), "{}", shown.out);
+    std::fs::write(folder.path().join("y.toml"), &shown.out).unwrap();
+    let again = apportion(folder.path(), &["run", "y.toml", "--show-config"]);
+    assert_eq!(again.out, shown.out);
+    let json = |file: &str, more: &[&str]| {
+        let run = apportion(folder.path(), &[&["run", file, "--json"], more].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        run.out
+    };
+    assert_eq!(json("x.toml", &set), json("y.toml", &[]));
+}
+
+#[test]
+fn runs_are_compared_by_their_folders() {
+    let folder = folder();
+    apportion(folder.path(), &["run", "x.toml", "--out", "one"]);
+    apportion(folder.path(), &["run", "x.toml", "--out", "two", "--set", "link.bottleneck.rate=2Mbit"]);
+    let run = apportion(folder.path(), &["compare", "one", "two"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("[2] - [1]"), "{}", run.out);
+    let json = apportion(folder.path(), &["compare", "one", "two", "--json"]);
+    assert!(json.out.lines().count() > 2);
+    json.out
+        .lines()
+        .for_each(|line| assert!(serde_json::from_str::<serde_json::Value>(line).unwrap().is_object()));
+}
+
+#[test]
+fn captures_are_written_for_the_first_replication_of_each_point() {
+    let folder = folder();
+    let run = apportion(
+        folder.path(),
+        &["run", "x.toml", "--seeds", "2", "--out", "out", "--set", "link.bottleneck.pcap=true"],
+    );
+    assert_eq!(run.status, 0, "{}", run.err);
+    for name in ["1-bottleneck.pcap", "2-bottleneck.pcap"] {
+        let capture = std::fs::read(folder.path().join("out").join(name)).unwrap();
+        // 24 bytes of file header; 2 s at 1 Mb/s are some 160 packets.
+        assert!(capture.len() > 24 + 100 * 16, "{name}: {} bytes", capture.len());
+    }
+}
+
+#[test]
+fn everything_listed_is_explained() {
+    let folder = folder();
+    let mut names = 0;
+    for what in ["disciplines", "tcp", "sources", "topologies"] {
+        let list = apportion(folder.path(), &["list", what]);
+        assert_eq!(list.status, 0);
+        for line in list.out.lines() {
+            let name = line.split_whitespace().next().unwrap();
+            let explained = apportion(folder.path(), &["explain", name]);
+            assert!(explained.out.contains(&format!("{name}: ")) && explained.status == 0, "{name}");
+            names += 1;
+        }
+    }
+    assert!(names > 20, "{names}");
+    let all = apportion(folder.path(), &["list"]).out;
+    assert!(
+        ["Disciplines\n", "\nTCP profiles\n", "\nSources\n", "\nTopologies\n"]
+            .iter()
+            .all(|part| all.contains(part))
+    );
+    let red = apportion(folder.path(), &["explain", "red"]).out;
+    assert!(red.contains("min_th") && red.contains("default") && red.contains("Paper: "), "{red}");
+}
+
+#[test]
+fn the_schema_is_json_and_completions_are_scripts() {
+    let folder = folder();
+    let schema: serde_json::Value = serde_json::from_str(&apportion(folder.path(), &["schema"]).out).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(apportion(folder.path(), &["completions", shell]).out.contains("apportion"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .arg("schema")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn short_versions_of_all_examples_run() {
+    let folder = folder();
+    for entry in std::fs::read_dir(examples()).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        let run = apportion(
+            folder.path(),
+            &["run", file, "--quiet", "--out", "out", "--set", "stop=2s", "--set", "measure_from=1s"],
+        );
+        assert_eq!((run.status, run.err.as_str()), (0, ""), "{file}");
+    }
+}
