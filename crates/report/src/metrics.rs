@@ -112,11 +112,19 @@ impl Metrics {
 const COMPLETION_TIMES: [(&str, fn(&FlowRow) -> Option<f64>); 2] =
     [("completion_p50_s", |f| f.completion_p50_s), ("completion_p95_s", |f| f.completion_p95_s)];
 
-/// What Jain's index is taken of: throughput over entitlement if every flow has one, else throughput.
+/// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all flows if
+/// none has.
 fn shares(flows: &[&FlowRow]) -> Vec<f64> {
-    let relative: Option<Vec<f64>> = flows
-        .iter()
-        .map(|f| f.entitlement_mbps.filter(|&e| e > 0.0).map(|e| f.throughput_mbps / e))
-        .collect();
-    relative.unwrap_or_else(|| flows.iter().map(|f| f.throughput_mbps).collect())
+    judged(flows.iter().map(|f| f.entitlement_mbps))
+        .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))
+        .collect()
+}
+
+/// The flows that Jain's index is over: position and entitlement.
+pub(crate) fn judged(
+    entitlements: impl Iterator<Item = Option<f64>> + Clone,
+) -> impl Iterator<Item = (usize, Option<f64>)> {
+    let positive = entitlements.map(|e| e.filter(|&e| e > 0.0));
+    let any = positive.clone().any(|e| e.is_some());
+    positive.enumerate().filter(move |(_, e)| e.is_some() || !any)
 }

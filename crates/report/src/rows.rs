@@ -180,13 +180,6 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
     }
 }
 
-impl FlowRow {
-    /// Drops for every reason.
-    pub(crate) fn drops(&self) -> u64 {
-        self.drops_early + self.drops_forced + self.drops_overflow + self.drops_policy + self.drops_push_out
-    }
-}
-
 impl LinkRow {
     /// Drops for every reason.
     pub(crate) fn drops(&self) -> u64 {

@@ -45,16 +45,21 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ci95 {
-            Some(half) => {
-                let decimals = decimals(self.mean.abs().max(half));
+            // The interval shows a digit of its own, as far as that takes one decimal more than the mean deserves.
+            Some(half) if half > 0.0 => {
+                let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
+                let least = decimals(self.mean.abs().max(half));
+                let decimals = own.clamp(least, least + 1);
                 write!(f, "{:.decimals$} ± {:.decimals$}", self.mean, half)
             }
-            None => f.write_str(&number(self.mean)),
+            // Counts stay counts.
+            _ if self.mean.fract() == 0.0 => write!(f, "{:.0}", self.mean),
+            _ => f.write_str(&number(self.mean)),
         }
     }
 }
 
-/// `x` for a reader: three significant digits, never fewer than the digits before the point.
+/// `x` for a reader: three significant digits, but all digits before the point and at most four after it.
 #[must_use]
 pub fn number(x: f64) -> String {
     format!("{:.*}", decimals(x.abs()), x)
@@ -65,8 +70,8 @@ fn decimals(magnitude: f64) -> usize {
     match magnitude {
         m if m >= 100.0 || m == 0.0 => 0,
         m if m >= 10.0 => 1,
-        m if m >= 0.1 => 2,
-        m if m >= 0.01 => 3,
+        m if m >= 1.0 => 2,
+        m if m >= 0.1 => 3,
         _ => 4,
     }
 }
@@ -226,7 +231,9 @@ mod tests {
         let ms = |share: f64| merged.quantile(share).unwrap().as_secs_f64() * 1e3;
         assert_eq!(merged.count, 400);
         assert!(close(merged.mean.as_secs_f64() * 1e3, 23.75));
-        assert!(close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0));
+        assert!(
+            close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0)
+        );
     }
 
     #[test]
@@ -244,7 +251,18 @@ mod tests {
 
     #[test]
     fn numbers_show_three_digits() {
-        assert_eq!([123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number), ["123", "12.3", "1.23", "0.12", "0.012", "0"]);
-        assert_eq!(Estimate { mean: 0.91, ci95: Some(0.02), n: 3 }.to_string(), "0.91 ± 0.02");
+        let shown = [1234.5, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number);
+        assert_eq!(shown, ["1234", "123", "12.3", "1.23", "0.123", "0.0123", "0"]);
+    }
+
+    #[test]
+    fn intervals_are_shown_with_a_digit_of_their_own() {
+        let show = |mean, ci95| Estimate { mean, ci95, n: 3 }.to_string();
+        assert_eq!(show(7.832, Some(0.079)), "7.83 ± 0.08");
+        assert_eq!(show(10.02, Some(0.031)), "10.02 ± 0.03");
+        assert_eq!(show(9122.4, Some(2.1)), "9122 ± 2");
+        assert_eq!(show(0.9871, Some(0.0004)), "0.9871 ± 0.0004");
+        assert_eq!(show(12.0, Some(0.0)), "12");
+        assert_eq!(show(45.0, None), "45");
     }
 }

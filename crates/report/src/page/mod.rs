@@ -64,7 +64,8 @@ fn header(run: &Run) -> String {
              means and intervals are over those that finished.</p>"
         );
     }
-    if let Some(lead) = headline::lead(run) {
+    let only = run.points.first().filter(|_| run.points.len() == 1).map(headline::of_point);
+    if let Some(lead) = headline::lead(run).or(only) {
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&lead));
     }
     out
@@ -122,12 +123,11 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
 fn footer(run: &Run) -> String {
     let seeds: Vec<String> = run.seeds.iter().map(u64::to_string).collect();
     let mut facts = vec![("Scenario hash", run.hash.clone()), ("Seeds", seeds.join(", "))];
-    let versions: Vec<String> = run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let versions: Vec<String> =
+        run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     facts.push(("Versions", versions.join(", ")));
-    let facts: String = facts
-        .iter()
-        .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)))
-        .collect();
+    let facts: String =
+        facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
          <p>Save the scenario below as <code>scenario.toml</code> and run\n\
@@ -145,8 +145,8 @@ const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dt>Throughput</dt><dd>Bytes on the wire that reached the receiver, headers included, over the measured time.</dd>
 <dt>Goodput</dt><dd>New payload delivered in order, over the measured time.</dd>
 <dt>Entitlement</dt><dd>The flow's weighted max-min fair share, guarantees included.</dd>
-<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement (of throughput where a flow has no
-entitlement): 1 if all flows are served alike, 1/n if one has everything.</dd>
+<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
+throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
 <dt>Drops</dt><dd>early: a signal before the buffer is full; forced: above a threshold that admits nothing;

@@ -2,18 +2,22 @@
 
 use std::fmt::Write;
 
-use crate::figure::{Bar, COLOURS, Range, bars, ranges};
+use crate::figure::{Bar, COLOURS, Curve, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
 use crate::html::{escape, table};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, judged};
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, Keys, flow_shares, group_shares};
-use crate::statistics::{Estimate, merge, number};
+use crate::statistics::{Estimate, mean, merge, number};
 
 /// Chosen: more bars than this in a panel are shown by group.
 const MAX_BARS: usize = 24;
 /// Chosen: as many panels as can be taken in by scrolling once or twice.
-const MAX_PANELS: usize = 24;
+const MAX_PANELS: usize = 12;
+/// Chosen: as many rows as fit a figure of a screen's height.
+const MAX_RANGES: usize = 32;
+/// Chosen: fewer points are seen as well in their panels.
+const ACROSS_FROM: usize = 5;
 /// Chosen: longer tables are read from the CSV files.
 const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
@@ -27,8 +31,11 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
         return out;
     }
     out.push_str(&panels(run, keys));
+    let figures = across(run, keys) + &delays(run);
+    if !figures.is_empty() {
+        let _ = writeln!(out, "<div class=\"plots\">\n{figures}</div>");
+    }
     out.push_str(&numbers(run));
-    out.push_str(&delays(run));
     out
 }
 
@@ -48,12 +55,14 @@ fn panels(run: &Run, keys: &Keys) -> String {
     let mut out = legend(keys, &rows, by_group, replicated);
     out.push_str("<div class=\"bars\">\n");
     for (point, rows) in shown.iter().zip(&rows) {
-        let name = escape(point.name(run));
+        let name = escape(point.name());
+        // A single point's sentence leads the page already.
+        let said = if run.points.len() > 1 { headline::of_point(point) } else { String::new() };
         let _ = writeln!(
             out,
             "<section class=\"card\"><div><h3>{name}</h3>\n<p>{}</p></div>\n\
              <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure></section>",
-            escape(&sentence(&headline::of_point(point))),
+            escape(&said),
             bars(rows, max)
         );
     }
@@ -66,7 +75,8 @@ fn panels(run: &Run, keys: &Keys) -> String {
             run.points.len()
         );
     }
-    let hidden = |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
+    let hidden =
+        |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
     if shown.iter().any(hidden) {
         let _ = writeln!(
             out,
@@ -74,12 +84,6 @@ fn panels(run: &Run, keys: &Keys) -> String {
         );
     }
     out
-}
-
-/// `text` with a capital first letter.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -170,11 +174,12 @@ fn numbers(run: &Run) -> String {
     let row = |point: &PointRecord| {
         let metrics = Metrics::of(point);
         let show = |name: &str| metrics.get(name).map_or_else(|| "–".to_owned(), |e| e.to_string());
-        let mut row = vec![point.name(run).to_owned(), show("throughput_mbps")];
+        let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
         row.push(show("jain"));
         let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
-        row.push(format!("{}, {} s", point.flows.len(), super::short(seconds)));
+        let judged = judged(flow_shares(point).iter().map(|f| f.entitlement)).count();
+        row.push(format!("{judged}, {} s", super::short(seconds)));
         row.extend(shown_groups.iter().map(|g| show(&format!("throughput_mbps/{g}"))));
         for link in shown_links {
             row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
@@ -222,14 +227,62 @@ fn watched(run: &Run) -> Vec<String> {
 }
 
 // ---------------------------------------------------------------------------------------------
+// Across points
+
+/// A sweep in one figure: throughput over entitlement of each key from point to point; plain throughput if the
+/// scenario has no entitlements.
+fn across(run: &Run, keys: &Keys) -> String {
+    if run.points.len() < ACROSS_FROM {
+        return String::new();
+    }
+    let entitled = run.points.iter().any(|p| p.flows.iter().any(|f| f.entitlement.is_some()));
+    let value = |f: &FlowShare| if entitled { f.ratio() } else { Some(f.throughput.mean) };
+    let mut all: Vec<Curve> = (0..keys.names().len().min(COLOURS)).map(|k| Curve::empty(Some(k))).collect();
+    for (i, point) in run.points.iter().enumerate() {
+        let flows = flow_shares(point);
+        for (key, curve) in all.iter_mut().enumerate() {
+            let members = flows.iter().filter(|f| keys.of_flow(&f.name, &f.group) == key);
+            let values: Vec<f64> = members.filter_map(value).collect();
+            let Some(mean) = mean(&values) else { continue };
+            let x = i as f64;
+            curve.line.push((x, mean));
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            curve.band.push((x, low, values.iter().copied().fold(0.0, f64::max)));
+        }
+    }
+    let reach = all.iter().flat_map(|c| c.band.iter().map(|b| b.2)).fold(0.0, f64::max);
+    let axis: Vec<String> = run.points.iter().enumerate().map(|(i, p)| axis_label(i, p)).collect();
+    let by = match run.points[0].settings.as_slice() {
+        [(path, _)] => format!("by {path}"),
+        _ => "by point, in the order of the table".to_owned(),
+    };
+    let levels = if entitled { vec![1.0] } else { Vec::new() };
+    let plot = Plot { x: XAxis::Points(axis), y_max: reach * 1.06, levels };
+    let what = if entitled { "Throughput over entitlement" } else { "Throughput of a flow, Mb/s" };
+    format!(
+        "<figure class=\"card\" role=\"img\" aria-label=\"{what}\"><figcaption><b>{what}</b><br/>{}. \
+         Line: mean of the flows. Shaded: from least to most.</figcaption>\n{}</figure>\n",
+        escape(&by),
+        curves(&plot, &all)
+    )
+}
+
+/// The value of the only setting that differs, or the position.
+fn axis_label(index: usize, point: &PointRecord) -> String {
+    match point.settings.as_slice() {
+        [(_, value)] => value.clone(),
+        _ => (index + 1).to_string(),
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
 // Queue delay
 
 /// Queue delay of each watched link, point under point.
 fn delays(run: &Run) -> String {
     let mut figures = String::new();
     for link in watched(run).iter().take(MAX_LINK_COLUMNS) {
-        let rows: Vec<Range> =
-            run.points.iter().take(MAX_PANELS).filter_map(|p| range(run, p, link)).collect();
+        let rows: Vec<Range> = run.points.iter().take(MAX_RANGES).filter_map(|p| range(p, link)).collect();
         if rows.is_empty() {
             continue;
         }
@@ -242,10 +295,10 @@ fn delays(run: &Run) -> String {
             ranges(&rows)
         );
     }
-    if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") }
+    figures
 }
 
-fn range(run: &Run, point: &PointRecord, link: &str) -> Option<Range> {
+fn range(point: &PointRecord, link: &str) -> Option<Range> {
     let parts: Vec<_> = point
         .outcomes
         .iter()
@@ -254,7 +307,7 @@ fn range(run: &Run, point: &PointRecord, link: &str) -> Option<Range> {
     let delay = merge(&parts);
     let at = |share| delay.quantile(share).map(|span| span.as_secs_f64() * 1e3);
     Some(Range {
-        label: point.name(run).to_owned(),
+        label: point.name().to_owned(),
         wide: (at(0.01)?, at(0.99)?),
         narrow: (at(0.25)?, at(0.75)?),
         median: at(0.5)?,

@@ -59,7 +59,7 @@ fn binned_rate(series: &[Bytes], step: f64) -> Vec<(f64, f64)> {
 /// Packets in the queue of a watched link over time: the mean of each bin within the band of its extremes.
 pub(super) fn backlog(link: &LinkOutcome, step: f64) -> Curve {
     let size = link.backlog.len().div_ceil(QUEUE_BINS).max(1);
-    let mut curve = Curve { key: None, line: Vec::new(), band: Vec::new() };
+    let mut curve = Curve::empty(None);
     for (k, chunk) in link.backlog.chunks(size).enumerate() {
         // A sample is taken at the end of its interval.
         let x = round((k * size) as f64 * step + (chunk.len() + 1) as f64 / 2.0 * step);

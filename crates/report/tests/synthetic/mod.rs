@@ -67,7 +67,9 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
     });
     let completion = |k: u64| Completion {
         start: Time::from_millis(10_000 + 400 * k),
-        took: Span::from_secs_f64(0.05 + 0.01 * made.delay_ms * (1.2 + wobble(seed, stream, 900 + k)) * ((k % 7) + 1) as f64),
+        took: Span::from_secs_f64(
+            0.05 + 0.01 * made.delay_ms * (1.2 + wobble(seed, stream, 900 + k)) * ((k % 7) + 1) as f64,
+        ),
         size: Bytes::new(4_000 * (1 + k % 7).pow(3)),
     };
     FlowOutcome {
@@ -122,7 +124,11 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
             flows,
             links: vec![
                 link(discipline, seed, sent),
-                LinkOutcome { name: "bottleneck.back".into(), rate: Rate::from_mbit(10), ..LinkOutcome::default() },
+                LinkOutcome {
+                    name: "bottleneck.back".into(),
+                    rate: Rate::from_mbit(10),
+                    ..LinkOutcome::default()
+                },
             ],
             packet_hops: 0,
             events: 0,
@@ -150,7 +156,9 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
 pub fn run(title: &str, seeds: &[u64], points: Vec<PointRecord>) -> Run {
     Run {
         title: title.into(),
-        scenario: "title = \"Who protects whom\"\nseed = 7\nstop = \"60s\"\n\n[topology]\nkind = \"dumbbell\"\n".into(),
+        scenario:
+            "title = \"Who protects whom\"\nseed = 7\nstop = \"60s\"\n\n[topology]\nkind = \"dumbbell\"\n"
+                .into(),
         hash: "9f2c41d07ab35e66".into(),
         versions: BTreeMap::from([("apportion".into(), "0.1.0".into())]),
         seeds: seeds.to_vec(),
@@ -260,9 +268,26 @@ pub fn weighted(seeds: &[u64]) -> Run {
 /// Twenty points of a hundred flows in nine groups.
 pub fn large(seeds: &[u64]) -> Run {
     let labels: Vec<&'static str> = vec![
-        "rate=1Mbit", "rate=2Mbit", "rate=3Mbit", "rate=4Mbit", "rate=5Mbit", "rate=6Mbit", "rate=7Mbit",
-        "rate=8Mbit", "rate=9Mbit", "rate=10Mbit", "rate=11Mbit", "rate=12Mbit", "rate=13Mbit", "rate=14Mbit",
-        "rate=15Mbit", "rate=16Mbit", "rate=17Mbit", "rate=18Mbit", "rate=19Mbit", "rate=20Mbit",
+        "rate=1Mbit",
+        "rate=2Mbit",
+        "rate=3Mbit",
+        "rate=4Mbit",
+        "rate=5Mbit",
+        "rate=6Mbit",
+        "rate=7Mbit",
+        "rate=8Mbit",
+        "rate=9Mbit",
+        "rate=10Mbit",
+        "rate=11Mbit",
+        "rate=12Mbit",
+        "rate=13Mbit",
+        "rate=14Mbit",
+        "rate=15Mbit",
+        "rate=16Mbit",
+        "rate=17Mbit",
+        "rate=18Mbit",
+        "rate=19Mbit",
+        "rate=20Mbit",
     ];
     let points = labels.into_iter().enumerate().map(|(p, label)| {
         let flows: Vec<Made> = (0..100)
