@@ -108,8 +108,10 @@ impl Metrics {
     }
 }
 
+type OfFlow = fn(&FlowRow) -> Option<f64>;
+
 /// Means over a group's flows of each flow's quantile.
-const COMPLETION_TIMES: [(&str, fn(&FlowRow) -> Option<f64>); 2] =
+const COMPLETION_TIMES: [(&str, OfFlow); 2] =
     [("completion_p50_s", |f| f.completion_p50_s), ("completion_p95_s", |f| f.completion_p95_s)];
 
 /// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all flows if

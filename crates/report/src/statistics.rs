@@ -14,7 +14,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Half the width of the 95 % interval; `None` with a single sample.
     pub ci95: Option<f64>,
-    /// Number of samples.
+    /// Number of samples: one per seed.
+    #[serde(rename = "seeds")]
     pub n: usize,
 }
 
@@ -46,7 +47,8 @@ impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ci95 {
             // The interval shows a digit of its own, as far as that takes one decimal more than the mean deserves.
-            Some(half) if half > 0.0 => {
+            // Below a part in 10^9 it is rounding.
+            Some(half) if half > 1e-9 * self.mean.abs() => {
                 let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
                 let least = decimals(self.mean.abs().max(half));
                 let decimals = own.clamp(least, least + 1);

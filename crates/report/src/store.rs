@@ -184,11 +184,19 @@ fn head(run: &Run) -> Head {
 /// A CSV table with its header, which is there even without rows.
 fn table<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::Result<()> {
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    csv.write_record(R::COLUMNS)?;
+    csv.write_record(R::COLUMNS).map_err(cause)?;
     for row in rows {
-        csv.serialize(row)?;
+        csv.serialize(row).map_err(cause)?;
     }
     csv.flush()
+}
+
+/// The error beneath a CSV error: its kind decides what to advise.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 /// Files written beside their final place.

@@ -84,3 +84,35 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(value: f64, entitlement: Option<f64>) -> Bar {
+        Bar { label: "f".into(), key: 0, value, whisker: None, entitlement, note: String::new() }
+    }
+
+    /// Widths of filled rectangles in the key's colour, pale ones included.
+    fn widths(svg: &str) -> Vec<f64> {
+        svg.lines()
+            .filter(|l| l.starts_with("<rect") && l.contains("fill=\"#0072B2\""))
+            .map(|l| l.split_once(" width=\"").unwrap().1.split_once('"').unwrap().0.parse().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn lengths_are_proportional_to_values_on_the_common_scale() {
+        // Half and a quarter of the scale, the second beside an entitlement of the whole scale, which is drawn first.
+        let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0));
+        let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };
+        assert!((half / whole - 0.5).abs() < 0.01 && (quarter / whole - 0.25).abs() < 0.01, "{widths:?}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_still_a_figure() {
+        for svg in [bars(&[], 0.0), bars(&[bar(0.0, Some(0.0))], 0.0), bars(&[bar(1.0, None)], f64::NAN)] {
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        }
+    }
+}

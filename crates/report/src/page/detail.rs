@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::Span;
+use apportion_core::units::{Rate, Span};
 use apportion_scenario::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
@@ -78,7 +78,7 @@ fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 /// The different entitlements of a point, unless there are too many to be lines in a figure.
 fn levels(point: &PointRecord) -> Vec<f64> {
     let mut levels: Vec<f64> =
-        point.flows.iter().filter_map(|f| f.entitlement).map(|r| r.as_mbit_f64()).collect();
+        point.flows.iter().filter_map(|f| f.entitlement).map(Rate::as_mbit_f64).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup_by(|a, b| (*a - *b).abs() <= 0.005 * b.abs());
     if levels.len() > COLOURS { Vec::new() } else { levels }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use apportion_core::units::Rate;
+
 use crate::figure::{Bar, COLOURS, Curve, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
 use crate::html::{escape, table};
@@ -30,11 +32,17 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
         out.push_str("<p>No replication has finished.</p>\n");
         return out;
     }
-    out.push_str(&panels(run, keys));
+    let panels = panels(run, keys);
     let figures = across(run, keys) + &delays(run);
-    if !figures.is_empty() {
-        let _ = writeln!(out, "<div class=\"plots\">\n{figures}</div>");
+    let figures =
+        if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") };
+    out.push_str(&panels.legend);
+    // A sweep is seen in its curves, a choice of a few in their panels.
+    let mut parts = [panels.cards, figures];
+    if run.points.len() >= ACROSS_FROM {
+        parts.reverse();
     }
+    out.push_str(&parts.concat());
     out.push_str(&numbers(run));
     out
 }
@@ -42,7 +50,12 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
 // ---------------------------------------------------------------------------------------------
 // Bars
 
-fn panels(run: &Run, keys: &Keys) -> String {
+struct Panels {
+    legend: String,
+    cards: String,
+}
+
+fn panels(run: &Run, keys: &Keys) -> Panels {
     let shown = &run.points[..run.points.len().min(MAX_PANELS)];
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.outcomes.len() > 1);
@@ -52,17 +65,18 @@ fn panels(run: &Run, keys: &Keys) -> String {
     };
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
-    let mut out = legend(keys, &rows, by_group, replicated);
-    out.push_str("<div class=\"bars\">\n");
+    let mut out = String::from("<div class=\"bars\">\n");
     for (point, rows) in shown.iter().zip(&rows) {
         let name = escape(point.name());
         // A single point's sentence leads the page already.
-        let said = if run.points.len() > 1 { headline::of_point(point) } else { String::new() };
+        let said = match run.points.len() {
+            1 => String::new(),
+            _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
+        };
         let _ = writeln!(
             out,
-            "<section class=\"card\"><div><h3>{name}</h3>\n<p>{}</p></div>\n\
+            "<section class=\"card\">{said}\
              <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure></section>",
-            escape(&said),
             bars(rows, max)
         );
     }
@@ -83,7 +97,7 @@ fn panels(run: &Run, keys: &Keys) -> String {
             "<p class=\"note\">The first {MAX_BARS} groups are drawn; <code>flows.csv</code> holds all.</p>"
         );
     }
-    out
+    Panels { legend: legend(keys, &rows, by_group, replicated), cards: out }
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -163,8 +177,13 @@ fn numbers(run: &Run) -> String {
 
     let mut head: Vec<String> = vec!["Point".into(), "Total Mb/s".into()];
     head.extend(shown_links.iter().map(|l| format!("Utilisation{}", of(l))));
-    head.push("Jain index".into());
-    head.push("n, window".into());
+    let mut bases: Vec<String> = run.points.iter().map(jain_basis).collect();
+    bases.dedup();
+    let common_basis = bases.len() == 1;
+    head.push(if common_basis { format!("Jain index ({})", bases[0]) } else { "Jain index".into() });
+    if !common_basis {
+        head.push("n, window".into());
+    }
     head.extend(shown_groups.iter().map(|g| format!("{g}, Mb/s each")));
     for link in shown_links {
         head.extend(["p50", "p95", "p99"].map(|q| format!("Queue delay{} {q}, ms", of(link))));
@@ -177,9 +196,9 @@ fn numbers(run: &Run) -> String {
         let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
         row.push(show("jain"));
-        let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
-        let judged = judged(flow_shares(point).iter().map(|f| f.entitlement)).count();
-        row.push(format!("{judged}, {} s", super::short(seconds)));
+        if !common_basis {
+            row.push(jain_basis(point));
+        }
         row.extend(shown_groups.iter().map(|g| show(&format!("throughput_mbps/{g}"))));
         for link in shown_links {
             row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
@@ -208,6 +227,13 @@ fn numbers(run: &Run) -> String {
         );
     }
     out
+}
+
+/// What Jain's index is over: the number of flows and the measured time.
+fn jain_basis(point: &PointRecord) -> String {
+    let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
+    let n = judged(point.flows.iter().map(|f| f.entitlement.map(Rate::as_mbit_f64))).count();
+    format!("n = {n}, {} s", super::short(seconds))
 }
 
 /// What `of` lists at any point, sorted.

@@ -101,3 +101,23 @@ fn cumulative(d: &Distribution, key: Option<usize>) -> Option<Curve> {
 fn round(x: f64) -> f64 {
     (x * 1e9).round() / 1e9
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_keep_the_mean_of_throughput_and_the_extremes_of_the_queue() {
+        // 1,400 samples of 0.1 s in 140 bins of ten: 12,500 bytes in 0.1 s are 1 Mb/s.
+        let series = vec![Bytes::new(12_500); 1_400];
+        let bins = binned_rate(&series, 0.1);
+        assert_eq!(bins.len(), 140);
+        assert_eq!(bins[0], (0.5, 1.0));
+        // A peak of one sample among 560 survives in the band of its bin of two.
+        let mut link = LinkOutcome { backlog: vec![10; 560], ..LinkOutcome::default() };
+        link.backlog[101] = 90;
+        let curve = backlog(&link, 0.1);
+        assert_eq!(curve.line.len(), 280);
+        assert_eq!((curve.band[50].1, curve.band[50].2, curve.line[50].1), (10.0, 90.0, 50.0));
+    }
+}

@@ -144,7 +144,12 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         settings: if discipline.label.is_empty() {
             Vec::new()
         } else {
-            vec![("topology.bottleneck.queue".into(), discipline.label.replace("queue=", ""))]
+            discipline
+                .label
+                .split_once('=')
+                .map(|(k, v)| (format!("bottleneck.{k}"), v.into()))
+                .into_iter()
+                .collect()
         },
         measure_from: Time::from_secs(WARM_UP),
         sample: Span::from_millis(100),
