@@ -114,8 +114,8 @@ type OfFlow = fn(&FlowRow) -> Option<f64>;
 const COMPLETION_TIMES: [(&str, OfFlow); 2] =
     [("completion_p50_s", |f| f.completion_p50_s), ("completion_p95_s", |f| f.completion_p95_s)];
 
-/// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all flows if
-/// none has.
+/// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all
+/// flows if none has.
 fn shares(flows: &[&FlowRow]) -> Vec<f64> {
     judged(flows.iter().map(|f| f.entitlement_mbps))
         .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))

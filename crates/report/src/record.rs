@@ -1,4 +1,5 @@
-//! A run as the command line hands it over: what was asked, and what every replication of every point measured.
+//! A run as the command line hands it over: what was asked, and what every replication of every point
+//! measured.
 
 use std::collections::BTreeMap;
 

@@ -46,8 +46,8 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ci95 {
-            // The interval shows a digit of its own, as far as that takes one decimal more than the mean deserves.
-            // Below a part in 10^9 it is rounding.
+            // The interval shows a digit of its own, as far as that takes one decimal more than the mean
+            // deserves. Below a part in 10^9 it is rounding.
             Some(half) if half > 1e-9 * self.mean.abs() => {
                 let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
                 let least = decimals(self.mean.abs().max(half));
@@ -84,7 +84,8 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
 }
 
-/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to share.
+/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to
+/// share.
 ///
 /// R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984.
 #[must_use]
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        // Samples 1..5: mean 3, s = √2.5 = 1.5811, t(0.975, 4) = 2.7764 (printed tables): 2.7764 · 1.5811/√5 = 1.9632.
+        // Samples 1..5: mean 3, s = √2.5 = 1.5811, t(0.975, 4) = 2.7764 (printed tables): 2.7764 · 1.5811/√5
+        // = 1.9632.
         let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!(close(e.mean, 3.0) && close(e.ci95.unwrap(), 1.9632) && e.n == 5);
         // Two samples: t(0.975, 1) = 12.706, s/√2 = 1: the interval is 12.706 wide on each side.
@@ -227,8 +229,9 @@ mod tests {
 
     #[test]
     fn merging_weighs_by_count() {
-        // 100 samples uniform on 0..10 ms and 300 on 20..40 ms. A quarter lies at or below 10 ms. The median is where
-        // (0.5 - 0.25)/0.75 = 1/3 of the second part lies: 20 + 20/3 = 26.667 ms. Mean (5 + 3·30)/4 = 23.75 ms.
+        // 100 samples uniform on 0..10 ms and 300 on 20..40 ms. A quarter lies at or below 10 ms. The median
+        // is where (0.5 - 0.25)/0.75 = 1/3 of the second part lies: 20 + 20/3 = 26.667 ms. Mean (5 + 3·30)/4
+        // = 23.75 ms.
         let merged = merge(&[&uniform(100, 0, 10), &uniform(300, 20, 40)]);
         let ms = |share: f64| merged.quantile(share).unwrap().as_secs_f64() * 1e3;
         assert_eq!(merged.count, 400);
@@ -240,7 +243,8 @@ mod tests {
 
     #[test]
     fn merging_keeps_atoms() {
-        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75 15 ms.
+        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75
+        // 15 ms.
         let zeros = Distribution {
             count: 100,
             mean: Span::ZERO,

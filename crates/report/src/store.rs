@@ -1,8 +1,9 @@
-//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and `report.html`.
+//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and
+//! `report.html`.
 //!
-//! Every file is first written beside its final place and then renamed, all of them after the last was written, so a
-//! failed or interrupted write leaves what was there before. A folder is written to if it is empty or holds an earlier
-//! run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
+//! Every file is first written beside its final place and then renamed, all of them after the last was
+//! written, so a failed or interrupted write leaves what was there before. A folder is written to if it is
+//! empty or holds an earlier run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -95,7 +96,7 @@ struct Marker {
 // ---------------------------------------------------------------------------------------------
 // Writing
 
-/// Makes sure that [`write`] may write to `dir`, creating it if need be. Cheap: call it before a long run.
+/// Makes sure that [`write()`] may write to `dir`, creating it if need be. Cheap: call it before a long run.
 ///
 /// # Errors
 /// If `dir` cannot be created or written, is not a folder, or holds something else than an earlier run.
@@ -267,7 +268,7 @@ impl WriteError {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// If `dir` holds no run, or one that this version cannot read.

@@ -103,6 +103,7 @@ pub fn json_lines(run: &Run) -> String {
 }
 
 fn line(object: &impl Serialize) -> String {
-    // These structs hold nothing that JSON cannot: no map with odd keys, and what is not a number becomes null.
+    // These structs hold nothing that JSON cannot: no map with odd keys, and what is not a number becomes
+    // null.
     serde_json::to_string(object).map(|text| text + "\n").unwrap_or_default()
 }

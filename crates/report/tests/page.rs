@@ -152,7 +152,8 @@ fn sentences_follow_the_numbers() {
     let hog = point(&FIFO, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);
     let fair = point(&DRR, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
-    // The ten TCP flows share 1.95 Mb/s, give or take the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5 %.
+    // The ten TCP flows share 1.95 Mb/s, give or take the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5
+    // %.
     assert!(text.contains("queue=fifo: udp took 7."), "{text}");
     assert!(text.contains("times its entitlement; 10 tcp flows got only 22 % of theirs"), "{text}");
     assert!(text.contains("queue=drr: Every flow is within "), "{text}");

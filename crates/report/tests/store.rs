@@ -13,14 +13,16 @@ const FILES: [&str; 6] =
     ["completions.csv", "flows.csv", "links.csv", "report.html", "run.json", "series.csv"];
 
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
 
 fn head(dir: &Path, file: &str, lines: usize) -> String {
-    fs::read_to_string(dir.join(file)).unwrap().lines().take(lines).collect::<Vec<_>>().join("\n")
+    fs::read_to_string(dir.join(file)).expect("a file").lines().take(lines).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn lengths_are_proportional_to_values_on_the_common_scale() {
-        // Half and a quarter of the scale, the second beside an entitlement of the whole scale, which is drawn first.
+        // Half and a quarter of the scale, the second beside an entitlement of the whole scale, which is
+        // drawn first.
         let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0));
         let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };
         assert!((half / whole - 0.5).abs() < 0.01 && (quarter / whole - 0.25).abs() < 0.01, "{widths:?}");

@@ -18,7 +18,10 @@ pub(crate) struct Range {
 }
 
 const WIDTH: u32 = 420;
+/// Few rows are given air, many are kept on a screen.
 const ROW: u32 = 26;
+const NARROW_ROW: u32 = 16;
+const MANY: usize = 8;
 const AXIS: u32 = 24;
 /// Width of a letter of a label.
 const LETTER: u32 = 7;
@@ -30,7 +33,8 @@ pub(crate) fn ranges(rows: &[Range]) -> String {
     let max = axis_end(rows.iter().map(|r| r.wide.1).fold(0.0, f64::max));
     let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
     let labels = longest as u32 * LETTER + 10;
-    svg(WIDTH, ROW * rows.len() as u32 + AXIS + 4, |area| {
+    let height = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    svg(WIDTH, height * rows.len() as u32 + AXIS + 4, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(4))
             .margin_right(px(NOTES))

@@ -1,4 +1,5 @@
-//! The top of the report: who got what at every point, side by side on one scale, and the table of all points.
+//! The top of the report: who got what at every point, side by side on one scale, and the table of all
+//! points.
 
 use std::fmt::Write;
 
@@ -65,7 +66,8 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     };
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
-    let mut out = String::from("<div class=\"bars\">\n");
+    let mut out = reading(shown.len(), by_group, replicated);
+    out.push_str("<div class=\"bars\">\n");
     for (point, rows) in shown.iter().zip(&rows) {
         let name = escape(point.name());
         // A single point's sentence leads the page already.
@@ -76,7 +78,8 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
         let _ = writeln!(
             out,
             "<section class=\"card\">{said}\
-             <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure></section>",
+             <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure>\
+             </section>",
             bars(rows, max)
         );
     }
@@ -97,7 +100,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
             "<p class=\"note\">The first {MAX_BARS} groups are drawn; <code>flows.csv</code> holds all.</p>"
         );
     }
-    Panels { legend: legend(keys, &rows, by_group, replicated), cards: out }
+    Panels { legend: legend(keys, &rows), cards: out }
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -135,21 +138,25 @@ fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
     }
 }
 
-fn legend(keys: &Keys, rows: &[Vec<Bar>], by_group: bool, replicated: bool) -> String {
-    let mut out = String::from("<ul class=\"legend\">\n");
-    out.push_str(&swatches(keys));
+fn legend(keys: &Keys, rows: &[Vec<Bar>]) -> String {
+    let mut out = format!("<ul class=\"legend\">\n{}", swatches(keys));
     if rows.iter().flatten().any(|bar| bar.entitlement.is_some()) {
         out.push_str("<li><span class=\"entitled\"></span>entitlement</li>\n");
     }
-    let unit = if by_group { "mean throughput of a flow, Mb/s" } else { "throughput, Mb/s" };
+    out.push_str("</ul>\n");
+    out
+}
+
+/// How to read the bars.
+fn reading(points: usize, by_group: bool, replicated: bool) -> String {
+    let unit = if by_group { "Mean throughput of a flow, Mb/s" } else { "Throughput, Mb/s" };
     let whisker = match (by_group, replicated) {
         (true, _) => "; thin line: from the flow with least to the flow with most",
         (false, true) => "; thin line: 95 % interval",
         (false, false) => "",
     };
-    let scale = if rows.len() > 1 { "; the same scale everywhere" } else { "" };
-    let _ = writeln!(out, "<li>{unit}{whisker}{scale}</li>\n</ul>");
-    out
+    let scale = if points > 1 { "; the same scale everywhere" } else { "" };
+    format!("<p class=\"note\">{unit}{whisker}{scale}.</p>\n")
 }
 
 /// The keys' colours with their names.
@@ -255,8 +262,8 @@ fn watched(run: &Run) -> Vec<String> {
 // ---------------------------------------------------------------------------------------------
 // Across points
 
-/// A sweep in one figure: throughput over entitlement of each key from point to point; plain throughput if the
-/// scenario has no entitlements.
+/// A sweep in one figure: throughput over entitlement of each key from point to point; plain throughput if
+/// the scenario has no entitlements.
 fn across(run: &Run, keys: &Keys) -> String {
     if run.points.len() < ACROSS_FROM {
         return String::new();

@@ -13,8 +13,8 @@ const THROUGHPUT_BINS: usize = 140;
 /// Chosen: a bin per shown pixel or two; the band keeps peaks.
 const QUEUE_BINS: usize = 280;
 
-/// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the band
-/// between the lowest and the highest where it has several.
+/// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the
+/// band between the lowest and the highest where it has several.
 pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     let Some(outcome) = point.outcomes.first() else { return Vec::new() };
     let step = point.sample.as_secs_f64();

@@ -1,4 +1,6 @@
-//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is simulated.
+//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is
+//! simulated.
+#![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::BTreeMap;
 
