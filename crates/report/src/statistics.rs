@@ -101,6 +101,13 @@ pub fn sigma(samples: &[f64]) -> Option<f64> {
     Some((samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / samples.len() as f64).sqrt())
 }
 
+/// The smallest of ascending `samples` with at least `share` of them at or below it; `None` without samples.
+#[must_use]
+pub fn nearest_rank(samples: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * samples.len() as f64).ceil().max(1.0) as usize;
+    samples.get(rank - 1).copied()
+}
+
 /// The distribution of all samples of `parts` together.
 ///
 /// Exact in count, mean, minimum and maximum. Between its quantiles each part is taken as linear.
@@ -216,6 +223,14 @@ mod tests {
     fn sigma_divides_by_n() {
         // Mean 5; squares 9+1+1+1+0+0+4+16 = 32; √(32/8) = 2.
         assert_eq!(sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some(2.0));
+    }
+
+    #[test]
+    fn nearest_ranks_are_samples() {
+        // Of five samples the median is the third, ⌈0.95 · 5⌉ = 5 the fifth.
+        let at = |share| nearest_rank(&[1.0, 2.0, 3.0, 4.0, 9.0], share);
+        assert_eq!((at(0.0), at(0.5), at(0.95), at(1.0)), (Some(1.0), Some(3.0), Some(9.0), Some(9.0)));
+        assert_eq!(nearest_rank(&[], 0.5), None);
     }
 
     fn uniform(count: u64, low: u64, high: u64) -> Distribution {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, SeriesRow};
+use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
 const FORMAT: &str = "apportion-run/1";
@@ -284,23 +284,19 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     }
     let head: Head = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
 
-    let flows: Vec<FlowRow> = read_table(&dir.join("flows.csv"), AGAIN)?;
-    let links: Vec<LinkRow> = read_table(&dir.join("links.csv"), AGAIN)?;
-    let mut flows_of: BTreeMap<&str, Vec<FlowRow>> = BTreeMap::new();
-    for row in &flows {
-        flows_of.entry(&row.point).or_default().push(row.clone());
+    let mut rows: BTreeMap<String, Rows> = BTreeMap::new();
+    for row in read_table::<FlowRow>(&dir.join("flows.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().flows.push(row);
     }
-    let mut links_of: BTreeMap<&str, Vec<LinkRow>> = BTreeMap::new();
-    for row in &links {
-        links_of.entry(&row.point).or_default().push(row.clone());
+    for row in read_table::<LinkRow>(&dir.join("links.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().links.push(row);
     }
-    let points = head.points.iter().map(|point| {
-        let label = point.label.as_str();
-        let metrics = Metrics::of_rows(
-            flows_of.get(label).map_or(&[], Vec::as_slice),
-            links_of.get(label).map_or(&[], Vec::as_slice),
-        );
-        StoredPoint { label: label.to_owned(), metrics }
+    for row in read_table::<CompletionRow>(&dir.join("completions.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().completions.push(row);
+    }
+    let points = head.points.iter().map(|point| StoredPoint {
+        label: point.label.clone(),
+        metrics: rows.get(&point.label).map(Metrics::of_rows).unwrap_or_default(),
     });
     Ok(StoredRun {
         folder: dir.to_owned(),

@@ -183,6 +183,21 @@ fn a_run_compared_with_itself_does_not_differ() {
 }
 
 #[test]
+fn completion_times_are_those_of_all_transfers_of_a_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = weighted(&[7]);
+    write(dir.path(), &run).unwrap();
+    let stored = load(dir.path()).unwrap();
+    let comparison = compare(&[stored]);
+    let row = comparison.rows.iter().find(|r| r.metric == "completion_p50_s/web").unwrap();
+    let flow = run.points[0].outcomes[0].flows.iter().find(|f| f.name == "web").unwrap();
+    let mut took: Vec<f64> = flow.completions.iter().map(|c| c.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    // The 50th of a hundred.
+    assert!((row.measured[0].unwrap().mean - took[49]).abs() < 1e-6);
+}
+
+#[test]
 fn runs_that_differ_are_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     let mut stored = Vec::new();

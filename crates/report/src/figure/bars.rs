@@ -18,7 +18,10 @@ pub(crate) struct Bar {
 }
 
 const WIDTH: u32 = 320;
+/// Few rows are given air, many are kept on a screen.
 const ROW: u32 = 19;
+const NARROW_ROW: u32 = 14;
+const MANY: usize = 16;
 const AXIS: u32 = 22;
 /// Width of a letter of a label.
 const LETTER: u32 = 7;
@@ -30,7 +33,8 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
     let max = axis_end(max);
     let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
     let labels = longest as u32 * LETTER + 8;
-    let height = ROW * rows.len() as u32 + AXIS + 4;
+    let row = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    let height = row * rows.len() as u32 + AXIS + 4;
     svg(WIDTH, height, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(4))

@@ -11,9 +11,9 @@ use super::series;
 use crate::figure::{COLOURS, Curve, Plot, XAxis, curves};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
-use crate::rows::{completion_quantile, mbps, sorted_times};
+use crate::rows::{mbps, sorted_times};
 use crate::shares::{Keys, flow_shares};
-use crate::statistics::{Estimate, number};
+use crate::statistics::{Estimate, nearest_rank, number};
 
 /// Chosen: longer tables are read from the CSV files.
 const MAX_FLOWS: usize = 120;
@@ -304,7 +304,7 @@ fn completion_table(point: &PointRecord) -> String {
             let class = done.iter().copied().filter(|c| (from..below).contains(&c.size.get()));
             let took = sorted_times(class);
             from = below;
-            let at = |share| completion_quantile(&took, share).map_or_else(|| "–".to_owned(), number);
+            let at = |share| nearest_rank(&took, share).map_or_else(|| "–".to_owned(), number);
             if !took.is_empty() {
                 let name = format!("{group}, {size}");
                 rows.push(vec![name, took.len().to_string(), at(0.5), at(0.9), at(0.95), at(0.99), at(1.0)]);

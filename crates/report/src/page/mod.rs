@@ -38,8 +38,9 @@ pub fn page(run: &Run) -> String {
     );
     out.push_str(&header(run));
     out.push_str(&overview::overview(run, &keys));
-    out.push_str(&details(run, &keys, BUDGET.saturating_sub(out.len())));
-    out.push_str(&footer(run));
+    let footer = footer(run);
+    out.push_str(&details(run, &keys, BUDGET.saturating_sub(out.len() + footer.len())));
+    out.push_str(&footer);
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use apportion_core::units::Rate;
+use apportion_scenario::outcome::FlowOutcome;
 
 use crate::figure::{Bar, COLOURS, Curve, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
@@ -14,11 +15,13 @@ use crate::shares::{FlowShare, GroupShare, Keys, flow_shares, group_shares};
 use crate::statistics::{Estimate, mean, merge, number};
 
 /// Chosen: more bars than this in a panel are shown by group.
-const MAX_BARS: usize = 24;
+const MAX_BARS: usize = 40;
 /// Chosen: as many panels as can be taken in by scrolling once or twice.
 const MAX_PANELS: usize = 12;
 /// Chosen: as many rows as fit a figure of a screen's height.
 const MAX_RANGES: usize = 32;
+/// Chosen: a point for every second pixel; longer sweeps are drawn at every so many points.
+const MAX_ACROSS: usize = 200;
 /// Chosen: fewer points are seen as well in their panels.
 const ACROSS_FROM: usize = 5;
 /// Chosen: longer tables are read from the CSV files.
@@ -61,8 +64,10 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.outcomes.len() > 1);
     let rows: Vec<Vec<Bar>> = shown.iter().map(|p| rows(p, keys, by_group)).collect();
+    // Intervals of two or three seeds are wide: they are cut at the end of the scale rather than set it.
     let reach = |bar: &Bar| {
-        bar.value.max(bar.entitlement.unwrap_or(0.0)).max(bar.whisker.map_or(0.0, |(_, high)| high))
+        let whisker = if by_group { bar.whisker.map_or(0.0, |(_, high)| high) } else { 0.0 };
+        bar.value.max(bar.entitlement.unwrap_or(0.0)).max(whisker)
     };
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
@@ -195,6 +200,14 @@ fn numbers(run: &Run) -> String {
     for link in shown_links {
         head.extend(["p50", "p95", "p99"].map(|q| format!("Queue delay{} {q}, ms", of(link))));
     }
+    let transfers = names(run, |p| {
+        let of_group = |f: &FlowOutcome| (!f.completions.is_empty()).then(|| f.group.clone());
+        p.outcomes.iter().flat_map(|o| &o.flows).filter_map(of_group).collect()
+    });
+    let shown_transfers = &transfers[..transfers.len().min(MAX_LINK_COLUMNS)];
+    for group in shown_transfers {
+        head.extend(["p50", "p95"].map(|q| format!("{group} completion {q}, s")));
+    }
     head.extend(["Drops".into(), "Marks".into()]);
 
     let row = |point: &PointRecord| {
@@ -210,6 +223,9 @@ fn numbers(run: &Run) -> String {
         for link in shown_links {
             row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
         }
+        for group in shown_transfers {
+            row.extend(["p50", "p95"].map(|q| show(&format!("completion_{q}_s/{group}"))));
+        }
         row.extend([show("drops_packets"), show("marked_packets")]);
         row
     };
@@ -221,6 +237,7 @@ fn numbers(run: &Run) -> String {
         ("points", rows.len(), run.points.len()),
         ("groups", shown_groups.len(), groups.len()),
         ("watched links", shown_links.len(), links.len()),
+        ("groups of transfers", shown_transfers.len(), transfers.len()),
     ] {
         if shown < all {
             cut.push(format!("{shown} of {all} {what}"));
@@ -271,7 +288,8 @@ fn across(run: &Run, keys: &Keys) -> String {
     let entitled = run.points.iter().any(|p| p.flows.iter().any(|f| f.entitlement.is_some()));
     let value = |f: &FlowShare| if entitled { f.ratio() } else { Some(f.throughput.mean) };
     let mut all: Vec<Curve> = (0..keys.names().len().min(COLOURS)).map(|k| Curve::empty(Some(k))).collect();
-    for (i, point) in run.points.iter().enumerate() {
+    let stride = run.points.len().div_ceil(MAX_ACROSS);
+    for (i, point) in run.points.iter().enumerate().step_by(stride) {
         let flows = flow_shares(point);
         for (key, curve) in all.iter_mut().enumerate() {
             let members = flows.iter().filter(|f| keys.of_flow(&f.name, &f.group) == key);
