@@ -17,7 +17,7 @@ const CLOSE: f64 = 0.1;
 /// The run in a sentence, if its points differ, then each point in one.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
-    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name(run).to_owned());
+    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().map(|point| Headline { point: name(point), text: of_point(point) });
     lead.into_iter().chain(points).collect()
 }
@@ -27,7 +27,7 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
     let worst_off =
         |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
     let mut ranked: Vec<(f64, &str)> =
-        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name(run)))).collect();
+        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (&(best, best_name), &(worst, worst_name)) = (ranked.first()?, ranked.last()?);
     if ranked.len() < 2 {
@@ -48,11 +48,11 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
     })
 }
 
-/// One point in a sentence.
+/// One point in a sentence. Names keep their case where they begin it.
 pub(crate) fn of_point(point: &PointRecord) -> String {
     let flows = flow_shares(point);
     if flows.is_empty() {
-        return "no result yet.".to_owned();
+        return "No result yet.".to_owned();
     }
     let entitled: Vec<(&FlowShare, f64)> = flows.iter().filter_map(|f| Some((f, f.ratio()?))).collect();
     let by_ratio = |a: &&(&FlowShare, f64), b: &&(&FlowShare, f64)| a.1.total_cmp(&b.1);
@@ -62,7 +62,7 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
     };
     let off = (1.0 - least.1).max(most.1 - 1.0);
     if off <= CLOSE {
-        let all = if entitled.len() == flows.len() { "every flow" } else { "every entitled flow" };
+        let all = if entitled.len() == flows.len() { "Every flow" } else { "Every entitled flow" };
         return format!("{all} is within {} of its entitlement.", percent((off * 100.0).ceil() / 100.0));
     }
     let groups = group_shares(&flows);
@@ -108,7 +108,7 @@ fn without_entitlement(flows: &[FlowShare]) -> String {
     let by_throughput = |a: &&FlowShare, b: &&FlowShare| a.throughput.mean.total_cmp(&b.throughput.mean);
     match (flows.iter().min_by(by_throughput), flows.iter().max_by(by_throughput)) {
         (Some(least), Some(most)) if flows.len() > 1 => format!(
-            "throughput from {} Mb/s ({}) to {} Mb/s ({}).",
+            "Throughput goes from {} Mb/s ({}) to {} Mb/s ({}).",
             number(least.throughput.mean),
             least.name,
             number(most.throughput.mean),
@@ -122,7 +122,7 @@ fn without_entitlement(flows: &[FlowShare]) -> String {
 fn who(group: &GroupShare) -> String {
     match group.members {
         1 => group.name.clone(),
-        n => format!("the {n} {} flows", group.name),
+        n => format!("{n} {} flows", group.name),
     }
 }
 

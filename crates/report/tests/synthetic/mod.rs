@@ -1,4 +1,6 @@
-//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is simulated.
+//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is
+//! simulated.
+#![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::BTreeMap;
 
@@ -144,7 +146,12 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         settings: if discipline.label.is_empty() {
             Vec::new()
         } else {
-            vec![("topology.bottleneck.queue".into(), discipline.label.replace("queue=", ""))]
+            discipline
+                .label
+                .split_once('=')
+                .map(|(k, v)| (format!("bottleneck.{k}"), v.into()))
+                .into_iter()
+                .collect()
         },
         measure_from: Time::from_secs(WARM_UP),
         sample: Span::from_millis(100),
