@@ -1,10 +1,9 @@
 # The two speed workloads in ns-2.
 #
-#   ns workload.tcl one|many FLOWS count|time
+#   ns workload.tcl one|many FLOWS LIMIT count|time
 #
-# one   FLOWS Reno flows (30), a pair of hosts each, 4.65 Mb/s, RED 5/55/0.2, limit 100, 1000 B, RTT 26 ms, 200 s
-# many  FLOWS Reno flows over 100 pairs of hosts, 1 Gb/s, FIFO of 2000 packets (20000 from 10000 flows on), 1500 B,
-#       RTT 20 ms, 10 s
+# one   FLOWS Reno flows, a pair of hosts each, 4.65 Mb/s, RED 5/55/0.2 of LIMIT packets, 1000 B, RTT 26 ms, 200 s
+# many  FLOWS Reno flows over 100 pairs of hosts, 1 Gb/s, FIFO of LIMIT packets, 1500 B, RTT 20 ms, 10 s
 #
 # time: prints `cpu_seconds S packets N`, S being the processor time of the event loop alone (not of the set-up) and N
 # the data packets that all senders sent, and traces and monitors nothing.
@@ -14,20 +13,19 @@
 
 source [file join [file dirname [info script]] ../../validation/ns2-2000.tcl]
 
-lassign $argv workload flows mode
+lassign $argv workload flows limit mode
 switch $workload {
     one {
         set link {4.65Mb 10ms RED}
         set access {10Mb 1.5ms}
-        set shape {pairs $flows limit 100 packet 1000 window 20 stop 200}
+        set shape {pairs $flows packet 1000 window 20 stop 200}
     }
     many {
-        # DropTail refuses an arrival that would reach the limit: it holds one packet less.
         set link {1000Mb 8ms DropTail}
         set access {10000Mb 1ms}
-        set shape {pairs 100 limit [expr {$flows < 10000 ? 2001 : 20001}] packet 1500 window 1000 stop 10}
+        set shape {pairs 100 packet 1500 window 1000 stop 10}
     }
-    default { puts stderr "usage: ns workload.tcl one|many FLOWS count|time"; exit 2 }
+    default { puts stderr "usage: ns workload.tcl one|many FLOWS LIMIT count|time"; exit 2 }
 }
 foreach {name value} [subst $shape] { set $name $value }
 
@@ -53,6 +51,8 @@ set right [$ns node]
 lassign $link rate delay class
 connect_nodes $left $right $rate $delay $class $limit
 connect_nodes $right $left $rate $delay DropTail 100000
+# DropTail refuses an arrival that would reach the limit: it holds one packet less.
+if {$class eq "DropTail"} { $ns queue-limit $left $right [expr $limit + 1] }
 if {$class eq "RED"} { red_of_2000 [[$ns link $left $right] queue] 5 55 0.2 false true $packet }
 
 for {set i 0} {$i < $pairs} {incr i} {
