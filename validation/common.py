@@ -29,12 +29,15 @@ def stop(message):
 # ---------------------------------------------------------------- the two simulators
 
 
+def answer(program, question):
+    return subprocess.run([program], input=question, capture_output=True, text=True).stdout
+
+
 @functools.cache
 def ns2_program():
     """ns-2, or one clear message."""
     path = shutil.which("ns")
-    version = subprocess.run([path], input="puts [ns-version]\n", capture_output=True, text=True).stdout if path else ""
-    if "2.35" not in version:
+    if not path or "2.35" not in answer(path, "puts [ns-version]\n"):
         stop("ns-2 2.35 is not here: it is the program `ns` of the Debian package ns2 (apt-get install ns2)")
     return path
 
@@ -73,7 +76,10 @@ def apportion(scenario, seeds, **settings):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             stop(f"failed with {done.returncode}: {' '.join(command)}\n{done.stderr}")
-        return {table.stem: read_csv(table) for table in Path(out).rglob("*.csv")}
+        tables = {table.stem: read_csv(table) for table in Path(out).rglob("*.csv")}
+        if not tables:
+            stop(f"wrote no tables: {' '.join(command)}")
+        return tables
 
 
 def read_csv(path):
