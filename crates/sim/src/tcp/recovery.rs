@@ -18,6 +18,8 @@ use super::seq::unwrap;
 pub struct Recovery {
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
+    /// Segments of limited transmit since the last new ACK.
+    extra: u32,
     /// Segments that duplicate ACKs add to the window, apart from `cwnd`.
     pub inflation: f64,
     /// Fast recovery is under way.
@@ -71,13 +73,22 @@ impl Sender {
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
             self.on_duplicate(now, wire);
         }
-        if self.recovery.active && self.params.sack() {
-            // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
-            if was_active || self.params.sack_recovery == SackRecovery::Rfc6675 {
-                self.send_in_recovery(now, wire);
-            }
+        // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
+        let starts = self.recovery.active && !was_active;
+        if !(starts && self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe) {
+            self.send_allowed(now, self.burst(), wire);
+        }
+    }
+
+    /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK recovery.
+    pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
+        let sack = self.params.sack();
+        if sack && self.recovery.active {
+            self.send_in_recovery(now, wire);
+        } else if sack && self.params.sack_recovery == SackRecovery::Pipe && self.recovery.dupacks > 0 {
+            // ns-2's Sack1 holds new data back while it waits for the third duplicate ACK.
         } else {
-            self.send_available(now, wire);
+            self.send_available(now, burst, wire);
         }
     }
 
@@ -123,6 +134,7 @@ impl Sender {
         }
         self.advance(now, ack);
         self.recovery.dupacks = 0;
+        self.recovery.extra = 0;
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
         self.recovery.silent = false;
@@ -179,7 +191,7 @@ impl Sender {
     }
 
     /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
-    pub(super) fn burst(&self) -> u32 {
+    fn burst(&self) -> u32 {
         let smooth = self.params.algorithm == Algorithm::NewReno
             && self.recovery.dupacks >= self.params.dupack_threshold;
         self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
@@ -190,17 +202,17 @@ impl Sender {
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
             self.recovery.pipe -= 1.0;
-        } else if dupacks == threshold || (dupacks < threshold && self.first_hole_is_lost()) {
-            if self.is_fresh_loss() || !self.params.bug_fix {
-                self.fast_retransmit(now, wire);
-            }
+        } else if (dupacks == threshold || dupacks < threshold && self.first_hole_is_lost())
+            && (self.is_fresh_loss() || !self.params.bug_fix)
+        {
+            self.fast_retransmit(now, wire);
         }
         if dupacks >= threshold {
             self.inflate(dupacks);
         } else if self.params.limited_transmit && !self.recovery.active {
             // RFC 3042 section 2.
             let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
-            self.send_next(now, limit, wire);
+            self.recovery.extra += u32::from(self.send_next(now, limit, wire));
         }
     }
 
@@ -241,8 +253,9 @@ impl Sender {
         self.stats.fast_retransmits += 1;
         // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
         if self.snd_una >= self.recovery.cwr_end {
-            let (window, flight) = (self.window_segments(), self.flight_segments());
-            self.congestion.cut(&self.params, window, flight);
+            // RFC 5681 section 3.2 step 2: what limited transmit sent does not count.
+            let flight = self.flight_segments() - f64::from(self.recovery.extra);
+            self.congestion.cut(&self.params, self.window_segments(), flight);
         }
         self.recovery.recover = self.snd_max;
         self.recovery.last_cut = Some(Cut::FastRetransmit);

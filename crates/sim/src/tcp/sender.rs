@@ -131,7 +131,7 @@ impl Sender {
             self.send_syn(now, wire);
         } else {
             self.phase = Phase::Open;
-            self.send_available(now, wire);
+            self.send_available(now, u32::MAX, wire);
         }
     }
 
@@ -139,7 +139,7 @@ impl Sender {
     pub fn supply<W: Wire>(&mut self, now: Time, bytes: u64, wire: &mut W) {
         if !self.closed {
             self.data_end = self.data_end.saturating_add(bytes).min(UNLIMITED);
-            self.send_available(now, wire);
+            self.send_allowed(now, u32::MAX, wire);
         }
     }
 
@@ -161,7 +161,7 @@ impl Sender {
         if self.is_done() {
             self.timer = None;
         }
-        self.send_available(now, wire);
+        self.send_allowed(now, u32::MAX, wire);
     }
 
     /// A segment arrives, with `ecn` in its IP header.
@@ -176,7 +176,7 @@ impl Sender {
         match self.phase {
             Phase::SynSent { again } if ack > 0 && segment.flags.has(Flags::SYN) => {
                 self.establish(now, ack, segment, again);
-                self.send_available(now, wire);
+                self.send_available(now, u32::MAX, wire);
             }
             Phase::Open if !segment.flags.has(Flags::SYN) => {
                 let window_moved = self.note_window(segment);
@@ -292,14 +292,13 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// Sends what the windows allow.
-    pub(super) fn send_available<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    /// Sends what the windows allow, at most `burst` segments.
+    pub(super) fn send_available<W: Wire>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
         self.restart_after_idle(now);
         let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
-        let mut burst = self.burst();
         while burst > 0 && self.send_next(now, limit, wire) {
             burst -= 1;
         }
@@ -439,7 +438,7 @@ impl Sender {
         // Go back to the oldest byte that is missing (RFC 6298 (5.4), RFC 5681 section 3.1).
         self.snd_nxt = self.snd_una;
         self.restart_timer(now);
-        self.send_available(now, wire);
+        self.send_available(now, u32::MAX, wire);
     }
 
     /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout stay.
