@@ -34,11 +34,7 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
         return None;
     }
     Some(if best - worst <= CLOSE / 2.0 {
-        format!(
-            "The worst-off flow gets {} to {} of its entitlement at every point.",
-            percent(worst),
-            percent(best)
-        )
+        format!("The worst-off flow gets at least {} of its entitlement at every point.", percent(worst))
     } else {
         format!(
             "The worst-off flow gets {} of its entitlement with {best_name}, but {} with {worst_name}.",
@@ -74,11 +70,11 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
             between_groups(&flows, (low, low_ratio), (high, high_ratio))
         }
         _ => format!(
-            "{} got {} of its entitlement, {} only {}.",
-            most.0.name,
-            times(most.1),
+            "The flows get from {} ({}) to {} their entitlement ({}).",
+            percent(least.1),
             least.0.name,
-            times(least.1)
+            of(most.1),
+            most.0.name,
         ),
     }
 }
@@ -88,15 +84,13 @@ fn between_groups(flows: &[FlowShare], low: (&GroupShare, f64), high: (&GroupSha
     let got =
         |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
     let its = |g: &GroupShare| if g.members > 1 { "their entitlement" } else { "its entitlement" };
-    let (verb, only) = if high.1 > 1.0 + CLOSE { ("took", "only ") } else { ("got", "") };
+    let verb = if high.1 > 1.0 + CLOSE { "took" } else { "got" };
+    let only = if low.1 < 1.0 - CLOSE { "only " } else { "" };
     format!(
         "{} {verb} {}, {} {}; {} got {only}{} of {}.",
         who(high.0),
         got(high.0),
-        match times(high.1) {
-            t if t.ends_with("times") => t,
-            t => format!("{t} of"),
-        },
+        of(high.1),
         its(high.0),
         who(low.0),
         percent(low.1),
@@ -126,9 +120,9 @@ fn who(group: &GroupShare) -> String {
     }
 }
 
-/// A ratio as people say it: percent up to double, times above.
-fn times(ratio: f64) -> String {
-    if ratio < 2.0 { percent(ratio) } else { format!("{ratio:.1} times") }
+/// A ratio as people say it before "its entitlement": percent up to double, times above.
+fn of(ratio: f64) -> String {
+    if ratio < 2.0 { format!("{} of", percent(ratio)) } else { format!("{ratio:.1} times") }
 }
 
 fn percent(ratio: f64) -> String {

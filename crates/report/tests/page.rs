@@ -5,7 +5,7 @@ use apportion_report::{Run, json_lines, page, summary};
 
 mod synthetic;
 
-use synthetic::{DRR, FIFO, Made, large, point, quickstart, run, ten_and_one, weighted};
+use synthetic::{DRR, FIFO, Made, large, long_sweep, point, quickstart, run, ten_and_one, thirty, weighted};
 
 /// Checks that every tag that opens is closed in order, and returns the text between tags.
 fn balanced(html: &str) -> String {
@@ -51,6 +51,7 @@ fn all_kinds() -> Vec<Run> {
         quickstart(&[7, 8, 9]),
         weighted(&[7]),
         large(&[7]),
+        thirty(&[7, 8]),
         nothing_measured(),
         no_time,
         run("nothing", &[], vec![]),
@@ -136,6 +137,14 @@ fn a_large_run_stays_small_and_says_what_it_leaves_out() {
 }
 
 #[test]
+fn a_long_sweep_stays_small_and_says_what_it_leaves_out() {
+    let html = page(&long_sweep(1_000));
+    balanced(&html);
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+    assert!(html.contains("Shown: 200 of 1000 points"));
+}
+
+#[test]
 fn an_interrupted_run_says_so_at_the_top() {
     let mut run = quickstart(&[7, 8]);
     run.points[3].outcomes.clear();
@@ -158,6 +167,11 @@ fn sentences_follow_the_numbers() {
     assert!(text.contains("times its entitlement; 10 tcp flows got only 22 % of theirs"), "{text}");
     assert!(text.contains("queue=drr: Every flow is within "), "{text}");
     assert!(text.contains("of its entitlement with queue=drr, but "), "{text}");
+
+    // Within one group the flows are told apart: an equal share of 0.33 Mb/s is 330/645 = 51 % for the heaviest of
+    // thirty and 330/21 = 15.7 times for the lightest, give or take the made-up 3 %.
+    let text = summary(&thirty(&[7]));
+    assert!(text.contains("queue=fifo: The flows get from 53 % (bulk.30) to 16.0 times"), "{text}");
 
     // With the names swapped the sentences swap.
     let hog = point(&DRR, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);

@@ -338,11 +338,15 @@ fn delays(run: &Run) -> String {
             continue;
         }
         let name = escape(link);
+        let cut = match run.points.len() {
+            all if all > MAX_RANGES => format!(" The first {MAX_RANGES} of {all} points."),
+            _ => String::new(),
+        };
         let _ = writeln!(
             figures,
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
              <figcaption><b>Queue delay at {name}</b><br/>Dot: median (beside the line: p99). \
-             Thick: middle half. Thin: p1 to p99.</figcaption>\n{}</figure>",
+             Thick: middle half. Thin: p1 to p99.{cut}</figcaption>\n{}</figure>",
             ranges(&rows)
         );
     }

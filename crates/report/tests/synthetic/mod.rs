@@ -272,6 +272,36 @@ pub fn weighted(seeds: &[u64]) -> Run {
     run("Weights and short transfers", seeds, vec![point(&discipline, &flows, seeds)])
 }
 
+/// Thirty flows with weights 1 to 30 under two disciplines.
+pub fn thirty(seeds: &[u64]) -> Run {
+    let flows = |power: f64| -> Vec<Made> {
+        let total: f64 = (1..=30).map(|i| f64::from(i).powf(power)).sum();
+        let made = |i: u32| Made {
+            name: format!("bulk.{i}"),
+            group: "bulk".into(),
+            entitlement_kbit: Some(u64::from(i) * 10_000 / 465),
+            got_kbit: (9_900.0 * f64::from(i).powf(power) / total) as u64,
+            swing: 0.5,
+            delay_ms: 20.0,
+            short: false,
+        };
+        (1..=30).map(made).collect()
+    };
+    run("Thirty weights", seeds, vec![point(&FIFO, &flows(0.0), seeds), point(&DRR, &flows(0.97), seeds)])
+}
+
+/// A sweep of many points of two flows.
+pub fn long_sweep(points: usize) -> Run {
+    let flows = [ten_and_one(900, 0.0, 0.1, 5.0)[0].clone(), ten_and_one(900, 0.0, 0.1, 5.0)[10].clone()];
+    let at = |i: usize| {
+        let mut point = point(&DRR, &flows, &[7]);
+        point.label = format!("rate={i}kbit");
+        point.settings = vec![("bottleneck.rate".into(), format!("{i}kbit"))];
+        point
+    };
+    run("A long sweep", &[7], (0..points).map(at).collect())
+}
+
 /// Twenty points of a hundred flows in nine groups.
 pub fn large(seeds: &[u64]) -> Run {
     let labels: Vec<&'static str> = vec![
