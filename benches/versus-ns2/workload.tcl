@@ -5,7 +5,7 @@
 # one   FLOWS Reno flows, a pair of hosts each, 4.65 Mb/s, RED 5/55/0.2 of LIMIT packets, 1000 B, RTT 26 ms, 200 s
 # many  FLOWS Reno flows over 100 pairs of hosts, 1 Gb/s, FIFO of LIMIT packets, 1500 B, RTT 20 ms, 10 s
 #
-# time: prints `cpu_seconds S packets N`, S being the processor time of the event loop alone (not of the set-up) and N
+# time: prints `cpu_seconds S peak_bytes M packets N`, S being the processor time of the event loop alone (not of the set-up) and N
 # the data packets that all senders sent, and traces and monitors nothing.
 # count: prints `packet_hops H packets N` from monitors on every link. H is the number of transmissions of data and ACKs
 # on all links, both ways: every packet that leaves a queue is transmitted once. Monitors cost time but change nothing
@@ -35,6 +35,14 @@ proc cpu {} {
     set nanoseconds [lindex [read $file] 0]
     close $file
     expr $nanoseconds * 1e-9
+}
+
+# The most memory this process ever had resident.
+proc peak {} {
+    set file [open /proc/self/status]
+    regexp {VmHWM:\s+(\d+) kB} [read $file] - kilobytes
+    close $file
+    expr $kilobytes * 1024
 }
 
 tcp_of_2000
@@ -96,5 +104,5 @@ if {$mode eq "count"} {
     foreach monitor $monitors { incr hops [$monitor set pdepartures_] }
     puts "packet_hops $hops packets $packets"
 } else {
-    puts "cpu_seconds [format %.4f $used] packets $packets"
+    puts "cpu_seconds [format %.4f $used] peak_bytes [peak] packets $packets"
 }
