@@ -61,8 +61,8 @@ def ns2_flows(seeds, **options):
 
 
 def apportion_program(name="apportion"):
-    """Our simulator: $APPORTION, else the release build of this tree."""
-    path = os.environ.get(name.upper().replace("-", "_")) or ROOT / "target/release" / name
+    """A program of the release build of this tree."""
+    path = ROOT / "target/release" / name
     if not Path(path).exists():
         stop(f"{path} is not there: cargo build --release, or --ns2-only for the other half")
     return str(path)

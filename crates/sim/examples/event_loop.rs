@@ -1,6 +1,6 @@
 //! The cost of the event loop on one scenario, for comparisons of speed.
 //!
-//! `event_loop FILE.toml` prints `packet_hops N cpu_seconds S setup_seconds B events E memory_kb M`: S is processor time
+//! `event_loop FILE.toml` prints `packet_hops N cpu_seconds S setup_seconds B events E peak_bytes M`: S is processor time
 //! of the event loop without loading and set-up, B that of the set-up. Linux only.
 
 use std::path::Path;
@@ -22,12 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let done = cpu_seconds()?;
         let outcome = simulation.outcome();
         println!(
-            "packet_hops {} cpu_seconds {:.6} setup_seconds {:.6} events {} memory_kb {}",
+            "packet_hops {} cpu_seconds {:.6} setup_seconds {:.6} events {} peak_bytes {}",
             outcome.packet_hops,
             done - built,
             built - loaded,
             outcome.events,
-            peak_memory_kb()?
+            peak_bytes()?
         );
     }
     Ok(())
@@ -40,8 +40,8 @@ fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     Ok(nanos * 1e-9)
 }
 
-fn peak_memory_kb() -> Result<String, Box<dyn std::error::Error>> {
+fn peak_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
-    Ok(line.trim().trim_end_matches(" kB").to_owned())
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
