@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! forced_loss CASES TRACE          compare with ns-2's trace; one line of a table per case
+//! forced_loss CASES TRACE golden   print what ns-2 did: timeouts, packets, time:cwnd of every reduction
 //! forced_loss CASES                print our own trace in the same form
 //! ```
 //! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless;
@@ -13,63 +14,26 @@
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests, which use more of it")]
 mod pipe;
 
+#[path = "../tests/tcp/forced.rs"]
+#[allow(unreachable_pub, reason = "shared with the tests")]
+mod forced;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
 
-use pipe::Pipe;
-
-type Failure = Box<dyn std::error::Error>;
-
-/// Where in a tick ns-2's first agent boots, measured: the RTT at which its first sample goes from one tick to two. It is
-/// the same in every process because ns-2's default generator has a fixed seed.
-const NS2_PHASE: f64 = 0.555_88;
-
-/// One line of the case file.
-struct Case {
-    name: String,
-    profile: String,
-    algorithm: String,
-    delayed_ack: bool,
-    window: u32,
-    supply: Supply,
-    stop: Time,
-    losses: Vec<usize>,
-}
-
-enum Supply {
-    Endless,
-    Packets(u64),
-    Every(u64, Span),
-}
-
-/// What one of the two simulators did.
-#[derive(Default)]
-struct Run {
-    /// Packets offered to the link: seconds, and sequence number in packets.
-    sent: Vec<(f64, u64)>,
-    /// Reductions of the window and timeouts: seconds, and the congestion window after it.
-    events: Vec<(f64, f64)>,
-    timeouts: u64,
-    last_cwnd: f64,
-    /// Printed: seconds, name, value.
-    lines: Vec<(f64, &'static str, f64)>,
-}
+use forced::{Case, Failure, Run, read_cases, simulate};
 
 fn main() -> Result<ExitCode, Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [cases, rest @ ..] = arguments.as_slice() else {
         return Err("usage: forced_loss CASES [TRACE]".into());
     };
-    let cases: Vec<Case> = std::fs::read_to_string(cases)?
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
-        .map(read_case)
-        .collect::<Result<_, _>>()?;
-    if let [trace] = rest {
-        return compare(&cases, &read_traces(&std::fs::read_to_string(trace)?)?);
+    let cases = read_cases(&std::fs::read_to_string(cases)?)?;
+    if let [trace, rest @ ..] = rest {
+        let theirs = read_traces(&std::fs::read_to_string(trace)?)?;
+        return if rest.is_empty() { compare(&cases, &theirs) } else { Ok(summarise(&theirs)) };
     }
     for case in &cases {
         for (at, event, value) in simulate(case)?.lines {
@@ -77,93 +41,6 @@ fn main() -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read_case(line: &str) -> Result<Case, Failure> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, profile, algorithm, delack, window, packets, stop, losses] = words[..] else {
-        return Err(format!("a case has 8 words: {line}").into());
-    };
-    let losses = match losses {
-        "-" => Vec::new(),
-        list => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
-    };
-    let supply = match (packets, packets.split_once('@')) {
-        ("0", _) => Supply::Endless,
-        (_, Some((burst, every))) => Supply::Every(burst.parse()?, Span::from_secs_f64(every.parse()?)),
-        _ => Supply::Packets(packets.parse()?),
-    };
-    Ok(Case {
-        name: name.to_owned(),
-        profile: profile.to_owned(),
-        algorithm: algorithm.to_owned(),
-        delayed_ack: delack == "1",
-        window: window.parse()?,
-        supply,
-        stop: Time::from_secs(stop.parse()?),
-        losses,
-    })
-}
-
-/// Runs our TCP. The link is that of forced-loss.tcl.
-fn simulate(case: &Case) -> Result<Run, Failure> {
-    let mut params = TcpParams::profile(&case.profile).ok_or("no such profile")?;
-    params.set("algorithm", &case.algorithm)?;
-    params.set("window", &format!("{}p", case.window))?;
-    params.set("delayed_ack", if case.delayed_ack { "2 100ms" } else { "off" })?;
-    let segment = params.segment.get();
-    let syn = u64::from(params.syn);
-    let phase = Span::from_secs_f64(params.tick.as_secs_f64() * NS2_PHASE);
-    let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), Span::from_millis(30)).losing(&case.losses);
-    pipe.sender = pipe.sender.with_clock_phase(phase);
-    // ns-2 ends a little later than asked, so that nothing else is due then.
-    let stop = case.stop + Span::from_micros(50);
-    match case.supply {
-        Supply::Endless => pipe.start(u64::MAX),
-        Supply::Packets(packets) => pipe.start(packets * segment),
-        Supply::Every(burst, every) => {
-            pipe.start(burst * segment);
-            let mut at = Time::ZERO + every;
-            while at < case.stop {
-                pipe.run(at);
-                pipe.with_sender(|sender, now, wire| sender.supply(now, burst * segment, wire));
-                at += every;
-            }
-        }
-    }
-    pipe.run(stop);
-
-    let mut run = Run::default();
-    for (at, segment_sent) in &pipe.sent {
-        // The SYN is packet 0 where there is one; data follows.
-        let offset = u64::from(segment_sent.seq);
-        let number = if offset < syn { 0 } else { (offset - syn) / segment + syn };
-        run.sent.push((at.as_secs_f64(), number));
-        run.lines.push((at.as_secs_f64(), "send", number as f64));
-    }
-    let first = pipe.trace.first().ok_or("nothing happened")?;
-    let mut last = *first;
-    for snapshot in &pipe.trace {
-        let at = snapshot.at.as_secs_f64();
-        let cut = snapshot.cwnd < last.cwnd || snapshot.timeouts > last.timeouts;
-        if cut {
-            run.events.push((at, snapshot.cwnd));
-        }
-        if snapshot.cwnd != last.cwnd {
-            run.lines.push((at, "cwnd", snapshot.cwnd));
-        }
-        if snapshot.ssthresh != last.ssthresh {
-            run.lines.push((at, "ssthresh", snapshot.ssthresh));
-        }
-        if snapshot.timeouts != last.timeouts {
-            run.lines.push((at, "timeouts", snapshot.timeouts as f64));
-        }
-        last = *snapshot;
-    }
-    run.timeouts = last.timeouts;
-    run.last_cwnd = last.cwnd;
-    run.lines.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(run)
 }
 
 /// ns-2's runs by case, from lines `CASE time EVENT value`.
@@ -231,6 +108,16 @@ impl Reader {
         self.run.events = cuts.map(|instant| (instant.at, instant.cwnd)).collect();
         self.run
     }
+}
+
+/// Prints what ns-2 did, for the tests that have no ns-2 at hand.
+fn summarise(runs: &BTreeMap<String, Run>) -> ExitCode {
+    for (name, run) in runs {
+        print!("{name} {} {}", run.timeouts, run.sent.len());
+        run.events.iter().for_each(|(at, cwnd)| print!(" {at:.5}:{cwnd:.3}"));
+        println!();
+    }
+    ExitCode::SUCCESS
 }
 
 /// Prints the table. Succeeds if every case is within its bounds.

@@ -461,7 +461,6 @@ impl Sender {
         self.rtt.back_off(&self.params);
         let len = self.usable_window().max(1).min(self.data_end - self.snd_una);
         self.timed = None;
-        self.restart_timer(now);
         self.transmit(now, self.snd_una, len, wire);
     }
 

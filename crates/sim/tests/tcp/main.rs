@@ -1,5 +1,8 @@
 //! TCP over a pipe: the behaviour of whole connections, profile by profile.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod forced;
 mod pipe;
 
 use apportion_core::Ecn;
@@ -312,7 +315,7 @@ fn a_transfer_ends_with_a_fin_even_if_the_fin_is_lost() {
     for lost in [vec![], vec![1 + 9], vec![0, 3]] {
         let mut pipe = pipe("rfc", &[("segment", "1000B")]).losing(&lost);
         pipe.start(9_500);
-        pipe.with_sender(|sender, now, wire| sender.close(now, wire));
+        pipe.with_sender(Sender::close);
         pipe.run(Time::from_secs(20));
         assert!(pipe.sender.is_done() && pipe.receiver.is_finished(), "{lost:?}");
         assert_eq!((pipe.receiver.delivered(), pipe.sender.stats().bytes_acked), (9_500, 9_500));
@@ -326,7 +329,7 @@ fn the_sequence_space_wraps_without_notice() {
         let mut pipe =
             Pipe::new(params("rfc", &[("algorithm", "sack")]), isn, RATE, DELAY).losing(&[30, 33, 70]);
         pipe.start(300_000);
-        pipe.with_sender(|sender, now, wire| sender.close(now, wire));
+        pipe.with_sender(Sender::close);
         pipe.run(Time::from_secs(20));
         assert_eq!(pipe.receiver.delivered(), 300_000);
         pipe.trace
@@ -388,6 +391,57 @@ fn a_connection_fits_its_memory_budget() {
     assert!(size + 2 * 16 * size_of::<(u64, u64)>() <= 1_200, "{size}");
 }
 
+#[test]
+fn a_finished_recovery_leaves_no_reports_behind() {
+    let mut pipe = pipe("rfc", &[("algorithm", "sack")]).losing(&[31, 33]);
+    pipe.start(u64::MAX);
+    pipe.run(Time::from_secs(2));
+    assert_eq!(pipe.sender.stats().fast_retransmits, 1);
+    assert!(format!("{:?}", pipe.sender).contains("Scoreboard { ranges: [] }"));
+}
+
+#[test]
+fn duplicate_acks_let_new_segments_out_during_fast_recovery() {
+    let mut pipe = pipe("reno-1999", &[("delayed_ack", "off"), ("initial_ssthresh", "20p")]).losing(&[200]);
+    pipe.start(u64::MAX);
+    pipe.run(Time::from_secs(4));
+    let again = pipe.sent.iter().rposition(|(_, s)| s.seq == pipe.sent[200].1.seq).unwrap();
+    let (noticed, flight) = (pipe.sent[again].0, (again - 200) as f64);
+    let until = noticed + Span::from_millis(101);
+    let released = pipe.sent.iter().filter(|(at, _)| (noticed..until).contains(at)).count() - 1;
+    // All but the lost one of the flight come back as duplicates: F/2 + (F - 1) segments may fly, F do already.
+    assert!((released as f64 - (flight / 2.0 - 1.0)).abs() <= 1.0, "{released} of {flight}");
+}
+
+#[test]
+fn ns2_did_the_same_when_it_lost_the_same_packets() {
+    // ns2.txt is ns-2.35's own record (validation/forced-loss/run): timeouts, packets, time:cwnd of every reduction.
+    let cases = forced::read_cases(include_str!("../../../../validation/forced-loss/cases.txt")).unwrap();
+    let mut compared = 0;
+    for line in include_str!("ns2.txt").lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap();
+        let case = cases.iter().find(|case| case.name == name).unwrap();
+        let ours = forced::simulate(case).unwrap();
+        let numbers = [words.next(), words.next()].map(|word| word.unwrap().parse().unwrap());
+        assert_eq!([ours.timeouts, ours.sent.len() as u64], numbers, "{name}: timeouts, packets");
+        let theirs: Vec<(f64, f64)> = words
+            .map(|pair| pair.split_once(':').unwrap())
+            .map(|(at, cwnd)| (at.parse().unwrap(), cwnd.parse().unwrap()))
+            .collect();
+        assert_eq!(ours.events.len(), theirs.len(), "{name}: reductions");
+        for (our, their) in ours.events.iter().zip(&theirs) {
+            // ns-2 prints 5 and 3 digits.
+            assert!(
+                (our.0 - their.0).abs() < 2e-5 && (our.1 - their.1).abs() < 1e-3,
+                "{name}: {our:?} {their:?}"
+            );
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 192);
+}
+
 /// What a hostile network does to one packet, drawn per packet.
 fn fate(stream: &mut Stream) -> Fate {
     match stream.below(100) {
@@ -423,7 +477,7 @@ proptest! {
         let mut stream = Stream::new(seed, "acks");
         pipe.ack_fate = Box::new(move |_, _| fate(&mut stream));
         pipe.start(bytes);
-        pipe.with_sender(|sender, now, wire| sender.close(now, wire));
+        pipe.with_sender(Sender::close);
         let most = pipe.params.window_bytes() + 2;
         let mut at = Time::ZERO;
         while !pipe.sender.is_done() {
