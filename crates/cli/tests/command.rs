@@ -1,5 +1,7 @@
 //! The command as people and scripts meet it: output, messages and exit status.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;

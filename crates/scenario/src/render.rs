@@ -53,13 +53,12 @@ fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key
         let Some(table) = item.as_table() else { continue };
         let path = join(name, entry);
         // A whole TCP is too long for a line: it gets a table of its own.
-        let tcp = table
-            .get("tcp")
-            .and_then(transport::canonical)
-            .filter(|_| keys.iter().any(|key| key.name == "tcp"));
-        let mut entries = entries(table, keys, None);
-        entries.retain(|(key, _)| tcp.is_none() || key != "tcp");
-        lines(out, &format!("[{path}]"), &entries);
+        let is_tcp = |name: &str| keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Tcp));
+        let tcp = table.entries.iter().find(|(key, _)| is_tcp(key));
+        let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
+        let mut rest = table.clone();
+        rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
+        lines(out, &format!("[{path}]"), &entries(&rest, keys, None));
         if let Some(tcp) = tcp {
             lines(out, &format!("[{path}.tcp]"), &tcp);
         }
