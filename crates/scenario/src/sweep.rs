@@ -14,6 +14,9 @@ use crate::text::{Item, Table, Value, join, key_text, parse_override};
 /// Most points of a grid.
 const MOST_POINTS: usize = 10_000;
 
+/// Most keys in the path of an override (chosen: scenarios need six).
+const DEEPEST: usize = 16;
+
 /// Keys whose values are lists by nature.
 pub(crate) const LISTS: [&str; 6] = ["path", "return_path", "lost", "packets", "between", "change"];
 
@@ -81,15 +84,20 @@ fn grid_point(
 fn find_in_table(table: &Table, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mut Problems) {
     for (key, item) in &table.entries {
         path.push(key.clone());
-        if !LISTS.contains(&key.as_str()) {
-            find(item, path, axes, problems);
-        } else if let (Value::List(items), false) = (&item.value, key == "packets") {
+        // A link may be called `path`: only lists are lists by nature.
+        let by_nature = match &item.value {
+            Value::List(items) if LISTS.contains(&key.as_str()) => Some(items),
+            _ => None,
+        };
+        if let Some(items) = by_nature {
             // Entries of [[change]] and `lost` are tables, and their values may be swept.
             for (number, entry) in (1..).zip(items).filter(|(_, entry)| entry.as_table().is_some()) {
                 path.push(format!("[{number}]"));
                 find(entry, path, axes, problems);
                 path.pop();
             }
+        } else {
+            find(item, path, axes, problems);
         }
         path.pop();
     }
@@ -288,7 +296,7 @@ fn labels(values: &[Item]) -> Vec<String> {
 /// given by name becomes a table, so that its parameters can be set.
 pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
     let keys = keys_of(path);
-    if keys.iter().any(String::is_empty) {
+    if keys.iter().any(String::is_empty) || keys.len() > DEEPEST {
         let message = "not a key path; write for example --set link.bottleneck.rate=5Mbit";
         return problems.add(Place::Override, path, message);
     }

@@ -98,6 +98,13 @@ fn axes_are_named_by_the_shortest_end_that_tells_them_apart() {
 }
 
 #[test]
+fn links_with_the_names_of_lists_are_swept_too() {
+    let link = r#"{ from = "left", to = "right", rate = ["1Mbit", "2Mbit"], delay = "1s" }"#;
+    assert_eq!(labels(&[("link.path", link)]), ["rate=1Mbit", "rate=2Mbit"]);
+    assert_eq!(labels(&[("change[1].to", "[\"1s\", \"2s\"]")]), ["to=1s", "to=2s"]);
+}
+
+#[test]
 fn ranges_count_in_units_and_in_numbers() {
     assert_eq!(
         labels(&[("topology.bottleneck.delay", "10ms..50ms step 20ms")]),
@@ -258,5 +265,6 @@ topology = { pairs = 2, kind = "dumbbell", bottleneck = { delay = "5ms", queue =
     assert_eq!(other.canonical, suite.canonical);
     assert!((other.hash, scenarios(&other)) == (suite.hash, scenarios(&suite)));
     assert_ne!(with(&[("flow.b.weight", "2")]).hash, suite.hash);
+    assert_eq!(with(&[("title", "other")]).hash, suite.hash);
     assert_eq!(with(&[("flow.b.weight", "1")]).hash, suite.hash);
 }
