@@ -268,28 +268,35 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(name).collect()
 }
 
-/// Short names for the values of an axis: a table by its `kind`, with what else tells it from its like.
+/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with what else tells it
+/// from its like.
 fn labels(values: &[Item]) -> Vec<String> {
+    static EMPTY: Table = Table { entries: Vec::new() };
     let kind = |item: &Item| {
         let table = item.as_table()?;
         Some(table.get("kind").or_else(|| table.get("profile"))?.plain())
     };
     let short: Vec<String> = values.iter().map(|item| kind(item).unwrap_or_else(|| item.plain())).collect();
-    let unique = |label: &String| short.iter().filter(|other| *other == label).count() == 1;
-    let full = |item: &Item, label: &String| match item.as_table() {
-        Some(table) if !unique(label) => {
-            let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
-            let like: Vec<_> = like.filter_map(|(item, _)| item.as_table()).collect();
-            let telling =
-                |(key, item): &&(String, Item)| like.iter().any(|other| other.get(key) != Some(item));
-            let parts = table.entries.iter().filter(telling);
-            let parts: Vec<_> =
-                parts.map(|(key, item)| format!("{}={}", key_text(key), item.plain())).collect();
-            if parts.is_empty() { label.clone() } else { format!("{label} {}", parts.join(" ")) }
-        }
-        _ => label.clone(),
+    // A discipline given by its name alone is like a table that sets nothing.
+    let settings = |item: &Item| {
+        let settings = item.as_table().unwrap_or(&EMPTY).entries.iter();
+        settings.filter(|(key, _)| key != "kind" && key != "profile").cloned().collect::<Vec<_>>()
     };
-    values.iter().zip(&short).map(|(item, label)| full(item, label)).collect()
+    let full = |(item, label): (&Item, &String)| {
+        let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
+        let like: Vec<_> = like.map(|(other, _)| settings(other)).collect();
+        let telling = |setting: &(String, Item)| like.iter().any(|other| !other.contains(setting));
+        let parts = settings(item).into_iter().filter(telling);
+        parts.fold(label.clone(), |text, (key, item)| format!("{text} {}={}", key_text(&key), item.plain()))
+    };
+    let mut labels: Vec<String> = values.iter().zip(&short).map(full).collect();
+    for at in 1..labels.len() {
+        let same = labels[..at].iter().filter(|earlier| **earlier == labels[at]).count();
+        if same > 0 {
+            labels[at] = format!("{} ({})", labels[at], same + 1);
+        }
+    }
+    labels
 }
 
 /// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a discipline

@@ -84,6 +84,15 @@ fn lists_are_axes_of_a_grid_in_the_order_of_the_file() {
 }
 
 #[test]
+fn the_labels_of_an_axis_differ() {
+    let tcp = r#"["rfc", { profile = "rfc", algorithm = "cubic" }, { profile = "rfc", algorithm = "sack" }, "rfc"]"#;
+    assert_eq!(
+        labels(&[("flow.a.tcp", tcp)]),
+        ["tcp=rfc", "tcp=rfc algorithm=cubic", "tcp=rfc algorithm=sack", "tcp=rfc (2)"]
+    );
+}
+
+#[test]
 fn axes_are_named_by_the_shortest_end_that_tells_them_apart() {
     let rates = "[\"1Mbit\", \"2Mbit\"]";
     assert_eq!(
