@@ -2,7 +2,7 @@
 #
 #   ns forced-loss.tcl NAME PROFILE ALGORITHM DELACK WINDOW PACKETS STOP DROPS
 #
-# PACKETS 0 is an endless transfer; DROPS is a comma-separated list of ordinals of packets offered to the link
+# PACKETS 0 is an endless transfer, 3@0.5 hands over 3 packets every 0.5 s; DROPS is a comma-separated list of ordinals of packets offered to the link
 # (the SYN, if the profile has one, is number 0), or `-`.
 #
 # Output, one event a line: `CASE time EVENT value` with EVENT one of `send` (sequence number, in packets, of a data
@@ -68,8 +68,15 @@ proc run {name profile algorithm delack window packets stop drops} {
     $ns trace-queue $from $to $packets_out
     foreach variable {cwnd_ ssthresh_ backoff_ dupacks_} { $tcp trace $variable }
     $tcp attach $variables_out
-    if {$packets > 0} { $ns at 0.0 "$ftp produce $packets" } else { $ns at 0.0 "$ftp start" }
-    $ns at $stop "$ns halt"
+    if {[scan $packets "%d@%f" burst every] == 2} {
+        for {set n 0} {$n * $every < $stop} {incr n} { $ns at [expr {$n * $every}] "$ftp producemore $burst" }
+    } elseif {$packets > 0} {
+        $ns at 0.0 "$ftp produce $packets"
+    } else {
+        $ns at 0.0 "$ftp start"
+    }
+    # A little later, so that nothing else is due at the time of the end.
+    $ns at [expr {$stop + 0.00005}] "$ns halt"
     $ns run
     $ns flush-trace
     close $packets_out

@@ -29,6 +29,7 @@ impl<S, B> Buffer<S, B> {
 }
 
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
+    #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
         match self.policy.admit(now, &packet, self.scheduler.backlog()) {
             Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
@@ -50,10 +51,12 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         self.policy.dequeue(now, &mut self.scheduler, sink).map(|queued| queued.packet)
     }
 
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
     }

@@ -1,11 +1,12 @@
 //! The catalogue: every discipline with its parameters, as data.
 //!
-//! An [`Entry`] stands at the top of each algorithm's file and is the only home of its name, its parameters, their
-//! defaults and where the defaults come from. Scenario files, `list`, `explain` and the JSON schema read the catalogue;
-//! nothing repeats it.
+//! An [`Entry`] stands at the top of each algorithm's file and is the only home of its name, its parameters,
+//! their defaults and where the defaults come from. Scenario files, `list`, `explain` and the JSON schema
+//! read the catalogue; nothing repeats it.
 //!
-//! A loader turns a table such as `{ kind = "drr", drop = "red", limit = "110p", quantum = "1500B" }` into a discipline
-//! in three steps: [`Selection::new`] finds the entries, [`Selection::set`] checks and reads each remaining key, and
+//! A loader turns a table such as `{ kind = "drr", drop = "red", limit = "110p", quantum = "1500B" }` into a
+//! discipline in three steps: [`Selection::new`] finds the entries, [`Selection::set`] checks and reads each
+//! remaining key, and
 //! [`DisciplineParams::from_args`](crate::system::DisciplineParams::from_args) checks the whole.
 
 use alloc::borrow::ToOwned;
@@ -25,7 +26,8 @@ use crate::units::{Bytes, Packets, Rate, Ratio, Span};
 pub enum Role {
     /// Decides who is served next; combines with any policy. Selected by `kind`.
     Scheduler,
-    /// Decides who is dropped; combines with any scheduler. Selected by `drop`, or by `kind` in front of a FIFO.
+    /// Decides who is dropped; combines with any scheduler. Selected by `drop`, or by `kind` in front of a
+    /// FIFO.
     Policy,
     /// Both at once, in a way that cannot be taken apart. Selected by `kind`.
     System,
@@ -225,8 +227,8 @@ impl EntryArgs<'_> {
     /// The value of `name`: as set, else the default, else none.
     ///
     /// # Panics
-    /// When the entry has no such parameter or its default does not parse: a slip in the algorithm's own file, which
-    /// the test that builds every entry finds.
+    /// When the entry has no such parameter or its default does not parse: a slip in the algorithm's own
+    /// file, which the test that builds every entry finds.
     fn value(&self, name: &str) -> Option<Value> {
         let Some(param) = self.entry.param(name) else {
             unreachable!("{} has no parameter `{name}`", self.entry.name)
@@ -292,8 +294,8 @@ pub struct Selection {
 impl Selection {
     /// Finds the entries for the keys `kind`, `drop` and `shaper`.
     ///
-    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that its paper
-    /// or common practice gives it.
+    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that
+    /// its paper or common practice gives it.
     ///
     /// # Errors
     /// When a name is unknown or does not fit its key.

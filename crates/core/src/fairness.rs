@@ -1,10 +1,12 @@
 //! What is fair: Jain's index, and the weighted max-min allocation with guarantees.
 //!
-//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas, Gallager,
-//! "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand at
-//! x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are frozen, and so on.
+//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas,
+//! Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand
+//! at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are
+//! frozen, and so on.
 //!
-//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links + flows)).
+//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links +
+//! flows)).
 
 use alloc::collections::BinaryHeap;
 use alloc::vec;
@@ -65,6 +67,11 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
+    /// The capacity of this link is negative or not finite.
+    BadCapacity {
+        /// The link.
+        link: usize,
+    },
     /// A number of this flow is negative or not finite.
     BadNumber {
         /// The flow.
@@ -82,6 +89,7 @@ impl fmt::Display for Infeasible {
             Self::UnknownLink { flow, link } => {
                 write!(f, "flow {flow} crosses link {link}, which does not exist")
             }
+            Self::BadCapacity { link } => write!(f, "the capacity of link {link} is negative or not finite"),
             Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
         }
     }
@@ -132,8 +140,8 @@ impl Link {
     }
 }
 
-/// The weighted max-min allocation with guarantees: no flow can have more without another having less that has, above
-/// its guarantee and for its weight, no more.
+/// The weighted max-min allocation with guarantees: no flow can have more without another having less that
+/// has, above its guarantee and for its weight, no more.
 ///
 /// A flow that wants less than its guarantee leaves the rest to others.
 ///
@@ -197,10 +205,13 @@ fn floor(claim: &Claim) -> f64 {
 
 /// Checks the claims and sets the guarantees aside.
 fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> {
+    let bad = |x: f64| !x.is_finite() || x < 0.0;
+    if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
+        return Err(Infeasible::BadCapacity { link });
+    }
     let mut guaranteed = vec![0.0; capacities.len()];
     let mut links: Vec<Link> = capacities.iter().map(|&left| Link { left, ..Link::default() }).collect();
     for (flow, claim) in claims.iter().enumerate() {
-        let bad = |x: f64| !x.is_finite() || x < 0.0;
         if bad(claim.weight) || bad(claim.guarantee) || claim.demand.is_some_and(bad) {
             return Err(Infeasible::BadNumber { flow });
         }
@@ -215,7 +226,7 @@ fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> 
     }
     for (link, (&guaranteed, &capacity)) in guaranteed.iter().zip(capacities).enumerate() {
         // Guarantees that add up to the capacity exactly may exceed it by rounding.
-        if guaranteed > capacity * (1.0 + 1e-12) || capacity.is_nan() {
+        if guaranteed > capacity * (1.0 + 1e-12) {
             return Err(Infeasible::Oversubscribed { link, guaranteed, capacity });
         }
     }
@@ -254,8 +265,8 @@ mod tests {
 
     #[test]
     fn the_parking_lot_and_a_modest_demand() {
-        // A long flow and a short one on each of two links, 10 and 4: link 1 fills at 2; the short flow on link 0 gets 8,
-        // unless it wants only 3.
+        // A long flow and a short one on each of two links, 10 and 4: link 1 fills at 2; the short flow on
+        // link 0 gets 8, unless it wants only 3.
         let claims = |demand| {
             [claim(&[0, 1], 1.0, 0.0, None), claim(&[0], 1.0, 0.0, demand), claim(&[1], 1.0, 0.0, None)]
         };
@@ -279,6 +290,8 @@ mod tests {
         assert_eq!(message(&[claim(&[7], 1.0, 0.0, None)]), "flow 0 crosses link 7, which does not exist");
         let nan = [claim(&[0], f64::NAN, 0.0, None)];
         assert_eq!(message(&nan), "flow 0 has a number that is negative or not finite");
+        let refused = max_min(&[1.0, f64::INFINITY], &[]).unwrap_err().to_string();
+        assert_eq!(refused, "the capacity of link 1 is negative or not finite");
     }
 
     fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {
@@ -347,6 +360,6 @@ mod tests {
         }
         assert!(load.iter().zip(&capacities).all(|(load, capacity)| *load <= capacity * (1.0 + 1e-9)));
         let full = |link: &usize| load[*link] >= capacities[*link] * (1.0 - 1e-9);
-        assert!(claims.iter().all(|claim| claim.links.iter().any(|link| full(link))));
+        assert!(claims.iter().all(|claim| claim.links.iter().any(full)));
     }
 }

@@ -1,8 +1,8 @@
 //! Doubly linked lists threaded through a slice by index, and the queues of packets built from them.
 //!
-//! Disciplines keep their flows in rounds and the packets of each flow in a queue. Both must append, pop at either
-//! end and take out of the middle in O(1) without allocating per packet, so the links stand inside the elements and
-//! the elements stand in one `Vec`.
+//! Disciplines keep their flows in rounds and the packets of each flow in a queue. Both must append, pop at
+//! either end and take out of the middle in O(1) without allocating per packet, so the links stand inside the
+//! elements and the elements stand in one `Vec`.
 
 use alloc::vec::Vec;
 
@@ -84,11 +84,13 @@ impl List {
     }
 }
 
-/// Storage for the packets of many queues: one `Vec`, free places reused, the latest freed first because it is warm.
+/// Storage for the packets of many queues: one `Vec`, free places reused, the latest freed first because it
+/// is warm.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<P> {
     nodes: Vec<Node<P>>,
-    free: List,
+    /// The first free place; each names the next.
+    free: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -105,17 +107,23 @@ impl<P> Linked for Node<P> {
 
 impl<P> Pool<P> {
     pub const fn new() -> Self {
-        Self { nodes: Vec::new(), free: List::EMPTY }
+        Self { nodes: Vec::new(), free: NIL }
     }
 
     fn place(&mut self, queued: Queued<P>) -> usize {
-        if let Some(index) = self.free.back() {
-            self.free.remove(&mut self.nodes, index);
-            self.nodes[index].queued = Some(queued);
-            return index;
+        if let Some(node) = self.nodes.get_mut(self.free as usize) {
+            let index = core::mem::replace(&mut self.free, node.link.next);
+            node.queued = Some(queued);
+            return index as usize;
         }
         self.nodes.push(Node { link: Link::NONE, queued: Some(queued) });
         self.nodes.len() - 1
+    }
+
+    fn take(&mut self, index: usize) -> Option<Queued<P>> {
+        let node = &mut self.nodes[index];
+        node.link.next = core::mem::replace(&mut self.free, index as u32);
+        node.queued.take()
     }
 }
 
@@ -149,8 +157,7 @@ impl PacketQueue {
             End::Tail => self.list.back(),
         }?;
         self.list.remove(&mut pool.nodes, index);
-        pool.free.push_back(&mut pool.nodes, index);
-        let queued = pool.nodes[index].queued.take()?;
+        let queued = pool.take(index)?;
         self.backlog.remove(&queued.packet);
         Some(queued)
     }

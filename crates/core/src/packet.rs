@@ -4,8 +4,8 @@ use crate::units::Bytes;
 
 /// The flow a packet belongs to: a small dense number that the world hands out and reuses.
 ///
-/// The simulator numbers its flows; a live classifier keeps a bounded table from addresses to numbers. Disciplines
-/// can therefore index per-flow state and need no hashing per packet.
+/// The simulator numbers its flows; a live classifier keeps a bounded table from addresses to numbers.
+/// Disciplines can therefore index per-flow state and need no hashing per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 

@@ -9,8 +9,8 @@ use crate::units::{Bytes, Packets, Time};
 /// - Ownership in, ownership out: every packet given to [`enqueue`](Queue::enqueue) leaves by
 ///   [`dequeue`](Queue::dequeue) or through the sink with a reason. Nothing is freed in silence.
 /// - The packet in transmission is not in the queue and can no longer be dropped.
-/// - A link that finishes a transmission always asks once more, so that a discipline sees the start of an idle
-///   period (RED needs it) as a `dequeue` that returns `None`.
+/// - A link that finishes a transmission always asks once more, so that a discipline sees the start of an
+///   idle period (RED needs it) as a `dequeue` that returns `None`.
 /// - Calls at other times than asked for are harmless.
 pub trait Queue<P: Packet> {
     /// Takes `packet` in. May drop it, or another one, into `sink`.

@@ -1,7 +1,8 @@
 //! Randomness as an argument: named streams that do not disturb each other.
 //!
-//! A stream is derived from the seed of the run and the name of the component that draws from it, by a hash written
-//! here, so adding or renaming one component never shifts another's draws, and no release of a library moves a result.
+//! A stream is derived from the seed of the run and the name of the component that draws from it, by a hash
+//! written here, so adding or renaming one component never shifts another's draws, and no release of a
+//! library moves a result.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -29,7 +30,8 @@ impl Stream {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// True with probability `p`. Draws one number whatever `p` is, so that a change of `p` shifts no later draw.
+    /// True with probability `p`. Draws one number whatever `p` is, so that a change of `p` shifts no later
+    /// draw.
     pub fn chance(&mut self, p: f64) -> bool {
         self.uniform() < p
     }
@@ -46,8 +48,8 @@ impl Stream {
         scale / libm::pow(1.0 - self.uniform(), 1.0 / shape)
     }
 
-    /// Normally distributed with mean 0 and variance 1 (Box and Muller 1958; the second value is not kept, so the
-    /// number of draws per call is fixed).
+    /// Normally distributed with mean 0 and variance 1 (Box and Muller 1958; the second value is not kept, so
+    /// the number of draws per call is fixed).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
         radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())

@@ -382,8 +382,8 @@ const COUNTS: Family =
     Family { what: "number of packets", example: "\"50p\"", units: &[("p", 1), ("packets", 1)] };
 
 impl Family {
-    /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base unit
-    /// is refused rather than rounded.
+    /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base
+    /// unit is refused rather than rounded.
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let fail = |why: &str| {
             UnitError(alloc::format!(

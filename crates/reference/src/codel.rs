@@ -1,6 +1,7 @@
 //! CoDel: the pseudo-code of RFC 8289 section 5 over a vector, without marking and without a cap on drops.
 
-/// The state. Times are nanoseconds; `first_above_time` 0 means "not above", as in the RFC, so time starts above 0.
+/// The state. Times are nanoseconds; `first_above_time` 0 means "not above", as in the RFC, so time starts
+/// above 0.
 #[derive(Clone, Debug)]
 pub struct Codel {
     /// Packets as `(id, size, arrival)`.

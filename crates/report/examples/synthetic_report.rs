@@ -15,6 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, run) in [
         ("quickstart", synthetic::quickstart(&[7, 8, 9, 10, 11])),
         ("weighted", synthetic::weighted(&[7])),
+        ("thirty", synthetic::thirty(&[7, 8])),
+        ("long_sweep", synthetic::long_sweep(500)),
         ("large", synthetic::large(&[7, 8])),
         ("interrupted", interrupted),
     ] {

@@ -56,8 +56,8 @@ pub struct Difference {
     pub overlap: Option<bool>,
 }
 
-/// Compares `runs` with the first of them, point by point. Points are matched by their labels; runs that all have a
-/// single point are matched whatever it is called.
+/// Compares `runs` with the first of them, point by point. Points are matched by their labels; runs that all
+/// have a single point are matched whatever it is called.
 #[must_use]
 pub fn compare(runs: &[StoredRun]) -> Comparison {
     let single = runs.iter().all(|run| run.points.len() == 1);

@@ -17,29 +17,24 @@ const CLOSE: f64 = 0.1;
 /// The run in a sentence, if its points differ, then each point in one.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
-    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name(run).to_owned());
+    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().map(|point| Headline { point: name(point), text: of_point(point) });
     lead.into_iter().chain(points).collect()
 }
 
 /// Who is protected where: the worst-off flow of the best and the worst point.
 pub(crate) fn lead(run: &Run) -> Option<String> {
-    let worst_off = |point: &PointRecord| {
-        flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp)
-    };
+    let worst_off =
+        |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
     let mut ranked: Vec<(f64, &str)> =
-        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name(run)))).collect();
+        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (&(best, best_name), &(worst, worst_name)) = (ranked.first()?, ranked.last()?);
     if ranked.len() < 2 {
         return None;
     }
     Some(if best - worst <= CLOSE / 2.0 {
-        format!(
-            "The worst-off flow gets {} to {} of its entitlement at every point.",
-            percent(worst),
-            percent(best)
-        )
+        format!("The worst-off flow gets at least {} of its entitlement at every point.", percent(worst))
     } else {
         format!(
             "The worst-off flow gets {} of its entitlement with {best_name}, but {} with {worst_name}.",
@@ -49,20 +44,21 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
     })
 }
 
-/// One point in a sentence.
+/// One point in a sentence. Names keep their case where they begin it.
 pub(crate) fn of_point(point: &PointRecord) -> String {
     let flows = flow_shares(point);
     if flows.is_empty() {
-        return "no result yet.".to_owned();
+        return "No result yet.".to_owned();
     }
     let entitled: Vec<(&FlowShare, f64)> = flows.iter().filter_map(|f| Some((f, f.ratio()?))).collect();
     let by_ratio = |a: &&(&FlowShare, f64), b: &&(&FlowShare, f64)| a.1.total_cmp(&b.1);
-    let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio)) else {
+    let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio))
+    else {
         return without_entitlement(&flows);
     };
     let off = (1.0 - least.1).max(most.1 - 1.0);
     if off <= CLOSE {
-        let all = if entitled.len() == flows.len() { "every flow" } else { "every entitled flow" };
+        let all = if entitled.len() == flows.len() { "Every flow" } else { "Every entitled flow" };
         return format!("{all} is within {} of its entitlement.", percent((off * 100.0).ceil() / 100.0));
     }
     let groups = group_shares(&flows);
@@ -74,28 +70,27 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
             between_groups(&flows, (low, low_ratio), (high, high_ratio))
         }
         _ => format!(
-            "{} got {} of its entitlement, {} only {}.",
-            most.0.name,
-            times(most.1),
+            "The flows get from {} ({}) to {} their entitlement ({}).",
+            percent(least.1),
             least.0.name,
-            times(least.1)
+            of(most.1),
+            most.0.name,
         ),
     }
 }
 
 fn between_groups(flows: &[FlowShare], low: (&GroupShare, f64), high: (&GroupShare, f64)) -> String {
     let total: f64 = flows.iter().map(|f| f.throughput.mean).sum();
-    let got = |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
+    let got =
+        |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
     let its = |g: &GroupShare| if g.members > 1 { "their entitlement" } else { "its entitlement" };
-    let (verb, only) = if high.1 > 1.0 + CLOSE { ("took", "only ") } else { ("got", "") };
+    let verb = if high.1 > 1.0 + CLOSE { "took" } else { "got" };
+    let only = if low.1 < 1.0 - CLOSE { "only " } else { "" };
     format!(
         "{} {verb} {}, {} {}; {} got {only}{} of {}.",
         who(high.0),
         got(high.0),
-        match times(high.1) {
-            t if t.ends_with("times") => t,
-            t => format!("{t} of"),
-        },
+        of(high.1),
         its(high.0),
         who(low.0),
         percent(low.1),
@@ -107,7 +102,7 @@ fn without_entitlement(flows: &[FlowShare]) -> String {
     let by_throughput = |a: &&FlowShare, b: &&FlowShare| a.throughput.mean.total_cmp(&b.throughput.mean);
     match (flows.iter().min_by(by_throughput), flows.iter().max_by(by_throughput)) {
         (Some(least), Some(most)) if flows.len() > 1 => format!(
-            "throughput from {} Mb/s ({}) to {} Mb/s ({}).",
+            "Throughput goes from {} Mb/s ({}) to {} Mb/s ({}).",
             number(least.throughput.mean),
             least.name,
             number(most.throughput.mean),
@@ -121,13 +116,13 @@ fn without_entitlement(flows: &[FlowShare]) -> String {
 fn who(group: &GroupShare) -> String {
     match group.members {
         1 => group.name.clone(),
-        n => format!("the {n} {} flows", group.name),
+        n => format!("{n} {} flows", group.name),
     }
 }
 
-/// A ratio as people say it: percent up to double, times above.
-fn times(ratio: f64) -> String {
-    if ratio < 2.0 { percent(ratio) } else { format!("{ratio:.1} times") }
+/// A ratio as people say it before "its entitlement": percent up to double, times above.
+fn of(ratio: f64) -> String {
+    if ratio < 2.0 { format!("{} of", percent(ratio)) } else { format!("{ratio:.1} times") }
 }
 
 fn percent(ratio: f64) -> String {

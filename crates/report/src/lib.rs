@@ -6,9 +6,10 @@
 //! |---|---|
 //! | [`record`] | a run as it is handed over |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
-//! | [`compare`] | several stored runs side by side |
-//! | [`summary`] | a run as plain text and as JSON lines |
-//! | [`metrics`], [`statistics`] | the numbers a run is judged by; means, intervals, fairness, distributions |
+//! | [`mod@compare`] | several stored runs side by side |
+//! | [`mod@summary`] | a run as plain text and as JSON lines |
+//! | [`metrics`] | the numbers a run is judged by |
+//! | [`statistics`] | means, intervals, fairness, distributions |
 //! | `rows`, `shares` | the columns of the CSV files; who got what |
 //! | `headline`, `page`, `figure`, `html` | the report: what it says, how it is built and drawn |
 

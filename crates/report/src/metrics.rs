@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::record::PointRecord;
-use crate::rows::{self, FlowRow, LinkRow};
-use crate::statistics::{Estimate, jain, mean, sigma};
+use crate::rows::{CompletionRow, FlowRow, LinkRow, Rows};
+use crate::statistics::{Estimate, jain, mean, nearest_rank, sigma};
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,24 +34,26 @@ pub(crate) struct Metrics(pub(crate) Vec<Metric>);
 impl Metrics {
     /// Those of a point of a run.
     pub(crate) fn of(point: &PointRecord) -> Self {
-        let flows: Vec<_> = rows::flows(point).collect();
-        let links: Vec<_> = rows::links(point).collect();
-        Self::of_rows(&flows, &links)
+        Self::of_rows(&Rows::of(point))
     }
 
     /// Those of the rows of one point.
-    pub(crate) fn of_rows(flows: &[FlowRow], links: &[LinkRow]) -> Self {
-        let mut by_seed: BTreeMap<u64, (Vec<&FlowRow>, Vec<&LinkRow>)> = BTreeMap::new();
-        for row in flows {
-            by_seed.entry(row.seed).or_default().0.push(row);
+    pub(crate) fn of_rows(rows: &Rows) -> Self {
+        let mut by_seed: BTreeMap<u64, Replication<'_>> = BTreeMap::new();
+        for row in &rows.flows {
+            by_seed.entry(row.seed).or_default().flows.push(row);
         }
-        for row in links {
-            by_seed.entry(row.seed).or_default().1.push(row);
+        for row in &rows.links {
+            by_seed.entry(row.seed).or_default().links.push(row);
+        }
+        for row in &rows.completions {
+            by_seed.entry(row.seed).or_default().completions.push(row);
         }
         let mut all = Self::default();
-        for (flows, links) in by_seed.values() {
-            all.add_flows(flows);
-            all.add_links(links);
+        for replication in by_seed.values() {
+            all.add_flows(&replication.flows);
+            all.add_links(&replication.links);
+            all.add_completions(replication);
         }
         all
     }
@@ -85,12 +87,6 @@ impl Metrics {
             self.push(format!("throughput_mbps/{group}"), "Mb/s", of(|f| f.throughput_mbps));
             self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
         }
-        for (group, members) in &groups {
-            for (name, field) in COMPLETION_TIMES {
-                let times: Vec<f64> = members.iter().filter_map(|f| field(f)).collect();
-                self.push(format!("{name}/{group}"), "s", mean(&times));
-            }
-        }
     }
 
     /// One replication's links.
@@ -106,17 +102,46 @@ impl Metrics {
         self.push("drops_packets".into(), "packets", Some(sum(LinkRow::drops)));
         self.push("marked_packets".into(), "packets", Some(sum(|l| l.marked_packets)));
     }
+
+    /// One replication's finite transfers, by group.
+    fn add_completions(&mut self, replication: &Replication<'_>) {
+        let group_of: BTreeMap<&str, &str> =
+            replication.flows.iter().map(|f| (f.flow.as_str(), f.group.as_str())).collect();
+        let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for row in &replication.completions {
+            let Some(group) = group_of.get(row.flow.as_str()) else { continue };
+            times.entry(group).or_default().push(row.took_s);
+        }
+        for (group, mut took) in times {
+            took.sort_by(f64::total_cmp);
+            for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+                self.push(format!("completion_{name}_s/{group}"), "s", nearest_rank(&took, share));
+            }
+        }
+    }
 }
 
-/// Means over a group's flows of each flow's quantile.
-const COMPLETION_TIMES: [(&str, fn(&FlowRow) -> Option<f64>); 2] =
-    [("completion_p50_s", |f| f.completion_p50_s), ("completion_p95_s", |f| f.completion_p95_s)];
+/// The rows of one replication.
+#[derive(Default)]
+struct Replication<'a> {
+    flows: Vec<&'a FlowRow>,
+    links: Vec<&'a LinkRow>,
+    completions: Vec<&'a CompletionRow>,
+}
 
-/// What Jain's index is taken of: throughput over entitlement if every flow has one, else throughput.
+/// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all
+/// flows if none has.
 fn shares(flows: &[&FlowRow]) -> Vec<f64> {
-    let relative: Option<Vec<f64>> = flows
-        .iter()
-        .map(|f| f.entitlement_mbps.filter(|&e| e > 0.0).map(|e| f.throughput_mbps / e))
-        .collect();
-    relative.unwrap_or_else(|| flows.iter().map(|f| f.throughput_mbps).collect())
+    judged(flows.iter().map(|f| f.entitlement_mbps))
+        .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))
+        .collect()
+}
+
+/// The flows that Jain's index is over: position and entitlement.
+pub(crate) fn judged(
+    entitlements: impl Iterator<Item = Option<f64>> + Clone,
+) -> impl Iterator<Item = (usize, Option<f64>)> {
+    let positive = entitlements.map(|e| e.filter(|&e| e > 0.0));
+    let any = positive.clone().any(|e| e.is_some());
+    positive.enumerate().filter(move |(_, e)| e.is_some() || !any)
 }

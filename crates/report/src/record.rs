@@ -1,4 +1,5 @@
-//! A run as the command line hands it over: what was asked, and what every replication of every point measured.
+//! A run as the command line hands it over: what was asked, and what every replication of every point
+//! measured.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +54,8 @@ pub struct FlowInfo {
 }
 
 impl PointRecord {
-    /// What to call it on its own: its label, or the run's title if the run has no alternatives.
-    pub(crate) fn name<'a>(&'a self, run: &'a Run) -> &'a str {
-        if self.label.is_empty() { &run.title } else { &self.label }
+    /// What to call it: its label, or a plain word if the run has no alternatives.
+    pub(crate) fn name(&self) -> &str {
+        if self.label.is_empty() { "this run" } else { &self.label }
     }
 }

@@ -6,6 +6,7 @@ use apportion_scenario::outcome::{Completion, Distribution, Drops, FlowOutcome, 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{FlowInfo, PointRecord};
+use crate::statistics::nearest_rank;
 
 /// A row of a table.
 pub(crate) trait Row: Serialize {
@@ -84,17 +85,29 @@ fn mean_ms(of: &Distribution) -> Option<f64> {
     (of.count > 0).then(|| ms(of.mean))
 }
 
-/// The value at `share` of sorted `took`, by the nearest rank.
-pub(crate) fn completion_quantile(took: &[Span], share: f64) -> Option<f64> {
-    let rank = (share * took.len() as f64).ceil().max(1.0) as usize;
-    took.get(rank - 1).map(|s| s.as_secs_f64())
+/// Completion times in seconds, ascending.
+pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>) -> Vec<f64> {
+    let mut took: Vec<f64> = completions.map(|c| c.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    took
 }
 
-/// Completion times in ascending order.
-pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>) -> Vec<Span> {
-    let mut took: Vec<Span> = completions.map(|c| c.took).collect();
-    took.sort_unstable();
-    took
+/// The rows of one point, all replications.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) flows: Vec<FlowRow>,
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) completions: Vec<CompletionRow>,
+}
+
+impl Rows {
+    pub(crate) fn of(point: &PointRecord) -> Self {
+        Self {
+            flows: flows(point).collect(),
+            links: links(point).collect(),
+            completions: completions(point).collect(),
+        }
+    }
 }
 
 /// The rows of [`FlowRow`] for one point, by seed and flow.
@@ -139,8 +152,8 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         delay_p99_ms: delay(0.99),
         delay_max_ms: delay(1.0),
         completions: took.len() as u64,
-        completion_p50_s: completion_quantile(&took, 0.5).map(round6),
-        completion_p95_s: completion_quantile(&took, 0.95).map(round6),
+        completion_p50_s: nearest_rank(&took, 0.5).map(round6),
+        completion_p95_s: nearest_rank(&took, 0.95).map(round6),
     }
 }
 
@@ -177,13 +190,6 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
         queue_delay_p95_ms: delay(0.95),
         queue_delay_p99_ms: delay(0.99),
         queue_delay_max_ms: delay(1.0),
-    }
-}
-
-impl FlowRow {
-    /// Drops for every reason.
-    pub(crate) fn drops(&self) -> u64 {
-        self.drops_early + self.drops_forced + self.drops_overflow + self.drops_policy + self.drops_push_out
     }
 }
 

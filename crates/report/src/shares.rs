@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::units::Rate;
+
 use crate::record::{PointRecord, Run};
 use crate::rows::mbps;
 use crate::statistics::{Estimate, mean};
@@ -60,7 +62,7 @@ pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
                 name: info.name.clone(),
                 group: info.group.clone(),
                 throughput: Estimate::of(&measured)?,
-                entitlement: info.entitlement.map(|rate| rate.as_mbit_f64()),
+                entitlement: info.entitlement.map(Rate::as_mbit_f64),
             })
         })
         .collect();

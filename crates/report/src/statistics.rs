@@ -14,7 +14,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Half the width of the 95 % interval; `None` with a single sample.
     pub ci95: Option<f64>,
-    /// Number of samples.
+    /// Number of samples: one per seed.
+    #[serde(rename = "seeds")]
     pub n: usize,
 }
 
@@ -45,16 +46,22 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ci95 {
-            Some(half) => {
-                let decimals = decimals(self.mean.abs().max(half));
+            // The interval shows a digit of its own, as far as that takes one decimal more than the mean
+            // deserves. Below a part in 10^9 it is rounding.
+            Some(half) if half > 1e-9 * self.mean.abs() => {
+                let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
+                let least = decimals(self.mean.abs().max(half));
+                let decimals = own.clamp(least, least + 1);
                 write!(f, "{:.decimals$} ± {:.decimals$}", self.mean, half)
             }
-            None => f.write_str(&number(self.mean)),
+            // Counts stay counts.
+            _ if self.mean.fract() == 0.0 => write!(f, "{:.0}", self.mean),
+            _ => f.write_str(&number(self.mean)),
         }
     }
 }
 
-/// `x` for a reader: three significant digits, never fewer than the digits before the point.
+/// `x` for a reader: three significant digits, but all digits before the point and at most four after it.
 #[must_use]
 pub fn number(x: f64) -> String {
     format!("{:.*}", decimals(x.abs()), x)
@@ -65,8 +72,8 @@ fn decimals(magnitude: f64) -> usize {
     match magnitude {
         m if m >= 100.0 || m == 0.0 => 0,
         m if m >= 10.0 => 1,
-        m if m >= 0.1 => 2,
-        m if m >= 0.01 => 3,
+        m if m >= 1.0 => 2,
+        m if m >= 0.1 => 3,
         _ => 4,
     }
 }
@@ -77,7 +84,8 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
 }
 
-/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to share.
+/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to
+/// share.
 ///
 /// R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984.
 #[must_use]
@@ -91,6 +99,13 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 pub fn sigma(samples: &[f64]) -> Option<f64> {
     let mean = mean(samples)?;
     Some((samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / samples.len() as f64).sqrt())
+}
+
+/// The smallest of ascending `samples` with at least `share` of them at or below it; `None` without samples.
+#[must_use]
+pub fn nearest_rank(samples: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * samples.len() as f64).ceil().max(1.0) as usize;
+    samples.get(rank - 1).copied()
 }
 
 /// The distribution of all samples of `parts` together.
@@ -177,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        // Samples 1..5: mean 3, s = √2.5 = 1.5811, t(0.975, 4) = 2.7764 (printed tables): 2.7764 · 1.5811/√5 = 1.9632.
+        // Samples 1..5: mean 3, s = √2.5 = 1.5811, t(0.975, 4) = 2.7764 (printed tables): 2.7764 · 1.5811/√5
+        // = 1.9632.
         let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!(close(e.mean, 3.0) && close(e.ci95.unwrap(), 1.9632) && e.n == 5);
         // Two samples: t(0.975, 1) = 12.706, s/√2 = 1: the interval is 12.706 wide on each side.
@@ -209,6 +225,14 @@ mod tests {
         assert_eq!(sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some(2.0));
     }
 
+    #[test]
+    fn nearest_ranks_are_samples() {
+        // Of five samples the median is the third, ⌈0.95 · 5⌉ = 5 the fifth.
+        let at = |share| nearest_rank(&[1.0, 2.0, 3.0, 4.0, 9.0], share);
+        assert_eq!((at(0.0), at(0.5), at(0.95), at(1.0)), (Some(1.0), Some(3.0), Some(9.0), Some(9.0)));
+        assert_eq!(nearest_rank(&[], 0.5), None);
+    }
+
     fn uniform(count: u64, low: u64, high: u64) -> Distribution {
         let at = |s: f64| Span::from_millis(low) + Span::from_secs_f64(s * (high - low) as f64 / 1e3);
         Distribution {
@@ -220,18 +244,22 @@ mod tests {
 
     #[test]
     fn merging_weighs_by_count() {
-        // 100 samples uniform on 0..10 ms and 300 on 20..40 ms. A quarter lies at or below 10 ms. The median is where
-        // (0.5 - 0.25)/0.75 = 1/3 of the second part lies: 20 + 20/3 = 26.667 ms. Mean (5 + 3·30)/4 = 23.75 ms.
+        // 100 samples uniform on 0..10 ms and 300 on 20..40 ms. A quarter lies at or below 10 ms. The median
+        // is where (0.5 - 0.25)/0.75 = 1/3 of the second part lies: 20 + 20/3 = 26.667 ms. Mean (5 + 3·30)/4
+        // = 23.75 ms.
         let merged = merge(&[&uniform(100, 0, 10), &uniform(300, 20, 40)]);
         let ms = |share: f64| merged.quantile(share).unwrap().as_secs_f64() * 1e3;
         assert_eq!(merged.count, 400);
         assert!(close(merged.mean.as_secs_f64() * 1e3, 23.75));
-        assert!(close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0));
+        assert!(
+            close(ms(0.0), 0.0) && close(ms(0.25), 10.0) && close(ms(0.5), 26.667) && close(ms(1.0), 40.0)
+        );
     }
 
     #[test]
     fn merging_keeps_atoms() {
-        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75 15 ms.
+        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75
+        // 15 ms.
         let zeros = Distribution {
             count: 100,
             mean: Span::ZERO,
@@ -244,7 +272,18 @@ mod tests {
 
     #[test]
     fn numbers_show_three_digits() {
-        assert_eq!([123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number), ["123", "12.3", "1.23", "0.12", "0.012", "0"]);
-        assert_eq!(Estimate { mean: 0.91, ci95: Some(0.02), n: 3 }.to_string(), "0.91 ± 0.02");
+        let shown = [1234.5, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number);
+        assert_eq!(shown, ["1234", "123", "12.3", "1.23", "0.123", "0.0123", "0"]);
+    }
+
+    #[test]
+    fn intervals_are_shown_with_a_digit_of_their_own() {
+        let show = |mean, ci95| Estimate { mean, ci95, n: 3 }.to_string();
+        assert_eq!(show(7.832, Some(0.079)), "7.83 ± 0.08");
+        assert_eq!(show(10.02, Some(0.031)), "10.02 ± 0.03");
+        assert_eq!(show(9122.4, Some(2.1)), "9122 ± 2");
+        assert_eq!(show(0.9871, Some(0.0004)), "0.9871 ± 0.0004");
+        assert_eq!(show(12.0, Some(0.0)), "12");
+        assert_eq!(show(45.0, None), "45");
     }
 }

@@ -1,8 +1,9 @@
-//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and `report.html`.
+//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and
+//! `report.html`.
 //!
-//! Every file is first written beside its final place and then renamed, all of them after the last was written, so a
-//! failed or interrupted write leaves what was there before. A folder is written to if it is empty or holds an earlier
-//! run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
+//! Every file is first written beside its final place and then renamed, all of them after the last was
+//! written, so a failed or interrupted write leaves what was there before. A folder is written to if it is
+//! empty or holds an earlier run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, SeriesRow};
+use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
 const FORMAT: &str = "apportion-run/1";
@@ -95,7 +96,7 @@ struct Marker {
 // ---------------------------------------------------------------------------------------------
 // Writing
 
-/// Makes sure that [`write`] may write to `dir`, creating it if need be. Cheap: call it before a long run.
+/// Makes sure that [`write()`] may write to `dir`, creating it if need be. Cheap: call it before a long run.
 ///
 /// # Errors
 /// If `dir` cannot be created or written, is not a folder, or holds something else than an earlier run.
@@ -184,11 +185,19 @@ fn head(run: &Run) -> Head {
 /// A CSV table with its header, which is there even without rows.
 fn table<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::Result<()> {
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    csv.write_record(R::COLUMNS)?;
+    csv.write_record(R::COLUMNS).map_err(cause)?;
     for row in rows {
-        csv.serialize(row)?;
+        csv.serialize(row).map_err(cause)?;
     }
     csv.flush()
+}
+
+/// The error beneath a CSV error: its kind decides what to advise.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 /// Files written beside their final place.
@@ -259,7 +268,7 @@ impl WriteError {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// If `dir` holds no run, or one that this version cannot read.
@@ -275,23 +284,19 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     }
     let head: Head = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
 
-    let flows: Vec<FlowRow> = read_table(&dir.join("flows.csv"), AGAIN)?;
-    let links: Vec<LinkRow> = read_table(&dir.join("links.csv"), AGAIN)?;
-    let mut flows_of: BTreeMap<&str, Vec<FlowRow>> = BTreeMap::new();
-    for row in &flows {
-        flows_of.entry(&row.point).or_default().push(row.clone());
+    let mut rows: BTreeMap<String, Rows> = BTreeMap::new();
+    for row in read_table::<FlowRow>(&dir.join("flows.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().flows.push(row);
     }
-    let mut links_of: BTreeMap<&str, Vec<LinkRow>> = BTreeMap::new();
-    for row in &links {
-        links_of.entry(&row.point).or_default().push(row.clone());
+    for row in read_table::<LinkRow>(&dir.join("links.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().links.push(row);
     }
-    let points = head.points.iter().map(|point| {
-        let label = point.label.as_str();
-        let metrics = Metrics::of_rows(
-            flows_of.get(label).map_or(&[], Vec::as_slice),
-            links_of.get(label).map_or(&[], Vec::as_slice),
-        );
-        StoredPoint { label: label.to_owned(), metrics }
+    for row in read_table::<CompletionRow>(&dir.join("completions.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().completions.push(row);
+    }
+    let points = head.points.iter().map(|point| StoredPoint {
+        label: point.label.clone(),
+        metrics: rows.get(&point.label).map(Metrics::of_rows).unwrap_or_default(),
     });
     Ok(StoredRun {
         folder: dir.to_owned(),

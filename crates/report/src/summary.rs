@@ -13,29 +13,38 @@ const MAX_POINTS: usize = 10;
 /// What is printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
 pub fn summary(run: &Run) -> String {
-    let mut out = format!("{}{}\n", run.title, if run.complete { "" } else { " (interrupted: results are incomplete)" });
+    let mut out = format!(
+        "{}{}\n",
+        run.title,
+        if run.complete { "" } else { " (interrupted: results are incomplete)" }
+    );
     let shown = &run.points[..run.points.len().min(MAX_POINTS)];
     let mut rows: Vec<Vec<String>> = vec![
         ["point", "total Mb/s", "utilisation", "Jain", "queue p95 ms", "drops"].map(str::to_owned).to_vec(),
     ];
-    rows.extend(shown.iter().map(|point| summary_row(run, point)));
+    rows.extend(shown.iter().map(summary_row));
     out.push_str(&align(&rows));
     if run.points.len() > shown.len() {
-        out.push_str(&format!("... and {} more points, all in flows.csv and links.csv\n", run.points.len() - shown.len()));
+        out.push_str(&format!(
+            "... and {} more points, all in flows.csv and links.csv\n",
+            run.points.len() - shown.len()
+        ));
     }
-    for line in headlines(run).into_iter().take(MAX_POINTS + 1) {
+    // A long sweep is summed up by its leading sentence.
+    let sentences = if run.points.len() > MAX_POINTS { 1 } else { MAX_POINTS + 1 };
+    for line in headlines(run).into_iter().take(sentences) {
         out.push_str(&format!("{}{}\n", line.point.map(|p| format!("{p}: ")).unwrap_or_default(), line.text));
     }
     out
 }
 
-fn summary_row(run: &Run, point: &PointRecord) -> Vec<String> {
+fn summary_row(point: &PointRecord) -> Vec<String> {
     let metrics = Metrics::of(point);
     let show = |name: &str| metrics.get(name).map_or_else(|| "-".to_owned(), |e| e.to_string());
     let watched = point.outcomes.first().and_then(|o| o.links.iter().find(|l| l.watched)).map(|l| &l.name);
     let of_link = |what: &str| watched.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{link}")));
     vec![
-        point.name(run).to_owned(),
+        point.name().to_owned(),
         show("throughput_mbps"),
         of_link("utilisation"),
         show("jain"),
@@ -94,6 +103,7 @@ pub fn json_lines(run: &Run) -> String {
 }
 
 fn line(object: &impl Serialize) -> String {
-    // These structs hold nothing that JSON cannot: no map with odd keys, and what is not a number becomes null.
+    // These structs hold nothing that JSON cannot: no map with odd keys, and what is not a number becomes
+    // null.
     serde_json::to_string(object).map(|text| text + "\n").unwrap_or_default()
 }

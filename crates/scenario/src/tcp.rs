@@ -46,6 +46,8 @@ pub struct TcpParams {
     pub delayed_ack: Option<DelayedAck>,
     /// Whether a segment that is in order but below others that came early is acknowledged at once.
     pub ack_gap_fill: bool,
+    /// Whether the last segment in order, when it comes once more, counts as new for delayed ACKs.
+    pub delay_repeat: bool,
     /// The grain of RTT measurement; zero measures exactly.
     pub tick: Span,
     /// The lower bound of the retransmission timeout, before backoff.
@@ -58,6 +60,8 @@ pub struct TcpParams {
     pub max_backoff: Option<u32>,
     /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
     pub forget_srtt: bool,
+    /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
+    pub stale_rto: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
     /// Whether the sender closes with a FIN.
@@ -70,7 +74,7 @@ pub struct TcpParams {
     pub bug_fix: bool,
     /// Which duplicate ACKs inflate the window of Reno and NewReno.
     pub inflate: Inflate,
-    /// New segments that one ACK may release in fast recovery without SACK.
+    /// New segments that one ACK from the threshold on may release in NewReno.
     pub recovery_burst: Option<u32>,
     /// The window that is halved after a loss.
     pub halving: Halving,
@@ -155,8 +159,6 @@ pub struct DelayedAck {
 pub enum Inflate {
     /// Those in fast recovery (RFC 5681 section 3.2).
     Recovery,
-    /// All from the threshold on, even if `bug_fix` suppressed the retransmission, unless the last cut was a timeout.
-    UntilTimeout,
     /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
     Always,
 }
@@ -322,12 +324,14 @@ fn rfc() -> TcpParams {
         limited_transmit: true,
         delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
         ack_gap_fill: true,
+        delay_repeat: false,
         tick: Span::ZERO,
         min_rto: Span::from_secs(1),
         max_rto: Span::from_secs(60),
         initial_rto: Span::from_secs(1),
         max_backoff: None,
         forget_srtt: false,
+        stale_rto: false,
         syn: true,
         fin: true,
         nagle: true,
@@ -370,13 +374,13 @@ fn ns2_235() -> TcpParams {
         initial_window: InitialWindow::Packets(Packets::new(2)),
         initial_ssthresh: InitialSsthresh::Window,
         delayed_ack: None,
+        delay_repeat: true,
         tick: Span::from_millis(10),
         min_rto: Span::from_millis(200),
         initial_rto: Span::from_secs(3),
         forget_srtt: true,
         fin: false,
         nagle: false,
-        inflate: Inflate::UntilTimeout,
         recovery_burst: Some(2),
         halving: Halving::Window,
         truncate_ssthresh: true,
@@ -398,6 +402,7 @@ fn ns2_2000() -> TcpParams {
         max_rto: Span::from_secs(64),
         initial_rto: Span::from_secs(6),
         max_backoff: Some(64),
+        stale_rto: true,
         syn: false,
         inflate: Inflate::Always,
         truncate_cwnd: true,
@@ -468,7 +473,7 @@ macro_rules! words {
 words! {
     Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
-    Inflate { Recovery = "recovery", UntilTimeout = "until-timeout", Always = "always" }
+    Inflate { Recovery = "recovery", Always = "always" }
     Halving { Window = "window", Flight = "flight" }
     RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
     Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }
@@ -597,19 +602,21 @@ params! {
     limited_transmit: bool, "a new segment per duplicate ACK below the threshold", "RFC 3042; ns-2 singledup_";
     delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
     ack_gap_fill: bool, "acknowledge at once what fills part of a gap", "RFC 5681 section 4.2; RFC2581_immediate_ack_";
+    delay_repeat: bool, "the last segment in order may come again without an ACK at once", "ns-2 DelAck sinks";
     tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
     min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
     max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
     initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
     max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
+    stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
     bug_fix: bool, "no second fast retransmit for the window of the last loss", "RFC 6582 section 3.2; bugFix_";
     inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
-    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery without SACK", "ns-2 Newreno: 2";
+    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery", "ns-2 Newreno: 2";
     halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
     truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
     truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
@@ -638,12 +645,14 @@ mod tests {
         ("limited_transmit", "false"),
         ("delayed_ack", "3 50ms aligned"),
         ("ack_gap_fill", "false"),
+        ("delay_repeat", "true"),
         ("tick", "500ms"),
         ("min_rto", "300ms"),
         ("max_rto", "120s"),
         ("initial_rto", "2s"),
         ("max_backoff", "16"),
         ("forget_srtt", "true"),
+        ("stale_rto", "true"),
         ("syn", "false"),
         ("fin", "false"),
         ("nagle", "false"),
@@ -694,7 +703,7 @@ mod tests {
         let moved: Vec<_> =
             PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
         let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
-                        max_backoff syn inflate truncate_cwnd";
+                        max_backoff stale_rto syn inflate truncate_cwnd";
         assert_eq!(moved.join(" "), expected);
     }
 

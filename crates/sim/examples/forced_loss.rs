@@ -4,8 +4,8 @@
 //! forced_loss CASES TRACE          compare with ns-2's trace; one line of a table per case
 //! forced_loss CASES                print our own trace in the same form
 //! ```
-//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless),
-//! seconds to run, ordinals of the lost packets (or `-`).
+//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless;
+//! `3@0.5`: 3 every 0.5 s), seconds to run, ordinals of the lost packets (or `-`).
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
@@ -34,9 +34,15 @@ struct Case {
     algorithm: String,
     delayed_ack: bool,
     window: u32,
-    packets: u64,
+    supply: Supply,
     stop: Time,
     losses: Vec<usize>,
+}
+
+enum Supply {
+    Endless,
+    Packets(u64),
+    Every(u64, Span),
 }
 
 /// What one of the two simulators did.
@@ -82,13 +88,18 @@ fn read_case(line: &str) -> Result<Case, Failure> {
         "-" => Vec::new(),
         list => list.split(',').map(str::parse).collect::<Result<_, _>>()?,
     };
+    let supply = match (packets, packets.split_once('@')) {
+        ("0", _) => Supply::Endless,
+        (_, Some((burst, every))) => Supply::Every(burst.parse()?, Span::from_secs_f64(every.parse()?)),
+        _ => Supply::Packets(packets.parse()?),
+    };
     Ok(Case {
         name: name.to_owned(),
         profile: profile.to_owned(),
         algorithm: algorithm.to_owned(),
         delayed_ack: delack == "1",
         window: window.parse()?,
-        packets: packets.parse()?,
+        supply,
         stop: Time::from_secs(stop.parse()?),
         losses,
     })
@@ -105,8 +116,22 @@ fn simulate(case: &Case) -> Result<Run, Failure> {
     let phase = Span::from_secs_f64(params.tick.as_secs_f64() * NS2_PHASE);
     let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), Span::from_millis(30)).losing(&case.losses);
     pipe.sender = pipe.sender.with_clock_phase(phase);
-    pipe.start(if case.packets == 0 { u64::MAX } else { case.packets * segment });
-    pipe.run(case.stop);
+    // ns-2 ends a little later than asked, so that nothing else is due then.
+    let stop = case.stop + Span::from_micros(50);
+    match case.supply {
+        Supply::Endless => pipe.start(u64::MAX),
+        Supply::Packets(packets) => pipe.start(packets * segment),
+        Supply::Every(burst, every) => {
+            pipe.start(burst * segment);
+            let mut at = Time::ZERO + every;
+            while at < case.stop {
+                pipe.run(at);
+                pipe.with_sender(|sender, now, wire| sender.supply(now, burst * segment, wire));
+                at += every;
+            }
+        }
+    }
+    pipe.run(stop);
 
     let mut run = Run::default();
     for (at, segment_sent) in &pipe.sent {
@@ -143,39 +168,69 @@ fn simulate(case: &Case) -> Result<Run, Failure> {
 
 /// ns-2's runs by case, from lines `CASE time EVENT value`.
 fn read_traces(text: &str) -> Result<BTreeMap<String, Run>, Failure> {
-    let mut runs: BTreeMap<String, Run> = BTreeMap::new();
-    let mut backoffs: BTreeMap<String, f64> = BTreeMap::new();
+    let mut readers: BTreeMap<String, Reader> = BTreeMap::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, at, event, value] = words[..] else { return Err(format!("not a trace: {line}").into()) };
-        let (at, value): (f64, f64) = (at.parse()?, value.parse()?);
-        let run = runs.entry(name.to_owned()).or_default();
-        let cut = match event {
-            "send" => {
-                run.sent.push((at, value as u64));
-                false
+        let reader = readers.entry(name.to_owned()).or_insert_with(Reader::new);
+        reader.line(at.parse()?, event, value.parse()?);
+    }
+    Ok(readers.into_iter().map(|(name, reader)| (name, reader.finish())).collect())
+}
+
+/// Puts together what several lines of one instant say.
+struct Reader {
+    run: Run,
+    instants: Vec<Instant>,
+    backoff: f64,
+}
+
+struct Instant {
+    at: f64,
+    cwnd_before: f64,
+    cwnd: f64,
+    timeout: bool,
+}
+
+impl Reader {
+    fn new() -> Self {
+        // Both presets begin with a window of one segment.
+        Self { run: Run { last_cwnd: 1.0, ..Run::default() }, instants: Vec::new(), backoff: 1.0 }
+    }
+
+    fn line(&mut self, at: f64, event: &str, value: f64) {
+        if event == "send" {
+            self.run.sent.push((at, value as u64));
+            return;
+        }
+        let before = self.run.last_cwnd;
+        if self.instants.last().is_none_or(|instant| instant.at < at) {
+            self.instants.push(Instant { at, cwnd_before: before, cwnd: before, timeout: false });
+        }
+        let Some(instant) = self.instants.last_mut() else { return };
+        match event {
+            "cwnd" => {
+                instant.cwnd = value;
+                self.run.last_cwnd = value;
             }
             // A timeout doubles the backoff; a sample puts it back to 1.
             "backoff" => {
-                let timeout = backoffs.insert(name.to_owned(), value).unwrap_or(1.0) < value;
-                run.timeouts += u64::from(timeout);
-                timeout
+                instant.timeout |= value > self.backoff;
+                self.backoff = value;
             }
-            "cwnd" => {
-                let fell = value < run.last_cwnd;
-                run.last_cwnd = value;
-                fell
-            }
-            _ => false,
-        };
-        // One event may show as two lines, in either order.
-        match run.events.last_mut() {
-            Some(last) if last.0 == at && matches!(event, "cwnd" | "backoff") => last.1 = run.last_cwnd,
-            _ if cut => run.events.push((at, run.last_cwnd)),
+            // At its largest it stays, but halving a window of one segment still shows before the floor of two.
+            "ssthresh" => instant.timeout |= value < 2.0 && self.backoff == 64.0,
             _ => {}
         }
     }
-    Ok(runs)
+
+    fn finish(mut self) -> Run {
+        self.run.timeouts = self.instants.iter().filter(|instant| instant.timeout).count() as u64;
+        let cuts =
+            self.instants.iter().filter(|instant| instant.timeout || instant.cwnd < instant.cwnd_before);
+        self.run.events = cuts.map(|instant| (instant.at, instant.cwnd)).collect();
+        self.run
+    }
 }
 
 /// Prints the table. Succeeds if every case is within its bounds.

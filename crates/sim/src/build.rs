@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start};
 
 use crate::capture::LinkCapture;
@@ -61,11 +61,7 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared {
-                events: Events::new(scenario.links.len()),
-                store: Store::default(),
-                counters: Vec::new(),
-            },
+            shared: Shared { events: events_for(scenario), store: Store::default(), counters: Vec::new() },
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
@@ -196,6 +192,23 @@ impl<'a> Simulation<'a> {
         }
     }
 }
+
+/// An event queue for the events that the links of a scenario can be expected to have.
+fn events_for(scenario: &Scenario) -> Events {
+    let full_packet = Bytes::new(1_500);
+    let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(LONGEST_TRANSMISSION);
+    let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(LONGEST_HORIZON);
+    // The fastest watched link carries most of the traffic, over some six links there and back.
+    let busiest = scenario.links.iter().filter(|link| link.watched).map(|link| link.rate).max();
+    let slowest = scenario.links.iter().map(|link| link.rate).min();
+    let rate = busiest.or(slowest).unwrap_or(Rate::ZERO);
+    let packets_per_second = rate.as_bit() as f64 / full_packet.bits() as f64;
+    Events::new(scenario.links.len(), horizon, 6.0 * packets_per_second)
+}
+
+/// Of the links that decide how far ahead the event queue looks. Chosen: 1 s; slower ones are rare and have few events.
+const LONGEST_HORIZON: Span = Span::from_secs(1);
+const LONGEST_TRANSMISSION: Span = Span::from_millis(100);
 
 /// The table of routes under construction; equal paths share one entry.
 #[derive(Default)]

@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Time};
-use apportion_core::{Ecn, FlowId};
+use apportion_core::{Ecn, FlowId, Packet as _};
 use etherparse::err::ValueTooBigError;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionWriteError, UdpHeader};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -191,8 +191,8 @@ impl LinkCapture {
                 ..TcpFields::default()
             }),
         };
-        let (flow, direction) = (packet.flow, packet.direction);
-        let (ecn, size) = (apportion_core::Packet::ecn(packet), apportion_core::Packet::size(packet));
+        let (flow, direction) = (packet.flow(), packet.direction());
+        let (ecn, size) = (packet.ecn(), packet.size());
         self.error = self.capture.write(&Captured { at, flow, direction, ecn, size, transport }).err();
     }
 

@@ -2,15 +2,14 @@
 //!
 //! Events are small numbers, not closures. Events at the same time come out in the order in which they were scheduled.
 //!
-//! A link has at most one pending arrival and one pending end of transmission, so the events of links live in a
-//! tournament tree with a fixed place for each: the next event is the winner at the root, and a link whose event was the
-//! winner usually schedules the same event anew, which replays its matches once instead of taking out and putting in.
-//! Everything else goes to a 4-ary heap.
+//! A link has at most one pending arrival and one pending end of transmission, both near: these live in a calendar
+//! (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links. What lies beyond the
+//! calendar, and everything else, goes to a 4-ary heap.
 //!
-//! Cost: O(log n) per event, for links with n the number of links and without branches to guess. Memory: 64 bytes per
-//! link, 16 bytes per other pending event.
+//! Cost: O(1) per event of a link as long as a list of the calendar holds few events, which its width is chosen for;
+//! O(log n) for the other events. Memory: 64 bytes per link, 8 per day of the calendar, 16 per other pending event.
 
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +81,7 @@ impl Event {
 /// Pending events in order of time, then of scheduling.
 #[derive(Debug)]
 pub struct Events {
-    links: Tournament,
+    links: Calendar,
     others: Heap,
     scheduled: u64,
 }
@@ -91,14 +90,15 @@ pub struct Events {
 const NOTHING: u128 = u128::MAX;
 
 impl Events {
-    /// No events; there are `links` links.
+    /// No events. There are `links` links, whose events lie at most about `horizon` ahead and come about `per_second`
+    /// times a second; wrong guesses cost time and nothing else.
     #[must_use]
-    pub fn new(links: usize) -> Self {
-        Self { links: Tournament::new(2 * links), others: Heap::default(), scheduled: 0 }
+    pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
+        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::default(), scheduled: 0 }
     }
 
-    /// Schedules `event` at `at`. Later than [`MAX_TIME`] never happens. A link's arrival and end of transmission must
-    /// not be pending already.
+    /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than [`MAX_TIME`]
+    /// never happens. A link's arrival and end of transmission must not be pending already.
     pub fn schedule(&mut self, at: Time, event: Event) {
         if at > MAX_TIME {
             return;
@@ -107,10 +107,13 @@ impl Events {
         let order = self.scheduled & ((1 << 40) - 1);
         self.scheduled += 1;
         let key = u128::from(at.as_nanos()) << 72 | u128::from(order) << 32 | u128::from(event.pack());
-        match event {
-            Event::Arrival(link) => self.links.set(2 * link as usize, key),
-            Event::Ready(link) => self.links.set(2 * link as usize + 1, key),
-            _ => self.others.push(key),
+        let in_calendar = match event {
+            Event::Arrival(link) => self.links.insert(2 * link, key),
+            Event::Ready(link) => self.links.insert(2 * link + 1, key),
+            _ => false,
+        };
+        if !in_calendar {
+            self.others.push(key);
         }
     }
 
@@ -118,59 +121,129 @@ impl Events {
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
         let (link, other) = (self.links.first(), self.others.first());
         let key = link.min(other);
-        let at = Time::from_nanos((key >> 72) as u64);
+        let at = time_of(key);
         if key == NOTHING || at > end {
             return None;
         }
-        let event = Event::unpack(key as u32);
-        match event {
-            Event::Arrival(link) => self.links.take(2 * link as usize),
-            Event::Ready(link) => self.links.take(2 * link as usize + 1),
-            _ => self.others.pop(),
+        if link < other {
+            self.links.remove_first();
+        } else {
+            self.others.pop();
+            self.links.advance(at);
         }
-        Some((at, event))
+        Some((at, Event::unpack(key as u32)))
     }
 }
 
-/// The least of many keys with fixed places: a tournament tree.
+fn time_of(key: u128) -> Time {
+    Time::from_nanos((key >> 72) as u64)
+}
+
+/// Keys of the near future, a list for each day.
 #[derive(Debug)]
-struct Tournament {
-    /// Node 1 is the root, node `i` has the children `2i` and `2i + 1`, and holds the lesser of their keys.
-    keys: Vec<u128>,
-    /// The place of the winner that was taken, whose matches are not replayed yet. Its key is still in the tree on the
-    /// whole way to the root: nobody looks there until it is replaced.
-    taken: Option<usize>,
+struct Calendar {
+    /// A day lasts 2^shift nanoseconds.
+    shift: u32,
+    /// The first node of each day's list, in order of keys; day `d` stands at `d` modulo their number.
+    days: Vec<u32>,
+    /// A bit for each day that has a list.
+    busy: Vec<u64>,
+    /// Each place's key, and the node behind it in its list.
+    nodes: Vec<Node>,
+    /// No key is in an earlier day.
+    today: u64,
+    count: usize,
 }
 
-impl Tournament {
-    fn new(places: usize) -> Self {
-        Self { keys: vec![NOTHING; 2 * places.next_power_of_two()], taken: None }
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: u128,
+    next: u32,
+}
+
+/// Ends a list.
+const NO_NODE: u32 = u32::MAX;
+/// Bounds of the number of days. Chosen: a page of memory, and what the second-level cache of a small machine holds.
+const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 16;
+
+impl Calendar {
+    fn new(places: usize, horizon: Span, per_second: f64) -> Self {
+        // Two days for each event that is pending at one time keep lists short.
+        let pending = horizon.as_secs_f64() * per_second;
+        let days = ((2.0 * pending) as u64).clamp(*DAYS.start(), *DAYS.end()).next_power_of_two();
+        // The smallest width with which all days reach beyond the horizon.
+        let shift = (horizon.as_nanos() / days + 1).next_power_of_two().trailing_zeros();
+        Self {
+            shift,
+            days: vec![NO_NODE; days as usize],
+            busy: vec![0; days as usize / 64],
+            nodes: vec![Node { key: NOTHING, next: NO_NODE }; places],
+            today: 0,
+            count: 0,
+        }
     }
 
+    /// Puts `key` at `place`, unless it lies beyond the last day.
+    fn insert(&mut self, place: u32, key: u128) -> bool {
+        let day = time_of(key).as_nanos() >> self.shift;
+        if day.wrapping_sub(self.today) >= self.days.len() as u64 {
+            return false;
+        }
+        let slot = (day as usize) & (self.days.len() - 1);
+        let mut previous = NO_NODE;
+        let mut next = self.days[slot];
+        while next != NO_NODE && self.nodes[next as usize].key < key {
+            previous = next;
+            next = self.nodes[next as usize].next;
+        }
+        self.nodes[place as usize] = Node { key, next };
+        if previous == NO_NODE {
+            self.days[slot] = place;
+            self.busy[slot / 64] |= 1 << (slot % 64);
+        } else {
+            self.nodes[previous as usize].next = place;
+        }
+        self.count += 1;
+        true
+    }
+
+    /// The least key. Time moves on to its day.
     fn first(&mut self) -> u128 {
-        if let Some(place) = self.taken {
-            self.set(place, NOTHING);
+        if self.count == 0 {
+            return NOTHING;
         }
-        self.keys[1]
+        let slot = self.next_busy();
+        self.nodes[self.days[slot] as usize].key
     }
 
-    /// Takes the winner, which stands at `place`.
-    fn take(&mut self, place: usize) {
-        self.taken = Some(place);
+    /// The slot of the first day from today on that has a list. There must be one.
+    fn next_busy(&self) -> usize {
+        let start = (self.today as usize) & (self.days.len() - 1);
+        let mut word = start / 64;
+        let mut bits = self.busy[word] & (!0 << (start % 64));
+        // Terminates: some day has a list. The word of today comes round again for the days before today's bit.
+        while bits == 0 {
+            word = (word + 1) & (self.busy.len() - 1);
+            bits = self.busy[word];
+        }
+        word * 64 + bits.trailing_zeros() as usize
     }
 
-    fn set(&mut self, place: usize, key: u128) {
-        if self.taken == Some(place) {
-            self.taken = None;
+    /// Removes what [`first`](Self::first) gave.
+    fn remove_first(&mut self) {
+        let slot = self.next_busy();
+        let Node { key, next } = self.nodes[self.days[slot] as usize];
+        self.days[slot] = next;
+        if next == NO_NODE {
+            self.busy[slot / 64] &= !(1 << (slot % 64));
         }
-        let mut node = self.keys.len() / 2 + place;
-        let mut winner = key;
-        self.keys[node] = winner;
-        while node > 1 {
-            winner = winner.min(self.keys[node ^ 1]);
-            node /= 2;
-            self.keys[node] = winner;
-        }
+        self.count -= 1;
+        self.advance(time_of(key));
+    }
+
+    /// Nothing will be earlier than `now`.
+    fn advance(&mut self, now: Time) {
+        self.today = now.as_nanos() >> self.shift;
     }
 }
 
@@ -235,11 +308,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MAX_LINKS: usize = 8;
-
     #[test]
     fn events_at_one_time_keep_their_order_across_heaps() {
-        let mut events = Events::new(MAX_LINKS);
+        let mut events = Events::new(8, Span::from_millis(1), 1e6);
         let t = Time::from_millis(5);
         let all = [Event::Arrival(3), Event::Timer(9), Event::Ready(1), Event::Sample, Event::Arrival(7)];
         for event in all {
@@ -255,7 +326,7 @@ mod tests {
 
     #[test]
     fn nothing_later_than_the_end_comes_out() {
-        let mut events = Events::new(MAX_LINKS);
+        let mut events = Events::new(8, Span::from_millis(1), 1e6);
         events.schedule(Time::from_secs(2), Event::Measure);
         events.schedule(Time::MAX, Event::Measure);
         assert_eq!(events.pop(Time::from_secs(1)), None);
@@ -264,6 +335,35 @@ mod tests {
     }
 
     proptest! {
+        /// Against a sorted list, with events at equal times, beyond the calendar, and scheduled while others come out.
+        #[test]
+        fn events_come_out_in_order(
+            steps in proptest::collection::vec((0u32..40, 0u64..5_000, any::<bool>()), 1..400),
+            horizon in 1u64..3_000,
+            per_second in 1e3..1e9,
+        ) {
+            let mut events = Events::new(40, Span::from_nanos(horizon), per_second);
+            let mut pending: Vec<(Time, usize, Event)> = Vec::new();
+            let mut now = Time::ZERO;
+            for (order, (place, ahead, pop)) in steps.into_iter().enumerate() {
+                let event = if place % 2 == 0 { Event::Arrival(place) } else { Event::Timer(place) };
+                if place % 2 == 1 || pending.iter().all(|&(_, _, other)| other != event) {
+                    let at = now + Span::from_nanos(ahead);
+                    events.schedule(at, event);
+                    pending.push((at, order, event));
+                }
+                if pop {
+                    pending.sort_by_key(|&(at, order, _)| (at, order));
+                    let (at, _, event) = pending.remove(0);
+                    prop_assert_eq!(events.pop(Time::MAX), Some((at, event)));
+                    now = at;
+                }
+                if pending.is_empty() {
+                    prop_assert_eq!(events.pop(Time::MAX), None);
+                }
+            }
+        }
+
         #[test]
         fn the_heap_sorts(keys in proptest::collection::vec(any::<u64>(), 0..300)) {
             let mut heap = Heap::default();

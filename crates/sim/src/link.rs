@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
@@ -59,6 +60,9 @@ pub struct Link {
     free_at: Time,
     /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
     remainder: u64,
+    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the rate: most
+    /// packets of a link have one size, and a division costs more than all else here.
+    divided: (Bytes, u64, u64),
     /// When the discipline asked to be woken, if that event is pending.
     wakeup_at: Option<Time>,
     wire: VecDeque<(Time, Packet)>,
@@ -156,6 +160,7 @@ impl Link {
             transmitter: Transmitter::Idle,
             free_at: Time::ZERO,
             remainder: 0,
+            divided: (Bytes::ZERO, 0, 0),
             wakeup_at: None,
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
@@ -175,7 +180,7 @@ impl Link {
         }
         if let Some(probe) = &mut self.probe {
             probe.before_change(now, self.queue.backlog());
-            shared.store.get_mut(packet.body).queued = now;
+            shared.store.get_mut(packet.body()).queued = now;
         }
         let mut books = Books::new(&mut self.counts, shared);
         self.queue.enqueue(now, packet, &mut books);
@@ -231,13 +236,13 @@ impl Link {
         let Some(packet) = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) else {
             return self.wait(shared);
         };
-        self.free_at = now + self.transmission_time(apportion_core::Packet::size(&packet));
-        self.counts.sent.add(apportion_core::Packet::size(&packet));
+        self.free_at = now + self.transmission_time(packet.size());
+        self.counts.sent.add(packet.size());
         if let Some(probe) = &mut self.probe {
-            probe.transmitted(now.since(shared.store.get(packet.body).queued));
+            probe.transmitted(now.since(shared.store.get(packet.body()).queued));
         }
         if let Some(capture) = &mut self.capture {
-            capture.packet(now, &packet, shared.store.get(packet.body));
+            capture.packet(now, &packet, shared.store.get(packet.body()));
         }
         self.propagate(packet, shared);
         if self.queue.backlog().is_empty() {
@@ -264,11 +269,11 @@ impl Link {
 
     /// Puts a packet on the wire, or loses it there.
     fn propagate(&mut self, packet: Packet, shared: &mut Shared) {
-        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow));
+        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow()));
         if listed || (self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get())) {
             self.counts.lost += 1;
-            shared.counters[packet.flow.index()].lost += 1;
-            shared.store.remove(packet.body);
+            shared.counters[packet.flow().index()].lost += 1;
+            shared.store.remove(packet.body());
             return;
         }
         let at = (self.free_at + self.delay).max(self.last_arrival);
@@ -281,12 +286,20 @@ impl Link {
 
     /// Rounded down, with the rest carried to the next packet, so that no rate drifts.
     fn transmission_time(&mut self, size: Bytes) -> Span {
-        // A packet is below 2^19 bits, 10^9 is below 2^30, and the remainder is below the rate: this fits for every
-        // rate below 2^63 bit/s.
-        let bit_nanos = size.bits() * NANOS_PER_SEC + self.remainder;
         let rate = self.rate.as_bit();
-        self.remainder = bit_nanos % rate;
-        Span::from_nanos(bit_nanos / rate)
+        if self.divided.0 != size {
+            // A packet is below 2^19 bits and 10^9 is below 2^30: no overflow.
+            let bit_nanos = size.bits() * NANOS_PER_SEC;
+            self.divided = (size, bit_nanos / rate, bit_nanos % rate);
+        }
+        let (_, mut nanos, remainder) = self.divided;
+        // Both remainders are below the rate, so their sum is below twice the rate.
+        self.remainder += remainder;
+        if self.remainder >= rate {
+            self.remainder -= rate;
+            nanos += 1;
+        }
+        Span::from_nanos(nanos)
     }
 
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
@@ -295,6 +308,7 @@ impl Link {
         self.counts.rate_since = now;
         self.rate = rate;
         self.remainder = 0;
+        self.divided = (Bytes::ZERO, 0, 0);
         self.queue.inner_mut().set_link_rate(rate);
         if self.transmitter == Transmitter::Held {
             self.transmit(now, shared);
@@ -382,11 +396,11 @@ impl<'a> Books<'a> {
 impl Sink<Packet> for Books<'_> {
     fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
         self.link.dropped[reason as usize] += 1;
-        self.shared.counters[packet.flow.index()].dropped[reason as usize] += 1;
-        self.shared.store.remove(packet.body);
+        self.shared.counters[packet.flow().index()].dropped[reason as usize] += 1;
+        self.shared.store.remove(packet.body());
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
         self.link.marked += 1;
-        self.shared.counters[packet.flow.index()].marked += 1;
+        self.shared.counters[packet.flow().index()].marked += 1;
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time, Weight};
@@ -96,9 +97,9 @@ impl Simulation<'_> {
     // Packets
 
     fn arrive(&mut self, now: Time, link: u32) {
-        let Some(mut packet) = self.links[link as usize].arrive(&mut self.shared) else { return };
-        packet.hop += 1;
-        match self.routes[packet.hop as usize] {
+        let Some(packet) = self.links[link as usize].arrive(&mut self.shared) else { return };
+        let packet = packet.at_next_hop();
+        match self.routes[packet.hop() as usize] {
             SINK => self.deliver_to_sink(now, packet),
             SOURCE => self.deliver_to_source(now, packet),
             next => self.links[next as usize].receive(now, packet, &mut self.shared),
@@ -106,27 +107,27 @@ impl Simulation<'_> {
     }
 
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
-        let index = packet.flow.index();
-        let size = apportion_core::Packet::size(&packet);
+        let index = packet.flow().index();
+        let size = packet.size();
         self.shared.counters[index].delivered.add(size);
-        let body = *self.shared.store.get(packet.body);
-        self.shared.store.remove(packet.body);
+        let body = *self.shared.store.get(packet.body());
+        self.shared.store.remove(packet.body());
         if let Some(probe) = self.probes.get_mut(self.connections[index].flow as usize) {
             probe.delay.record(now.since(body.sent));
         }
         if let (Header::Tcp(segment), Some(tcp)) = (body.header, self.connections[index].carrier.tcp_mut()) {
-            tcp.receiver.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
-            self.after_tcp(now, packet.flow, Direction::Back);
+            tcp.receiver.on_segment(now, &segment, packet.ecn(), &mut self.outbox);
+            self.after_tcp(now, packet.flow(), Direction::Back);
         }
     }
 
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
-        let body = *self.shared.store.get(packet.body);
-        self.shared.store.remove(packet.body);
-        let tcp = self.connections[packet.flow.index()].carrier.tcp_mut();
+        let body = *self.shared.store.get(packet.body());
+        self.shared.store.remove(packet.body());
+        let tcp = self.connections[packet.flow().index()].carrier.tcp_mut();
         if let (Header::Tcp(segment), Some(tcp)) = (body.header, tcp) {
-            tcp.sender.on_segment(now, &segment, apportion_core::Packet::ecn(&packet), &mut self.outbox);
-            self.after_tcp(now, packet.flow, Direction::Forth);
+            tcp.sender.on_segment(now, &segment, packet.ecn(), &mut self.outbox);
+            self.after_tcp(now, packet.flow(), Direction::Forth);
         }
     }
 

@@ -1,14 +1,17 @@
-//! Token bucket: a shaper that lets packets of any discipline out at a sustained rate, with bursts of a bounded size.
+//! Token bucket: a shaper that lets packets of any discipline out at a sustained rate, with bursts of a
+//! bounded size.
 //!
-//! The bucket of Turner, "New directions in communications", IEEE Communications 24(10), 1986: tokens come in at `rate` up
-//! to `burst`, and a packet leaves when there are tokens for all of it. With `peak`, a second and small bucket bounds
-//! how close the packets of a burst may follow each other.
+//! The bucket of Turner, "New directions in communications", IEEE Communications 24(10), 1986: tokens come in
+//! at `rate` up to `burst`, and a packet leaves when there are tokens for all of it. With `peak`, a second
+//! and small bucket bounds how close the packets of a burst may follow each other.
 //!
-//! - Exact: a token is a bit-nanosecond per second (10^-9 bit), so a rate times a time is a whole number of them and the
-//!   remainder of every departure rounded up to a nanosecond is kept. In the long run the rate has no error.
-//! - A packet larger than the bucket waits for a full one and leaves it in debt, so the rate holds for it too.
-//! - The next packet is taken from the discipline to learn its size and held back: it counts in the backlog but is out of
-//!   reach of the discipline's limit and drops, as a packet in transmission is.
+//! - Exact: a token is a bit-nanosecond per second (10^-9 bit), so a rate times a time is a whole number of
+//!   them and the remainder of every departure rounded up to a nanosecond is kept. In the long run the rate
+//!   has no error.
+//! - A packet larger than the bucket waits for a full one and leaves it in debt, so the rate holds for it
+//!   too.
+//! - The next packet is taken from the discipline to learn its size and held back: it counts in the backlog
+//!   but is out of reach of the discipline's limit and drops, as a packet in transmission is.
 //!
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
@@ -253,7 +256,8 @@ mod tests {
         TokenBucket::new(&params, Buffer::new(Fifo::new(), tail))
     }
 
-    /// Offers packets of `size` without end, asks exactly when told to, and gives the time of the last departure.
+    /// Offers packets of `size` without end, asks exactly when told to, and gives the time of the last
+    /// departure.
     fn last_departure(shaped: &mut Shaped, size: u64, packets: u32) -> Time {
         let (mut now, mut log) = (Time::ZERO, Log::default());
         let mut left = 0;
@@ -269,8 +273,8 @@ mod tests {
 
     #[test]
     fn the_long_run_rate_has_no_error() {
-        // 1500 B at 7 Mbit/s take 1,714,285.714… ns: rounding each up would be 0.29 s late after a million. The first
-        // packet uses the burst; the rest must come in exactly the time that 999,999 packets need.
+        // 1500 B at 7 Mbit/s take 1,714,285.714… ns: rounding each up would be 0.29 s late after a million.
+        // The first packet uses the burst; the rest must come in exactly the time that 999,999 packets need.
         let rate = Rate::from_mbit(7);
         for burst in [1_500, 1_600] {
             let mut shaped = shaper(rate, burst, None);
@@ -281,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_packet_larger_than_the_bucket_goes_into_debt_at_the_same_rate() {
-        // 8 kbit/s are 1000 B/s. Bucket 1000 B, packets of 3000 B: the first leaves at once and owes 2000 B; the second
-        // waits for a full bucket, 3000 B = 3 s; the third the same.
+        // 8 kbit/s are 1000 B/s. Bucket 1000 B, packets of 3000 B: the first leaves at once and owes 2000 B;
+        // the second waits for a full bucket, 3000 B = 3 s; the third the same.
         let mut shaped = shaper(Rate::from_kbit(8), 1_000, None);
         assert_eq!(last_departure(&mut shaped, 3_000, 3), Time::from_secs(6));
     }

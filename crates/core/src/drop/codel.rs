@@ -1,13 +1,14 @@
-//! CoDel, controlled delay: signals congestion once packets have waited longer than `target` for a whole `interval`.
+//! CoDel, controlled delay: signals congestion once packets have waited longer than `target` for a whole
+//! `interval`.
 //!
-//! Nichols, Jacobson, McGregor, Iyengar, RFC 8289; the pseudo-code of section 5 as it stands. A standing queue shows in
-//! the shortest delay over an interval: when that stays above `target`, packets are dropped at the head, each time
-//! sooner, until the delay is below `target` again.
+//! Nichols, Jacobson, McGregor, Iyengar, RFC 8289; the pseudo-code of section 5 as it stands. A standing
+//! queue shows in the shortest delay over an interval: when that stays above `target`, packets are dropped at
+//! the head, each time sooner, until the delay is below `target` again.
 //!
 //! Deviations:
 //! - At most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound; the next call goes on.
-//! - With `ecn`, an ECN-capable packet is marked and sent where another would be dropped (as RFC 8290 section 4.2 lets
-//!   FQ-CoDel do).
+//! - With `ecn`, an ECN-capable packet is marked and sent where another would be dropped (as RFC 8290 section
+//!   4.2 lets FQ-CoDel do).
 //!
 //! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
 
@@ -22,7 +23,7 @@ use crate::units::{Bytes, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "codel",
     role: Role::Policy,
-    summary: "Controlled delay: drops at the head once packets have waited longer than a target for an interval.",
+    summary: "Controlled delay: drops at the head once the delay stays above a target for an interval.",
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow",
     params: &[
@@ -71,7 +72,8 @@ pub(crate) const ECN: Param = Param {
     doc: "Mark ECN-capable packets instead of dropping them.",
 };
 
-/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a packet time.
+/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a
+/// packet time.
 pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
 
 /// Parameters of the control loop, for one queue or for each of many.
@@ -328,9 +330,9 @@ mod tests {
 
     #[test]
     fn the_first_five_drops_follow_the_square_root() {
-        // Served each ms; the delay first reaches 5 ms at 5 ms, so the first drop is at 5 + 100 = 105 ms, with count 1.
-        // drop_next: 105 + 100/√1 = 205; + 100/√2 = 275.71; + 100/√3 = 333.45; + 100/√4 = 383.45 ms.
-        // A drop happens at the first service not before: 105, 205, 276, 334, 384 ms.
+        // Served each ms; the delay first reaches 5 ms at 5 ms, so the first drop is at 5 + 100 = 105 ms,
+        // with count 1. drop_next: 105 + 100/√1 = 205; + 100/√2 = 275.71; + 100/√3 = 333.45; + 100/√4 =
+        // 383.45 ms. A drop happens at the first service not before: 105, 205, 276, 334, 384 ms.
         let log = drops_of_a_standing_queue(Time::ZERO, 400, Ecn::NotEct);
         let times: Vec<_> = log.dropped.iter().map(|&(now, ..)| now).collect();
         assert_eq!(times, [105, 205, 276, 334, 384].map(Time::from_millis));

@@ -1,8 +1,9 @@
-//! Drop from front: the packet that arrives joins a full buffer, and the packet that would be served next leaves.
+//! Drop from front: the packet that arrives joins a full buffer, and the packet that would be served next
+//! leaves.
 //!
-//! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The sender learns
-//! of the loss a queueing delay earlier than by tail drop. Deviation: a packet larger than the whole buffer is dropped
-//! as overflow, rather than emptying the buffer in vain.
+//! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The
+//! sender learns of the loss a queueing delay earlier than by tail drop. Deviation: a packet larger than the
+//! whole buffer is dropped as overflow, rather than emptying the buffer in vain.
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
@@ -18,7 +19,7 @@ use crate::units::Time;
 pub const ENTRY: Entry = Entry {
     name: "head",
     role: Role::Policy,
-    summary: "Drop from front: an arrival joins a full buffer and the packet that would be served next leaves.",
+    summary: "Drop from front: at a full buffer, the packet that would be served next leaves.",
     reference: "Lakshman, Neidhardt, Ott 1996",
     cost: "O(1) per packet, no state",
     params: &[LIMIT],

@@ -1,13 +1,14 @@
-//! Longest queue drop: when the buffer is too full, the flow that holds most of it for its weight gives up its front
-//! packet.
+//! Longest queue drop: when the buffer is too full, the flow that holds most of it for its weight gives up
+//! its front packet.
 //!
-//! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing", INFOCOM
-//! 1998. Held in bytes, divided by the flow's weight; with equal weights the victim is the longest queue in bytes. Of
-//! equal ones the lowest flow number gives way. Deviation: a packet larger than the whole buffer is dropped as overflow,
-//! rather than emptying the buffer in vain.
+//! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
+//! INFOCOM 1998. Held in bytes, divided by the flow's weight; with equal weights the victim is the longest
+//! queue in bytes. Of equal ones the lowest flow number gives way. Deviation: a packet larger than the whole
+//! buffer is dropped as overflow, rather than emptying the buffer in vain.
 //!
-//! Cost: O(log flows) per packet at worst, a few steps as a rule; 36 bytes per flow. Behind a FIFO the front packet of a
-//! flow has to be searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 44
+//! bytes per flow. Behind a FIFO the front packet of a flow has to be searched for; behind a scheduler with a
+//! queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -24,9 +25,9 @@ use crate::units::{Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "lqd",
     role: Role::Policy,
-    summary: "Longest queue drop: the flow that holds most of a full buffer for its weight gives up its front packet.",
+    summary: "Longest queue drop: the flow that holds most of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(log flows) per packet, 36 bytes per flow",
+    cost: "O(1) per packet, O(log flows) per push-out, 44 bytes per flow",
     params: &[LIMIT],
 };
 

@@ -8,10 +8,10 @@
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before a packet
-//! joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer that is now too full
-//! ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the link asks for a packet
-//! ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
+//! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
+//! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
+//! that is now too full ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the link
+//! asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
 pub mod codel;
 pub mod head;
@@ -49,11 +49,12 @@ pub struct Victim {
 
 /// A buffer policy, independent of the scheduler it is combined with.
 pub trait BufferPolicy<P: Packet> {
-    /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked does join.
+    /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
+    /// does join.
     fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict;
 
-    /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full. Asked again after each
-    /// victim until it answers `None`.
+    /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full. Asked again
+    /// after each victim until it answers `None`.
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, _scheduler: &S) -> Option<Victim> {
         None
     }
@@ -61,8 +62,8 @@ pub trait BufferPolicy<P: Packet> {
     /// Told of the packet that was pushed out on its [`victim`](BufferPolicy::victim)'s account.
     fn pushed_out(&mut self, _packet: &P) {}
 
-    /// Takes the next packet from `scheduler` for transmission, dropping others into `sink` where the policy drops at
-    /// the head of the queue.
+    /// Takes the next packet from `scheduler` for transmission, dropping others into `sink` where the policy
+    /// drops at the head of the queue.
     fn dequeue<S: Scheduler<P>>(
         &mut self,
         now: Time,
@@ -72,8 +73,8 @@ pub trait BufferPolicy<P: Packet> {
         scheduler.pop(now)
     }
 
-    /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the next
-    /// arrivals.
+    /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the
+    /// next arrivals.
     fn set_limit(&mut self, limit: Limit);
 
     /// The rate of the link from now on, for policies that reckon in it.
@@ -97,6 +98,7 @@ pub enum Limit {
 impl Limit {
     /// Whether `backlog` is above the limit.
     #[must_use]
+    #[inline]
     pub fn is_exceeded_by(self, backlog: Backlog) -> bool {
         match self {
             Self::Packets(limit) => backlog.packets > limit,
@@ -106,6 +108,7 @@ impl Limit {
 
     /// Whether `packet` still fits beside `backlog`.
     #[must_use]
+    #[inline]
     pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {
         backlog.add(packet);
         !self.is_exceeded_by(backlog)

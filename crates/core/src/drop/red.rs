@@ -1,14 +1,16 @@
-//! RED, random early detection: arrivals are dropped or marked with a probability that grows with the average queue.
+//! RED, random early detection: arrivals are dropped or marked with a probability that grows with the average
+//! queue.
 //!
-//! Floyd, Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993, section 4 and
-//! figure 2; `wait` and `gentle` are later additions by Floyd, as described for ns-2.
+//! Floyd, Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993,
+//! section 4 and figure 2; `wait` and `gentle` are later additions by Floyd, as described for ns-2.
 //!
 //! Readings, where the paper leaves room:
 //! - The average is taken over the queue without the arriving packet.
 //! - The first arrival after the average came back above `min_th` is never dropped; it starts the count at 1.
 //! - Nothing is dropped early while at most one packet waits.
 //! - An idle period starts when the link asks and finds nothing, which is the end of the last transmission.
-//! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean packet.
+//! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean
+//!   packet.
 //! - Only early drops become marks; above the thresholds and beyond `limit`, packets are dropped.
 //!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
@@ -28,7 +30,7 @@ use crate::units::{Bytes, Packets, Rate, Ratio, Time};
 pub const ENTRY: Entry = Entry {
     name: "red",
     role: Role::Policy,
-    summary: "Random early detection: drops or marks arrivals with a probability that grows with the average queue.",
+    summary: "Random early detection: drops or marks arrivals, more the longer the average queue.",
     reference: "Floyd, Jacobson 1993",
     cost: "O(1) per packet, no state per flow",
     params: &[
@@ -229,7 +231,8 @@ impl Red {
     fn update_average(&mut self, now: Time, backlog: Backlog) {
         let w_q = self.params.w_q.get();
         if let Some(q_time) = self.q_time.take() {
-            // Section 11: the m small packets that could have been sent meanwhile would each have seen an empty queue.
+            // Section 11: the m small packets that could have been sent meanwhile would each have seen an
+            // empty queue.
             let m = self.link_rate.bytes_in(now.since(q_time)).get() / self.params.mean_pktsize.get();
             if m > 0 {
                 self.avg *= libm::pow(1.0 - w_q, m as f64);

@@ -60,6 +60,7 @@ impl TailDrop {
 }
 
 impl<P: Packet> BufferPolicy<P> for TailDrop {
+    #[inline]
     fn admit(&mut self, _now: Time, packet: &P, backlog: Backlog) -> Verdict {
         if self.limit.admits(packet, backlog) { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
     }

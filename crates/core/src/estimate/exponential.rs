@@ -1,10 +1,11 @@
 //! Exponential average: each arrival is averaged with weight 1 - e^(-T/K), where T is the gap before it.
 //!
-//! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, eq. (3): unlike a fixed weight, this makes the
-//! estimate independent of how a flow is cut into packets.
+//! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, eq. (3): unlike a fixed weight, this
+//! makes the estimate independent of how a flow is cut into packets.
 //!
 //! Readings, where the paper leaves room:
-//! - Amounts that arrive at the same instant have no gap; they are kept and counted with the next that has one.
+//! - Amounts that arrive at the same instant have no gap; they are kept and counted with the next that has
+//!   one.
 //! - The first arrival has no gap either. [`First`] says what it is taken to be.
 //!
 //! Cost: O(1) with one exponential; 40 bytes.
@@ -134,7 +135,8 @@ mod tests {
             average.update(Time::from_secs(10), 1_000.0);
             average.rate(Time::from_secs(10))
         });
-        // Since the start: (1 - e^-100)·1000/10 = 100, far below any flow's rate; as a clock: the initial value.
+        // Since the start: (1 - e^-100)·1000/10 = 100, far below any flow's rate; as a clock: the initial
+        // value.
         assert!((rates[0] - 100.0).abs() < 1e-9);
         assert_eq!(rates[1], 0.0);
     }

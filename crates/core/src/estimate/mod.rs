@@ -14,8 +14,9 @@ use crate::units::Time;
 
 /// An estimator of a rate.
 ///
-/// The amounts may be bits, packets or tickets; the rate is in the same unit per second. An estimator starts with an
-/// explicit value at an explicit time. Reading does not change it, and what is read decays while nothing arrives.
+/// The amounts may be bits, packets or tickets; the rate is in the same unit per second. An estimator starts
+/// with an explicit value at an explicit time. Reading does not change it, and what is read decays while
+/// nothing arrives.
 pub trait RateEstimator {
     /// `amount` arrived at `now`, which never decreases.
     fn update(&mut self, now: Time, amount: f64);

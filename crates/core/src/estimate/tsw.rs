@@ -1,8 +1,9 @@
 //! TSW, time sliding window: each arrival is averaged with what the window held at the old rate.
 //!
-//! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998, figure 2; RFC 2859.
-//! With regular arrivals of s every `gap` it settles at s / gap exactly. With random ones it reads high when few fall into
-//! a window: the mean is over 1/(gap + W), which weighs short gaps more (12 % at 1.25 packets per second and W = 5 s).
+//! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998, figure
+//! 2; RFC 2859. With regular arrivals of s every `gap` it settles at s / gap exactly. With random ones it
+//! reads high when few fall into a window: the mean is over 1/(gap + W), which weighs short gaps more (12 %
+//! at 1.25 packets per second and W = 5 s).
 //!
 //! The rate moves only with arrivals, so it is read as an arrival of nothing would leave it.
 //!
@@ -23,7 +24,8 @@ pub struct Tsw {
 }
 
 impl Tsw {
-    /// An estimate of `initial` at `start`. RFC 2859 starts a meter at its target rate; a monitor may start at 0.
+    /// An estimate of `initial` at `start`. RFC 2859 starts a meter at its target rate; a monitor may start
+    /// at 0.
     ///
     /// A window of zero is taken as one nanosecond.
     #[must_use]
@@ -89,8 +91,8 @@ mod tests {
 
     #[test]
     fn random_arrivals_read_high_when_few_fall_into_a_window() {
-        // Poisson, W = 5 s: measured bias 1.125 at 1.25 per second, 1.04 at 5, 1.00 at 37.5. Estimates are correlated over
-        // about W, so the band is 4 standard errors of the means of 40 independent runs.
+        // Poisson, W = 5 s: measured bias 1.125 at 1.25 per second, 1.04 at 5, 1.00 at 37.5. Estimates are
+        // correlated over about W, so the band is 4 standard errors of the means of 40 independent runs.
         for (per_second, bias) in [(1.25, 1.125), (5.0, 1.04), (37.5, 1.0)] {
             let runs: [f64; 40] =
                 core::array::from_fn(|run| mean_estimate(per_second, run as u64) / per_second);

@@ -1,7 +1,8 @@
 //! Minimum over a sliding window, for round-trip times and standing delays.
 //!
-//! The window is cut into [`PARTS`] parts and the minimum of each is kept, so memory does not grow with the number of
-//! samples. A reading covers the part that runs and the whole ones before it: between 7/8 of the window and all of it.
+//! The window is cut into [`PARTS`] parts and the minimum of each is kept, so memory does not grow with the
+//! number of samples. A reading covers the part that runs and the whole ones before it: between 7/8 of the
+//! window and all of it.
 //!
 //! Cost: O(1) to update, O(parts) to read; 136 bytes.
 

@@ -1,23 +1,25 @@
 //! DRR, deficit round robin: flows take turns, and each turn is worth a quantum of bytes.
 //!
-//! Shreedhar, Varghese, "Efficient fair queueing using deficit round robin", IEEE/ACM ToN 4(3), 1996, sections III and IV.
-//! At the start of a turn the flow's deficit counter grows by its quantum, once; it is served while the counter covers
-//! the packet at the head; what is left is kept for the next turn. A flow that runs empty leaves the round and loses its
-//! counter; a flow that becomes backlogged joins the round at its tail.
+//! Shreedhar, Varghese, "Efficient fair queueing using deficit round robin", IEEE/ACM ToN 4(3), 1996,
+//! sections III and IV. At the start of a turn the flow's deficit counter grows by its quantum, once; it is
+//! served while the counter covers the packet at the head; what is left is kept for the next turn. A flow
+//! that runs empty leaves the round and loses its counter; a flow that becomes backlogged joins the round at
+//! its tail.
 //!
 //! Deviations:
-//! - A turn ends when its last packet is taken, not when the next packet is asked for. A flow that becomes backlogged
-//!   during that transmission therefore joins behind the flow just served. In the same way a flow that is alone takes
-//!   the turns it needs for its head packet at once.
+//! - A turn ends when its last packet is taken, not when the next packet is asked for. A flow that becomes
+//!   backlogged during that transmission therefore joins behind the flow just served. In the same way a flow
+//!   that is alone takes the turns it needs for its head packet at once.
 //! - Counters are kept in 2^-16 bytes, so that weights do not round a quantum to whole bytes.
-//! - The flow with the smallest weight has the quantum itself and others proportionally more: weights of 100 and 300
-//!   mean the same as 1 and 3, and both the paper's O(1) and short turns are kept whatever the scale of the weights.
+//! - The flow with the smallest weight has the quantum itself and others proportionally more: weights of 100
+//!   and 300 mean the same as 1 and 3, and both the paper's O(1) and short turns are kept whatever the scale
+//!   of the weights.
 //!
-//! Fairness (Theorem 2): over any interval in which two flows are backlogged, their service per weight differs by less
-//! than a quantum plus twice the largest packet.
+//! Fairness (Theorem 2): over any interval in which two flows are backlogged, their service per weight
+//! differs by less than a quantum plus twice the largest packet.
 //!
-//! Cost: O(1) per packet if the quantum is at least the largest packet, else as many turns as the packet needs quanta;
-//! 56 bytes per flow. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet if the quantum is at least the largest packet, else as many turns as the packet
+//! needs quanta; 48 bytes per flow. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -34,14 +36,14 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Deficit round robin: backlogged flows take turns worth a quantum of bytes times their weight.",
     reference: "Shreedhar, Varghese 1996",
-    cost: "O(1) per packet, 56 bytes per flow",
+    cost: "O(1) per packet, 48 bytes per flow",
     params: &[Param {
         name: "quantum",
         symbol: "Q",
         kind: Kind::Bytes,
         default: Some("1500B"),
         source: "section IV: at least the largest packet; chosen: Ethernet's",
-        doc: "What a turn is worth to the flow with the smallest weight; others have more, by their weight.",
+        doc: "What a turn is worth to the flow with the smallest weight; others have more.",
     }],
 };
 
@@ -81,8 +83,8 @@ impl Quanta {
         Self { per_weight: scaled(quantum) as f64 / smallest.get() }
     }
 
-    /// In the fixed point of the deficit counters. At least a byte, so that every flow gets on, and at most 2^32 bytes,
-    /// so that no counter overflows.
+    /// In the fixed point of the deficit counters. At least a byte, so that every flow gets on, and at most
+    /// 2^32 bytes, so that no counter overflows.
     pub fn of(self, weight: Weight) -> u64 {
         libm::round(self.per_weight * weight.get()).clamp(65_536.0, 281_474_976_710_656.0) as u64
     }
@@ -94,7 +96,8 @@ pub struct Drr<P> {
     quanta: Quanta,
     flows: Vec<Flow>,
     packets: Pool<P>,
-    /// The paper's ActiveList: the backlogged flows. The one at the front has its turn and can serve its head packet.
+    /// The paper's ActiveList: the backlogged flows. The one at the front has its turn and can serve its head
+    /// packet.
     active: List,
     backlog: Backlog,
 }
@@ -136,7 +139,8 @@ impl<P: Packet> Drr<P> {
         &mut self.flows[id.index()]
     }
 
-    /// Gives the flow at the front its quantum, and passes the turn on until it is with a flow that can use it.
+    /// Gives the flow at the front its quantum, and passes the turn on until it is with a flow that can use
+    /// it.
     fn begin_turn(&mut self) {
         if let Some(front) = self.active.front() {
             self.flows[front].deficit += self.flows[front].quantum;
@@ -161,8 +165,8 @@ impl<P: Packet> Drr<P> {
         }
     }
 
-    /// Takes a packet out of `flow`'s queue, and the flow out of the round if that was its last. `cost` is what a
-    /// packet is charged to the flow.
+    /// Takes a packet out of `flow`'s queue, and the flow out of the round if that was its last. `cost` is
+    /// what a packet is charged to the flow.
     fn take(&mut self, flow: usize, end: End, cost: fn(&P) -> u64) -> Option<Queued<P>> {
         let queued = self.flows.get_mut(flow)?.queue.pop(&mut self.packets, end)?;
         self.backlog.remove(&queued.packet);
@@ -242,8 +246,9 @@ mod tests {
 
     #[test]
     fn the_example_of_the_paper() {
-        // Figures 2 and 3: quantum 500; flow 0 holds 200, 750, 20; flow 1 holds 500. Flow 0 sends 200 and keeps 300;
-        // flow 1 sends 500 and is empty; flow 0 has 300 + 500 = 800, sends 750, keeps 50, sends 20.
+        // Figures 2 and 3: quantum 500; flow 0 holds 200, 750, 20; flow 1 holds 500. Flow 0 sends 200 and
+        // keeps 300; flow 1 sends 500 and is empty; flow 0 has 300 + 500 = 800, sends 750, keeps 50, sends
+        // 20.
         let mut round = drr(500);
         push(&mut round, &[(0, 200), (0, 750), (0, 20), (1, 500)]);
         assert_eq!(round.pop(Time::ZERO).map(|q| q.packet.id), Some(1));

@@ -1,6 +1,7 @@
 //! FIFO: packets leave in the order in which they came, whatever their flow.
 //!
-//! Cost: O(1) per packet; [`push_out`](Scheduler::push_out) searches the queue from the end asked for. No state per flow.
+//! Cost: O(1) per packet; [`push_out`](Scheduler::push_out) searches the queue from the end asked for. No
+//! state per flow.
 
 use alloc::collections::VecDeque;
 
@@ -42,11 +43,13 @@ impl<P> Default for Fifo<P> {
 }
 
 impl<P: Packet> Scheduler<P> for Fifo<P> {
+    #[inline(always)]
     fn push(&mut self, now: Time, packet: P) {
         self.backlog.add(&packet);
         self.queue.push_back(Queued { packet, arrived: now });
     }
 
+    #[inline(always)]
     fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
         let queued = self.queue.pop_front()?;
         self.backlog.remove(&queued.packet);
@@ -68,6 +71,7 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
         self.queue.front().map(|queued| queued.packet.flow())
     }
 
+    #[inline(always)]
     fn backlog(&self) -> Backlog {
         self.backlog
     }

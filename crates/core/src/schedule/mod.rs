@@ -40,8 +40,8 @@ pub enum End {
 
 /// A scheduler: the packets of a buffer and the order in which they leave.
 ///
-/// It admits everything; limits belong to the [buffer policy](crate::drop). Packets of one flow leave in the order in
-/// which they came.
+/// It admits everything; limits belong to the [buffer policy](crate::drop). Packets of one flow leave in the
+/// order in which they came.
 pub trait Scheduler<P: Packet> {
     /// Takes a packet in.
     fn push(&mut self, now: Time, packet: P);
@@ -49,7 +49,8 @@ pub trait Scheduler<P: Packet> {
     /// The next packet to serve; `None` only when there is no backlog.
     fn pop(&mut self, now: Time) -> Option<Queued<P>>;
 
-    /// Removes one packet of `flow` without serving it; `None` if it has none. The flow is not charged for it.
+    /// Removes one packet of `flow` without serving it; `None` if it has none. The flow is not charged for
+    /// it.
     fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>>;
 
     /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
@@ -58,8 +59,8 @@ pub trait Scheduler<P: Packet> {
     /// All packets held.
     fn backlog(&self) -> Backlog;
 
-    /// The weight of `flow` from now on; for a backlogged flow, from its next turn. Whether this scheduler has use for
-    /// weights.
+    /// The weight of `flow` from now on; for a backlogged flow, from its next turn. Whether this scheduler
+    /// has use for weights.
     fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
         false
     }

@@ -1,20 +1,22 @@
-//! FQ-CoDel: flows take turns as in DRR, flows that have just become active go first, and each has its own CoDel.
+//! FQ-CoDel: flows take turns as in DRR, flows that have just become active go first, and each has its own
+//! CoDel.
 //!
-//! Høiland-Jørgensen, McKenney, Täht, Gettys, Dumazet, RFC 8290, section 4. A system rather than a scheduler with a
-//! policy: CoDel drops from the flow in turn while the turn goes on, and an empty flow stays in the round until its turn
-//! shows it empty, so neither half works alone.
+//! Høiland-Jørgensen, McKenney, Täht, Gettys, Dumazet, RFC 8290, section 4. A system rather than a scheduler
+//! with a policy: CoDel drops from the flow in turn while the turn goes on, and an empty flow stays in the
+//! round until its turn shows it empty, so neither half works alone.
 //!
 //! Deviations:
-//! - With `classify = "exact"`, the default, a flow's own number picks its queue, so no two flows below `flows` ever
-//!   share one; the flows from `flows - 1` on share the last. "hashed" is the RFC's: `flows` buckets, by a hash with a
-//!   salt drawn from the run's seed.
-//! - Queues can have weights, which scale their quantum; the smallest weight has `quantum` itself. A bucket is shared
-//!   by strangers, so "hashed" has no weights.
-//! - The fattest queue is known at all times by a tournament tree; the RFC searches for it when it is needed.
-//! - CoDel's "is there more than an MTU left" looks at the whole backlog, not at one queue: its purpose is to keep the
-//!   link busy (RFC 8289 section 5.5), and a thousand flows with a packet each are a standing queue.
+//! - With `classify = "exact"`, the default, a flow's own number picks its queue, so no two flows below
+//!   `flows` ever share one; the flows from `flows - 1` on share the last. "hashed" is the RFC's: `flows`
+//!   buckets, by a hash with a salt drawn from the run's seed.
+//! - Queues can have weights, which scale their quantum; the smallest weight has `quantum` itself. A bucket
+//!   is shared by strangers, so "hashed" has no weights.
+//! - The fattest queue is found by a tournament tree; the RFC searches all queues for it.
+//! - CoDel's "is there more than an MTU left" looks at the whole backlog, not at one queue: its purpose is to
+//!   keep the link busy (RFC 8289 section 5.5), and a thousand flows with a packet each are a standing queue.
 //!
-//! Cost: O(1) per packet and a few steps in the tree; 128 bytes per queue, kept while it is idle. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, O(log queues) per cut; 128 bytes per queue, kept while it is idle. Parameters:
+//! [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -34,9 +36,9 @@ use crate::units::{Bytes, Packets, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "fq_codel",
     role: Role::System,
-    summary: "Flow queueing with CoDel: deficit round robin that lets sparse flows first, with CoDel on every queue.",
+    summary: "Flow queueing with CoDel: a round robin that lets sparse flows first, CoDel on every queue.",
     reference: "RFC 8290",
-    cost: "O(1) per packet plus a few steps in a tree, 128 bytes per queue",
+    cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: &[
         Param {
             name: "limit",
@@ -60,7 +62,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Bytes,
             default: Some("1514B"),
             source: "RFC 8290 section 5.2.4: the MTU of Ethernet",
-            doc: "What a turn is worth to the flow with the smallest weight; others have more, by their weight.",
+            doc: "What a turn is worth to the flow with the smallest weight; others have more.",
         },
         Param {
             name: "drop_batch",
@@ -203,7 +205,8 @@ impl<P: Packet> Source<P> for One<'_, P> {
 }
 
 impl<P: Packet> FqCodel<P> {
-    /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the hash.
+    /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the
+    /// hash.
     #[must_use]
     pub fn new(params: &FqCodelParams, smallest: Weight, mut random: Stream) -> Self {
         Self {
@@ -279,10 +282,10 @@ impl<P: Packet> FqCodel<P> {
         self.backlog.packets > self.params.limit || self.backlog.bytes > self.params.memory_limit
     }
 
-    /// Drops half of the fattest queue, or a batch, from its head.
+    /// Drops half of the fattest queue, or a batch, from its head. Whether there was one.
     // RFC 8290 section 4.1
-    fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) {
-        let Some(index) = self.fattest.largest() else { return };
+    fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
+        let Some(index) = self.fattest.largest() else { return false };
         let victim = &mut self.queues[index];
         let batch = victim.queue.backlog().packets.get().div_ceil(2).min(self.params.drop_batch);
         for _ in 0..batch {
@@ -291,6 +294,7 @@ impl<P: Packet> FqCodel<P> {
             sink.dropped(now, queued.packet, DropReason::PushOut);
         }
         self.weigh(index);
+        true
     }
 
     /// Brings the tree up to date with queue `index`.
@@ -325,10 +329,8 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
             self.new_flows.push_back(&mut self.queues, index);
         }
         self.weigh(index);
-        // Terminates: each cut takes at least one packet, and no packets exceed no limit.
-        while self.is_overloaded() && !self.backlog.is_empty() {
-            self.cut_fattest(now, sink);
-        }
+        // Terminates: each cut takes at least one packet.
+        while self.is_overloaded() && self.cut_fattest(now, sink) {}
     }
 
     // RFC 8290 section 4.2
@@ -351,8 +353,8 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
                     self.queues[index].credits -= scaled(queued.packet.size()) as i64;
                     return Some(queued.packet);
                 }
-                // A new queue that runs empty goes through the old ones, so that it cannot come back as new at once
-                // and starve them.
+                // A new queue that runs empty goes through the old ones, so that it cannot come back as new
+                // at once and starve them.
                 None if self.queues[index].round == Round::New => self.end_turn(index, Round::Old),
                 None => self.end_turn(index, Round::Idle),
             }
@@ -367,6 +369,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Selection;
     use crate::testing::{Log, TestPacket, packet};
 
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<TestPacket> {
@@ -407,6 +410,26 @@ mod tests {
         assert_eq!(serve(&mut queue, 1), [1]);
         queue.enqueue(Time::ZERO, packet(11, 1, 50), &mut log);
         assert_eq!(queue.queues[1].round, Round::Old, "it does not jump the queue again");
+    }
+
+    #[test]
+    fn a_flow_that_comes_back_starts_with_a_quantum_whatever_it_owed() {
+        let mut queue = fq_codel(|params| params.quantum = Bytes::new(100));
+        let mut log = Log::default();
+        queue.enqueue(Time::ZERO, packet(0, 0, 1_000), &mut log);
+        assert_eq!(serve(&mut queue, 9), [0]);
+        assert_eq!((queue.queues[0].round, queue.queues[0].credits >> 16), (Round::Idle, 100));
+        queue.queues[0].credits = -900 << 16;
+        queue.enqueue(Time::ZERO, packet(1, 0, 1_000), &mut log);
+        assert_eq!((queue.queues[0].round, queue.queues[0].credits >> 16), (Round::New, 100));
+    }
+
+    #[test]
+    fn the_number_of_queues_defaults_by_how_flows_find_them() {
+        let mut selection = Selection::new("fq_codel", None, None).unwrap();
+        assert_eq!(FqCodelParams::from_args(&selection.args).unwrap().flows, 65_536);
+        selection.set("classify", "hashed").unwrap();
+        assert_eq!(FqCodelParams::from_args(&selection.args).unwrap().flows, 1_024);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! | file | holds | source |
 //! |---|---|---|
-//! | [`any`] | the schedulers and the policies as one enum each, and the tables that tie them to the catalogue | – |
+//! | [`any`] | the schedulers and the policies as one enum each; the tables behind the catalogue | – |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //!
-//! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold any of them
-//! without a box and a virtual call per packet.
+//! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
+//! any of them without a box and a virtual call per packet.
 
 pub mod any;
 pub mod fq_codel;
@@ -34,7 +34,7 @@ pub struct Setup<'a> {
     pub weights: &'a [Weight],
     /// Seed of the run.
     pub seed: u64,
-    /// Name of the link: that of the random stream.
+    /// Name of the queue's random stream, unlike that of any other component.
     pub name: &'a str,
 }
 
@@ -217,12 +217,14 @@ impl<P: Packet> Discipline<P> {
 }
 
 impl<P: Packet> Queue<P> for Core<P> {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         match self {
             Self::Buffered(queue) => queue.enqueue(now, packet, sink),
             Self::FqCodel(queue) => queue.enqueue(now, packet, sink),
         }
     }
+    #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         match self {
             Self::Buffered(queue) => queue.dequeue(now, sink),

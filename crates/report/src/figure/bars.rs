@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{INK, GRID, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
+use super::{GRID, INK, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
 
 /// One row.
 pub(crate) struct Bar {
@@ -18,27 +18,35 @@ pub(crate) struct Bar {
 }
 
 const WIDTH: u32 = 320;
+/// Few rows are given air, many are kept on a screen.
 const ROW: u32 = 19;
+const NARROW_ROW: u32 = 14;
+const MANY: usize = 16;
 const AXIS: u32 = 22;
-const LABELS: u32 = 78;
+/// Width of a letter of a label.
+const LETTER: u32 = 7;
+const MAX_LETTERS: usize = 13;
 const NOTES: u32 = 46;
 
 /// Bars from zero to at most `max` on the common scale.
 pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
     let max = axis_end(max);
-    let height = ROW * rows.len() as u32 + AXIS + 4;
+    let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
+    let labels = longest as u32 * LETTER + 8;
+    let row = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    let height = row * rows.len() as u32 + AXIS + 4;
     svg(WIDTH, height, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(4))
             .margin_right(px(NOTES))
-            .set_label_area_size(LabelAreaPosition::Left, px(LABELS))
+            .set_label_area_size(LabelAreaPosition::Left, px(labels))
             .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
             .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
         chart
             .configure_mesh()
             .disable_y_mesh()
             .y_labels(0)
-            .x_labels(4)
+            .x_labels(5)
             .bold_line_style(GRID.stroke_width(px(1)))
             .light_line_style(TRANSPARENT)
             .axis_style(GRID)
@@ -50,12 +58,19 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
             let y = i as f64;
             let fill = colour(row.key);
             if let Some(e) = row.entitlement {
-                let hollow = Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
+                let hollow =
+                    Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
                 chart.draw_series([hollow])?;
             }
-            chart.draw_series([Rectangle::new([(0.0, y + 0.24), (row.value.min(max), y + 0.76)], fill.filled())])?;
+            chart.draw_series([Rectangle::new(
+                [(0.0, y + 0.24), (row.value.min(max), y + 0.76)],
+                fill.filled(),
+            )])?;
             if let Some((low, high)) = row.whisker {
-                let line = PathElement::new([(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)], MUTED.stroke_width(3));
+                let line = PathElement::new(
+                    [(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)],
+                    MUTED.stroke_width(3),
+                );
                 chart.draw_series([line])?;
             }
             if let Some(e) = row.entitlement.filter(|&e| e <= max) {
@@ -64,7 +79,7 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
             }
             let (_, top) = chart.backend_coord(&(0.0, y + 0.5));
             let label = text(12, INK, HPos::Right, VPos::Center);
-            area.draw(&Text::new(shorten(&row.label, 12), (px(LABELS - 6) as i32, top), label))?;
+            area.draw(&Text::new(shorten(&row.label, MAX_LETTERS), (px(labels - 6) as i32, top), label))?;
             let reach = row.whisker.map_or(0.0, |w| w.1).max(row.value).max(row.entitlement.unwrap_or(0.0));
             let (end, _) = chart.backend_coord(&(reach.min(max), y));
             let note = text(11, MUTED, HPos::Left, VPos::Center);
@@ -74,3 +89,35 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
     })
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(value: f64, entitlement: Option<f64>) -> Bar {
+        Bar { label: "f".into(), key: 0, value, whisker: None, entitlement, note: String::new() }
+    }
+
+    /// Widths of filled rectangles in the key's colour, pale ones included.
+    fn widths(svg: &str) -> Vec<f64> {
+        svg.lines()
+            .filter(|l| l.starts_with("<rect") && l.contains("fill=\"#0072B2\""))
+            .map(|l| l.split_once(" width=\"").unwrap().1.split_once('"').unwrap().0.parse().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn lengths_are_proportional_to_values_on_the_common_scale() {
+        // Half and a quarter of the scale, the second beside an entitlement of the whole scale, which is
+        // drawn first.
+        let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0));
+        let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };
+        assert!((half / whole - 0.5).abs() < 0.01 && (quarter / whole - 0.25).abs() < 0.01, "{widths:?}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_still_a_figure() {
+        for svg in [bars(&[], 0.0), bars(&[bar(0.0, Some(0.0))], 0.0), bars(&[bar(1.0, None)], f64::NAN)] {
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        }
+    }
+}

@@ -5,7 +5,9 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Drawn, GRID, INK, LEVEL, MUTED, SHADE, axis_end, axis_text, colour, px, svg, text, tick};
+use super::{
+    Drawn, GRID, INK, LEVEL, MUTED, SHADE, axis_end, axis_text, colour, px, shorten, svg, text, tick,
+};
 
 /// A line with an optional band around it. Coordinates are those of the axes.
 pub(crate) struct Curve {
@@ -14,6 +16,13 @@ pub(crate) struct Curve {
     pub(crate) line: Vec<(f64, f64)>,
     /// (x, low, high).
     pub(crate) band: Vec<(f64, f64, f64)>,
+}
+
+impl Curve {
+    /// Nothing yet, in the colour of a key or in ink.
+    pub(crate) const fn empty(key: Option<usize>) -> Self {
+        Self { key, line: Vec::new(), band: Vec::new() }
+    }
 }
 
 /// What a plot shows beside its curves.
@@ -25,7 +34,7 @@ pub(crate) struct Plot {
 }
 
 /// The horizontal axis.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum XAxis {
     /// Seconds up to `end`; the part before `warm_up` is shaded.
     Time { end: f64, warm_up: f64 },
@@ -33,6 +42,8 @@ pub(crate) enum XAxis {
     Delay { low: f64, high: f64 },
     /// Milliseconds on a logarithmic scale; `low` is above zero.
     LogDelay { low: f64, high: f64 },
+    /// Points by name, at 0, 1 ...
+    Points(Vec<String>),
 }
 
 const WIDTH: u32 = 420;
@@ -48,11 +59,12 @@ pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
             .set_label_area_size(LabelAreaPosition::Left, px(38))
             .set_label_area_size(LabelAreaPosition::Bottom, px(24));
         let y = 0.0..axis_end(plot.y_max);
-        match plot.x {
-            XAxis::Time { end, warm_up } => {
+        match &plot.x {
+            &XAxis::Time { end, warm_up } => {
                 let mut chart = builder.build_cartesian_2d(0.0..axis_end(end), y.clone())?;
                 if warm_up > 0.0 {
-                    let shade = Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
+                    let shade =
+                        Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
                     chart.draw_series([shade])?;
                     let (left, top) = chart.backend_coord(&(0.0, y.end));
                     let style = text(10, MUTED, HPos::Left, VPos::Top);
@@ -60,20 +72,28 @@ pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
                 }
                 finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all)
             }
-            XAxis::Delay { low, high } => {
+            &XAxis::Delay { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
                 finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
             }
-            XAxis::LogDelay { low, high } => {
+            &XAxis::LogDelay { low, high } => {
                 let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;
                 finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+            }
+            XAxis::Points(names) => {
+                let last = names.len().saturating_sub(1).max(1) as f64;
+                let chart = builder.build_cartesian_2d(-0.25..last + 0.25, y)?;
+                let name = |x: &f64| {
+                    let at = if x.fract() == 0.0 { names.get(*x as usize) } else { None };
+                    at.map_or_else(String::new, |name| shorten(name, 9))
+                };
+                finish(chart, &name, names.len().min(7), plot, all)
             }
         }
     })
 }
 
-type Chart<'a, 'b, X> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+type Chart<'a, 'b, X> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
 
 /// Draws grid and curves, once the horizontal axis is known.
 fn finish<X>(

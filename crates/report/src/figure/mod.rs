@@ -1,7 +1,8 @@
 //! Figures as inline SVG.
 //!
-//! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode. Figures are
-//! drawn at [`SCALE`] times the size they are shown at, because the backend rounds coordinates to whole pixels.
+//! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
+//! Figures are drawn at [`SCALE`] times the size they are shown at, because the backend rounds coordinates to
+//! whole pixels.
 
 use std::io;
 
@@ -35,8 +36,8 @@ const LEVEL: RGBColor = RGBColor(0x30, 0x35, 0x3b);
 
 /// Colours of keys, with their counterparts in dark mode.
 ///
-/// Okabe and Ito, "Color Universal Design", 2008, without black and yellow (too close to text and background); then
-/// Paul Tol's "muted" indigo, wine, olive and teal.
+/// Okabe and Ito, "Color Universal Design", 2008, without black and yellow (too close to text and
+/// background); then Paul Tol's "muted" indigo, wine, olive and teal.
 const PALETTE: [(u32, u32); 10] = [
     (0x00_72B2, 0x4D_A6E0),
     (0xD5_5E00, 0xF0_7B2A),
@@ -79,7 +80,8 @@ pub(crate) fn style_sheet() -> String {
         .chain(neutral)
         .map(|(light, dark)| {
             format!(
-                "svg [fill=\"#{light:06X}\"]{{fill:#{dark:06X}}}\nsvg [stroke=\"#{light:06X}\"]{{stroke:#{dark:06X}}}\n"
+                "svg [fill=\"#{light:06X}\"]{{fill:#{dark:06X}}}\n\
+                 svg [stroke=\"#{light:06X}\"]{{stroke:#{dark:06X}}}\n"
             )
         })
         .collect();

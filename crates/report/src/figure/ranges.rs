@@ -18,19 +18,27 @@ pub(crate) struct Range {
 }
 
 const WIDTH: u32 = 420;
+/// Few rows are given air, many are kept on a screen.
 const ROW: u32 = 26;
+const NARROW_ROW: u32 = 16;
+const MANY: usize = 8;
 const AXIS: u32 = 24;
-const LABELS: u32 = 104;
+/// Width of a letter of a label.
+const LETTER: u32 = 7;
+const MAX_LETTERS: usize = 18;
 const NOTES: u32 = 62;
 
 /// Distributions on a common scale from zero.
 pub(crate) fn ranges(rows: &[Range]) -> String {
     let max = axis_end(rows.iter().map(|r| r.wide.1).fold(0.0, f64::max));
-    svg(WIDTH, ROW * rows.len() as u32 + AXIS + 4, |area| {
+    let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
+    let labels = longest as u32 * LETTER + 10;
+    let height = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    svg(WIDTH, height * rows.len() as u32 + AXIS + 4, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(4))
             .margin_right(px(NOTES))
-            .set_label_area_size(LabelAreaPosition::Left, px(LABELS))
+            .set_label_area_size(LabelAreaPosition::Left, px(labels))
             .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
             .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
         chart
@@ -54,7 +62,7 @@ pub(crate) fn ranges(rows: &[Range]) -> String {
             chart.draw_series([Circle::new((row.median, y), px(5), INK.filled())])?;
             let (end, middle) = chart.backend_coord(&(row.wide.1, y));
             let label = text(12, INK, HPos::Right, VPos::Center);
-            area.draw(&Text::new(shorten(&row.label, 17), (px(LABELS - 8) as i32, middle), label))?;
+            area.draw(&Text::new(shorten(&row.label, MAX_LETTERS), (px(labels - 8) as i32, middle), label))?;
             let note = text(11, MUTED, HPos::Left, VPos::Center);
             area.draw(&Text::new(row.note.clone(), (end + px(8) as i32, middle), note))?;
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::Span;
+use apportion_core::units::{Rate, Span};
 use apportion_scenario::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
@@ -11,9 +11,9 @@ use super::series;
 use crate::figure::{COLOURS, Curve, Plot, XAxis, curves};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
-use crate::rows::{completion_quantile, mbps, sorted_times};
+use crate::rows::{mbps, sorted_times};
 use crate::shares::{Keys, flow_shares};
-use crate::statistics::{Estimate, number};
+use crate::statistics::{Estimate, nearest_rank, number};
 
 /// Chosen: longer tables are read from the CSV files.
 const MAX_FLOWS: usize = 120;
@@ -51,8 +51,9 @@ impl Scales {
                 }
             }
         }
-        all.throughput *= 1.04;
-        all.backlog = (all.backlog * 1.04).max(1.0);
+        // Chosen: room for the word in the shaded part.
+        all.throughput *= 1.12;
+        all.backlog = (all.backlog * 1.12).max(1.0);
         // Chosen: a linear axis shows a factor of ten well; four decades are as much as a figure can show.
         all.delay = if high > 10.0 * low {
             XAxis::LogDelay { low: low.max(high / 1e4), high }
@@ -77,7 +78,7 @@ fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 /// The different entitlements of a point, unless there are too many to be lines in a figure.
 fn levels(point: &PointRecord) -> Vec<f64> {
     let mut levels: Vec<f64> =
-        point.flows.iter().filter_map(|f| f.entitlement).map(|r| r.as_mbit_f64()).collect();
+        point.flows.iter().filter_map(|f| f.entitlement).map(Rate::as_mbit_f64).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup_by(|a, b| (*a - *b).abs() <= 0.005 * b.abs());
     if levels.len() > COLOURS { Vec::new() } else { levels }
@@ -89,13 +90,14 @@ pub(super) fn legend(points: &[PointRecord], keys: &Keys) -> String {
         out.push_str("<li><span class=\"level\"></span>entitlement</li>\n");
     }
     if points.iter().any(|p| watched(p).next().is_some()) {
-        out.push_str("<li><span class=\"line\"></span>the queue</li>\n");
+        out.push_str("<li><span class=\"line\"></span>queue, and delay in it</li>\n");
     }
     let seed = points.iter().find_map(|p| p.outcomes.first()).map_or(0, |o| o.seed);
     let scale = if points.len() > 1 { "; the same scales everywhere" } else { "" };
     let _ = writeln!(
         out,
-        "<li>over time: seed {seed}; shaded: from lowest to highest; distributions and tables: all seeds{scale}</li>\n</ul>"
+        "<li>Coloured delays are one way. Over time: seed {seed}, shaded from lowest to highest. \
+         Delays and tables: all seeds{scale}.</li>\n</ul>"
     );
     out
 }
@@ -113,7 +115,7 @@ pub(super) fn section(
         "<details id=\"point-{}\"{}><summary>{}</summary><div>\n",
         index + 1,
         if open { " open=\"open\"" } else { "" },
-        escape(point.name(run))
+        escape(point.name())
     );
     if !point.settings.is_empty() {
         let settings: Vec<String> = point.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
@@ -123,16 +125,16 @@ pub(super) fn section(
         out.push_str("<p>No replication has finished.</p>\n</div></details>\n");
         return out;
     }
-    out.push_str(&figures(run, point, keys, scales));
-    out.push_str(&flow_table(point));
+    out.push_str(&figures(point, keys, scales));
+    out.push_str(&flow_table(point, run.points.len() > 1));
     out.push_str(&link_table(point));
     out.push_str(&completion_table(point));
     out.push_str("</div></details>\n");
     out
 }
 
-fn figures(run: &Run, point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
-    let name = escape(point.name(run));
+fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
+    let name = escape(point.name());
     let mut out = String::from("<div class=\"plots\">\n");
     let mut figure = |title: &str, svg: &str| {
         let _ = writeln!(
@@ -147,21 +149,21 @@ fn figures(run: &Run, point: &PointRecord, keys: &Keys, scales: &Scales) -> Stri
     let time = XAxis::Time { end, warm_up: point.measure_from.as_secs_f64() };
     let flow_curves = series::throughput(point, keys);
     if end > 0.0 {
-        let plot = Plot { x: time, y_max: scales.throughput, levels: levels(point) };
+        let plot = Plot { x: time.clone(), y_max: scales.throughput, levels: levels(point) };
         figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
-        let plot = Plot { x: time, y_max: scales.backlog, levels: Vec::new() };
+        let plot = Plot { x: time.clone(), y_max: scales.backlog, levels: Vec::new() };
         let title = format!("Queue at {}, packets", escape(&link.name));
         figure(&title, &curves(&plot, &[series::backlog(link, step)]));
     }
     let mut delays = delay_curves(point, keys);
     if !delays.is_empty() {
-        if let XAxis::LogDelay { low, .. } = scales.delay {
+        if let &XAxis::LogDelay { low, .. } = &scales.delay {
             delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
-        let plot = Plot { x: scales.delay, y_max: 1.0, levels: Vec::new() };
-        figure("Share of packets within a delay: one way, and in the queue", &curves(&plot, &delays));
+        let plot = Plot { x: scales.delay.clone(), y_max: 1.0, levels: Vec::new() };
+        figure("Share of packets within a delay", &curves(&plot, &delays));
     }
     out.push_str("</div>\n");
     out
@@ -173,15 +175,37 @@ fn over_seeds(point: &PointRecord, of: impl Fn(usize) -> Option<f64>) -> String 
     Estimate::of(&samples).map_or_else(|| "–".to_owned(), |e| e.to_string())
 }
 
+/// A table without the columns in which nothing happened.
+fn busy_table(head: &[String], rows: &[Vec<String>]) -> String {
+    let busy: Vec<bool> = (0..head.len())
+        .map(|c| rows.iter().filter_map(|r| r.get(c)).any(|cell| cell != "0" && cell != "–"))
+        .collect();
+    let keep = |cells: &[String]| {
+        cells.iter().zip(&busy).filter(|(_, busy)| **busy).map(|(cell, _)| cell.clone()).collect::<Vec<_>>()
+    };
+    table(&keep(head), &rows.iter().map(|row| keep(row)).collect::<Vec<_>>())
+}
+
 fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-fn flow_table(point: &PointRecord) -> String {
+fn flow_table(point: &PointRecord, folded: bool) -> String {
     let shares = flow_shares(point);
     let head = heads([
-        "Flow", "Throughput Mb/s", "Entitlement Mb/s", "Of entitlement", "Goodput Mb/s", "Delay p50 ms",
-        "Delay p95 ms", "Sent packets", "Drops", "Lost", "Marks", "Retransmits", "Timeouts",
+        "Flow",
+        "Throughput Mb/s",
+        "Entitlement Mb/s",
+        "Of entitlement",
+        "Goodput Mb/s",
+        "Delay p50 ms",
+        "Delay p95 ms",
+        "Sent packets",
+        "Drops",
+        "Lost",
+        "Marks",
+        "Retransmits",
+        "Timeouts",
     ]);
     let row = |share: &crate::shares::FlowShare| {
         let find = |seed: usize| {
@@ -208,7 +232,7 @@ fn flow_table(point: &PointRecord) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = shares.iter().take(MAX_FLOWS).map(row).collect();
-    let mut body = table(&head, &rows);
+    let mut body = busy_table(&head, &rows);
     if rows.len() < shares.len() {
         let _ = writeln!(
             body,
@@ -217,7 +241,7 @@ fn flow_table(point: &PointRecord) -> String {
             shares.len()
         );
     }
-    if rows.len() > FOLDED_FROM {
+    if folded || rows.len() > FOLDED_FROM {
         format!("<details><summary>Flows ({})</summary><div>\n{body}</div></details>\n", shares.len())
     } else {
         format!("<h4>Flows</h4>\n{body}")
@@ -231,9 +255,11 @@ fn link_table(point: &PointRecord) -> String {
     head.extend(DropReason::ALL.map(|r| format!("Drops {}", r.name().replace('_', "-"))));
     head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
-        point.outcomes.iter().filter_map(|o| o.links.get(i)).any(|l| {
-            l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty()
-        })
+        point
+            .outcomes
+            .iter()
+            .filter_map(|o| o.links.get(i))
+            .any(|l| l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty())
     };
     let rows: Vec<Vec<String>> = (0..first.links.len())
         .filter(|&i| eventful(i))
@@ -254,12 +280,16 @@ fn link_table(point: &PointRecord) -> String {
             row
         })
         .collect();
-    if rows.is_empty() { String::new() } else { format!("<h4>Links</h4>\n{}", table(&head, &rows)) }
+    if rows.is_empty() { String::new() } else { format!("<h4>Links</h4>\n{}", busy_table(&head, &rows)) }
 }
 
 /// Classes of file sizes by decade: (below, name).
-const SIZES: [(u64, &str); 4] =
-    [(10_000, "below 10 kB"), (100_000, "10 to 100 kB"), (1_000_000, "0.1 to 1 MB"), (u64::MAX, "1 MB and more")];
+const SIZES: [(u64, &str); 4] = [
+    (10_000, "below 10 kB"),
+    (100_000, "10 to 100 kB"),
+    (1_000_000, "0.1 to 1 MB"),
+    (u64::MAX, "1 MB and more"),
+];
 
 fn completion_table(point: &PointRecord) -> String {
     let mut groups: Vec<&str> = point.flows.iter().map(|f| f.group.as_str()).collect();
@@ -274,7 +304,7 @@ fn completion_table(point: &PointRecord) -> String {
             let class = done.iter().copied().filter(|c| (from..below).contains(&c.size.get()));
             let took = sorted_times(class);
             from = below;
-            let at = |share| completion_quantile(&took, share).map_or_else(|| "–".to_owned(), number);
+            let at = |share| nearest_rank(&took, share).map_or_else(|| "–".to_owned(), number);
             if !took.is_empty() {
                 let name = format!("{group}, {size}");
                 rows.push(vec![name, took.len().to_string(), at(0.5), at(0.9), at(0.95), at(0.99), at(1.0)]);

@@ -1,7 +1,7 @@
 //! The report: one self-contained page.
 //!
-//! It needs no network, no script and no font but the reader's own. The first screen says who got what at every point;
-//! numbers, details and how to reproduce follow.
+//! It needs no network, no script and no font but the reader's own. The first screen says who got what at
+//! every point; numbers, details and how to reproduce follow.
 
 use std::fmt::Write;
 
@@ -38,8 +38,9 @@ pub fn page(run: &Run) -> String {
     );
     out.push_str(&header(run));
     out.push_str(&overview::overview(run, &keys));
-    out.push_str(&details(run, &keys, BUDGET.saturating_sub(out.len())));
-    out.push_str(&footer(run));
+    let footer = footer(run);
+    out.push_str(&details(run, &keys, BUDGET.saturating_sub(out.len() + footer.len())));
+    out.push_str(&footer);
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
@@ -64,7 +65,8 @@ fn header(run: &Run) -> String {
              means and intervals are over those that finished.</p>"
         );
     }
-    if let Some(lead) = headline::lead(run) {
+    let only = run.points.first().filter(|_| run.points.len() == 1).map(headline::of_point);
+    if let Some(lead) = headline::lead(run).or(only) {
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&lead));
     }
     out
@@ -112,7 +114,8 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
         let _ = writeln!(
             out,
             "<p class=\"note\">Details of {count} of {} points are shown to keep this page small; \
-             <code>flows.csv</code>, <code>links.csv</code> and <code>series.csv</code> hold all of them.</p>",
+             <code>flows.csv</code>, <code>links.csv</code> and <code>series.csv</code> \
+             hold all of them.</p>",
             run.points.len()
         );
     }
@@ -122,12 +125,11 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
 fn footer(run: &Run) -> String {
     let seeds: Vec<String> = run.seeds.iter().map(u64::to_string).collect();
     let mut facts = vec![("Scenario hash", run.hash.clone()), ("Seeds", seeds.join(", "))];
-    let versions: Vec<String> = run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let versions: Vec<String> =
+        run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     facts.push(("Versions", versions.join(", ")));
-    let facts: String = facts
-        .iter()
-        .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)))
-        .collect();
+    let facts: String =
+        facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
          <p>Save the scenario below as <code>scenario.toml</code> and run\n\
@@ -142,14 +144,16 @@ fn footer(run: &Run) -> String {
 
 const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dl>
-<dt>Throughput</dt><dd>Bytes on the wire that reached the receiver, headers included, over the measured time.</dd>
+<dt>Throughput</dt><dd>Bytes on the wire that reached the receiver, headers included, over the
+measured time.</dd>
 <dt>Goodput</dt><dd>New payload delivered in order, over the measured time.</dd>
 <dt>Entitlement</dt><dd>The flow's weighted max-min fair share, guarantees included.</dd>
-<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement (of throughput where a flow has no
-entitlement): 1 if all flows are served alike, 1/n if one has everything.</dd>
+<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
+throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
 <dt>Drops</dt><dd>early: a signal before the buffer is full; forced: above a threshold that admits nothing;
-overflow: the arriving packet found no room; policy: a rule about the flow; push-out: removed to make room.</dd>
+overflow: the arriving packet found no room; policy: a rule about the flow; push-out: removed to make
+room.</dd>
 </dl>
 ";

@@ -1,19 +1,29 @@
-//! The top of the report: who got what at every point, side by side on one scale, and the table of all points.
+//! The top of the report: who got what at every point, side by side on one scale, and the table of all
+//! points.
 
 use std::fmt::Write;
 
-use crate::figure::{Bar, COLOURS, Range, bars, ranges};
+use apportion_core::units::Rate;
+use apportion_scenario::outcome::FlowOutcome;
+
+use crate::figure::{Bar, COLOURS, Curve, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
 use crate::html::{escape, table};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, judged};
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, Keys, flow_shares, group_shares};
-use crate::statistics::{Estimate, merge, number};
+use crate::statistics::{Estimate, mean, merge, number};
 
 /// Chosen: more bars than this in a panel are shown by group.
-const MAX_BARS: usize = 24;
+const MAX_BARS: usize = 40;
 /// Chosen: as many panels as can be taken in by scrolling once or twice.
-const MAX_PANELS: usize = 24;
+const MAX_PANELS: usize = 12;
+/// Chosen: as many rows as fit a figure of a screen's height.
+const MAX_RANGES: usize = 32;
+/// Chosen: a point for every second pixel; longer sweeps are drawn at every so many points.
+const MAX_ACROSS: usize = 200;
+/// Chosen: fewer points are seen as well in their panels.
+const ACROSS_FROM: usize = 5;
 /// Chosen: longer tables are read from the CSV files.
 const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
@@ -26,34 +36,55 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
         out.push_str("<p>No replication has finished.</p>\n");
         return out;
     }
-    out.push_str(&panels(run, keys));
+    let panels = panels(run, keys);
+    let figures = across(run, keys) + &delays(run);
+    let figures =
+        if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") };
+    out.push_str(&panels.legend);
+    // A sweep is seen in its curves, a choice of a few in their panels.
+    let mut parts = [panels.cards, figures];
+    if run.points.len() >= ACROSS_FROM {
+        parts.reverse();
+    }
+    out.push_str(&parts.concat());
     out.push_str(&numbers(run));
-    out.push_str(&delays(run));
     out
 }
 
 // ---------------------------------------------------------------------------------------------
 // Bars
 
-fn panels(run: &Run, keys: &Keys) -> String {
+struct Panels {
+    legend: String,
+    cards: String,
+}
+
+fn panels(run: &Run, keys: &Keys) -> Panels {
     let shown = &run.points[..run.points.len().min(MAX_PANELS)];
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.outcomes.len() > 1);
     let rows: Vec<Vec<Bar>> = shown.iter().map(|p| rows(p, keys, by_group)).collect();
+    // Intervals of two or three seeds are wide: they are cut at the end of the scale rather than set it.
     let reach = |bar: &Bar| {
-        bar.value.max(bar.entitlement.unwrap_or(0.0)).max(bar.whisker.map_or(0.0, |(_, high)| high))
+        let whisker = if by_group { bar.whisker.map_or(0.0, |(_, high)| high) } else { 0.0 };
+        bar.value.max(bar.entitlement.unwrap_or(0.0)).max(whisker)
     };
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
-    let mut out = legend(keys, &rows, by_group, replicated);
+    let mut out = reading(shown.len(), by_group, replicated);
     out.push_str("<div class=\"bars\">\n");
     for (point, rows) in shown.iter().zip(&rows) {
-        let name = escape(point.name(run));
+        let name = escape(point.name());
+        // A single point's sentence leads the page already.
+        let said = match run.points.len() {
+            1 => String::new(),
+            _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
+        };
         let _ = writeln!(
             out,
-            "<section class=\"card\"><div><h3>{name}</h3>\n<p>{}</p></div>\n\
-             <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure></section>",
-            escape(&sentence(&headline::of_point(point))),
+            "<section class=\"card\">{said}\
+             <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure>\
+             </section>",
             bars(rows, max)
         );
     }
@@ -66,20 +97,15 @@ fn panels(run: &Run, keys: &Keys) -> String {
             run.points.len()
         );
     }
-    let hidden = |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
+    let hidden =
+        |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
     if shown.iter().any(hidden) {
         let _ = writeln!(
             out,
             "<p class=\"note\">The first {MAX_BARS} groups are drawn; <code>flows.csv</code> holds all.</p>"
         );
     }
-    out
-}
-
-/// `text` with a capital first letter.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    Panels { legend: legend(keys, &rows), cards: out }
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -117,21 +143,25 @@ fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
     }
 }
 
-fn legend(keys: &Keys, rows: &[Vec<Bar>], by_group: bool, replicated: bool) -> String {
-    let mut out = String::from("<ul class=\"legend\">\n");
-    out.push_str(&swatches(keys));
+fn legend(keys: &Keys, rows: &[Vec<Bar>]) -> String {
+    let mut out = format!("<ul class=\"legend\">\n{}", swatches(keys));
     if rows.iter().flatten().any(|bar| bar.entitlement.is_some()) {
         out.push_str("<li><span class=\"entitled\"></span>entitlement</li>\n");
     }
-    let unit = if by_group { "mean throughput of a flow, Mb/s" } else { "throughput, Mb/s" };
+    out.push_str("</ul>\n");
+    out
+}
+
+/// How to read the bars.
+fn reading(points: usize, by_group: bool, replicated: bool) -> String {
+    let unit = if by_group { "Mean throughput of a flow, Mb/s" } else { "Throughput, Mb/s" };
     let whisker = match (by_group, replicated) {
         (true, _) => "; thin line: from the flow with least to the flow with most",
         (false, true) => "; thin line: 95 % interval",
         (false, false) => "",
     };
-    let scale = if rows.len() > 1 { "; the same scale everywhere" } else { "" };
-    let _ = writeln!(out, "<li>{unit}{whisker}{scale}</li>\n</ul>");
-    out
+    let scale = if points > 1 { "; the same scale everywhere" } else { "" };
+    format!("<p class=\"note\">{unit}{whisker}{scale}.</p>\n")
 }
 
 /// The keys' colours with their names.
@@ -159,25 +189,42 @@ fn numbers(run: &Run) -> String {
 
     let mut head: Vec<String> = vec!["Point".into(), "Total Mb/s".into()];
     head.extend(shown_links.iter().map(|l| format!("Utilisation{}", of(l))));
-    head.push("Jain index".into());
-    head.push("n, window".into());
+    let mut bases: Vec<String> = run.points.iter().map(jain_basis).collect();
+    bases.dedup();
+    let common_basis = bases.len() == 1;
+    head.push(if common_basis { format!("Jain index ({})", bases[0]) } else { "Jain index".into() });
+    if !common_basis {
+        head.push("n, window".into());
+    }
     head.extend(shown_groups.iter().map(|g| format!("{g}, Mb/s each")));
     for link in shown_links {
         head.extend(["p50", "p95", "p99"].map(|q| format!("Queue delay{} {q}, ms", of(link))));
+    }
+    let transfers = names(run, |p| {
+        let of_group = |f: &FlowOutcome| (!f.completions.is_empty()).then(|| f.group.clone());
+        p.outcomes.iter().flat_map(|o| &o.flows).filter_map(of_group).collect()
+    });
+    let shown_transfers = &transfers[..transfers.len().min(MAX_LINK_COLUMNS)];
+    for group in shown_transfers {
+        head.extend(["p50", "p95"].map(|q| format!("{group} completion {q}, s")));
     }
     head.extend(["Drops".into(), "Marks".into()]);
 
     let row = |point: &PointRecord| {
         let metrics = Metrics::of(point);
         let show = |name: &str| metrics.get(name).map_or_else(|| "–".to_owned(), |e| e.to_string());
-        let mut row = vec![point.name(run).to_owned(), show("throughput_mbps")];
+        let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
         row.push(show("jain"));
-        let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
-        row.push(format!("{}, {} s", point.flows.len(), super::short(seconds)));
+        if !common_basis {
+            row.push(jain_basis(point));
+        }
         row.extend(shown_groups.iter().map(|g| show(&format!("throughput_mbps/{g}"))));
         for link in shown_links {
             row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
+        }
+        for group in shown_transfers {
+            row.extend(["p50", "p95"].map(|q| show(&format!("completion_{q}_s/{group}"))));
         }
         row.extend([show("drops_packets"), show("marked_packets")]);
         row
@@ -190,6 +237,7 @@ fn numbers(run: &Run) -> String {
         ("points", rows.len(), run.points.len()),
         ("groups", shown_groups.len(), groups.len()),
         ("watched links", shown_links.len(), links.len()),
+        ("groups of transfers", shown_transfers.len(), transfers.len()),
     ] {
         if shown < all {
             cut.push(format!("{shown} of {all} {what}"));
@@ -203,6 +251,13 @@ fn numbers(run: &Run) -> String {
         );
     }
     out
+}
+
+/// What Jain's index is over: the number of flows and the measured time.
+fn jain_basis(point: &PointRecord) -> String {
+    let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
+    let n = judged(point.flows.iter().map(|f| f.entitlement.map(Rate::as_mbit_f64))).count();
+    format!("n = {n}, {} s", super::short(seconds))
 }
 
 /// What `of` lists at any point, sorted.
@@ -222,30 +277,83 @@ fn watched(run: &Run) -> Vec<String> {
 }
 
 // ---------------------------------------------------------------------------------------------
+// Across points
+
+/// A sweep in one figure: throughput over entitlement of each key from point to point; plain throughput if
+/// the scenario has no entitlements.
+fn across(run: &Run, keys: &Keys) -> String {
+    if run.points.len() < ACROSS_FROM {
+        return String::new();
+    }
+    let entitled = run.points.iter().any(|p| p.flows.iter().any(|f| f.entitlement.is_some()));
+    let value = |f: &FlowShare| if entitled { f.ratio() } else { Some(f.throughput.mean) };
+    let mut all: Vec<Curve> = (0..keys.names().len().min(COLOURS)).map(|k| Curve::empty(Some(k))).collect();
+    let stride = run.points.len().div_ceil(MAX_ACROSS);
+    for (i, point) in run.points.iter().enumerate().step_by(stride) {
+        let flows = flow_shares(point);
+        for (key, curve) in all.iter_mut().enumerate() {
+            let members = flows.iter().filter(|f| keys.of_flow(&f.name, &f.group) == key);
+            let values: Vec<f64> = members.filter_map(value).collect();
+            let Some(mean) = mean(&values) else { continue };
+            let x = i as f64;
+            curve.line.push((x, mean));
+            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+            curve.band.push((x, low, values.iter().copied().fold(0.0, f64::max)));
+        }
+    }
+    let reach = all.iter().flat_map(|c| c.band.iter().map(|b| b.2)).fold(0.0, f64::max);
+    let axis: Vec<String> = run.points.iter().enumerate().map(|(i, p)| axis_label(i, p)).collect();
+    let by = match run.points[0].settings.as_slice() {
+        [(path, _)] => format!("by {path}"),
+        _ => "by point, in the order of the table".to_owned(),
+    };
+    let levels = if entitled { vec![1.0] } else { Vec::new() };
+    let plot = Plot { x: XAxis::Points(axis), y_max: reach * 1.06, levels };
+    let what = if entitled { "Throughput over entitlement" } else { "Throughput of a flow, Mb/s" };
+    format!(
+        "<figure class=\"card\" role=\"img\" aria-label=\"{what}\"><figcaption><b>{what}</b><br/>{}. \
+         Line: mean of the flows. Shaded: from least to most.</figcaption>\n{}</figure>\n",
+        escape(&by),
+        curves(&plot, &all)
+    )
+}
+
+/// The value of the only setting that differs, or the position.
+fn axis_label(index: usize, point: &PointRecord) -> String {
+    match point.settings.as_slice() {
+        [(_, value)] => value.clone(),
+        _ => (index + 1).to_string(),
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
 // Queue delay
 
 /// Queue delay of each watched link, point under point.
 fn delays(run: &Run) -> String {
     let mut figures = String::new();
     for link in watched(run).iter().take(MAX_LINK_COLUMNS) {
-        let rows: Vec<Range> =
-            run.points.iter().take(MAX_PANELS).filter_map(|p| range(run, p, link)).collect();
+        let rows: Vec<Range> = run.points.iter().take(MAX_RANGES).filter_map(|p| range(p, link)).collect();
         if rows.is_empty() {
             continue;
         }
         let name = escape(link);
+        let cut = match run.points.len() {
+            all if all > MAX_RANGES => format!(" The first {MAX_RANGES} of {all} points."),
+            _ => String::new(),
+        };
         let _ = writeln!(
             figures,
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
              <figcaption><b>Queue delay at {name}</b><br/>Dot: median (beside the line: p99). \
-             Thick: middle half. Thin: p1 to p99.</figcaption>\n{}</figure>",
+             Thick: middle half. Thin: p1 to p99.{cut}</figcaption>\n{}</figure>",
             ranges(&rows)
         );
     }
-    if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") }
+    figures
 }
 
-fn range(run: &Run, point: &PointRecord, link: &str) -> Option<Range> {
+fn range(point: &PointRecord, link: &str) -> Option<Range> {
     let parts: Vec<_> = point
         .outcomes
         .iter()
@@ -254,7 +362,7 @@ fn range(run: &Run, point: &PointRecord, link: &str) -> Option<Range> {
     let delay = merge(&parts);
     let at = |share| delay.quantile(share).map(|span| span.as_secs_f64() * 1e3);
     Some(Range {
-        label: point.name(run).to_owned(),
+        label: point.name().to_owned(),
         wide: (at(0.01)?, at(0.99)?),
         narrow: (at(0.25)?, at(0.75)?),
         median: at(0.5)?,

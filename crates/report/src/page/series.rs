@@ -13,8 +13,8 @@ const THROUGHPUT_BINS: usize = 140;
 /// Chosen: a bin per shown pixel or two; the band keeps peaks.
 const QUEUE_BINS: usize = 280;
 
-/// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the band
-/// between the lowest and the highest where it has several.
+/// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the
+/// band between the lowest and the highest where it has several.
 pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     let Some(outcome) = point.outcomes.first() else { return Vec::new() };
     let step = point.sample.as_secs_f64();
@@ -59,7 +59,7 @@ fn binned_rate(series: &[Bytes], step: f64) -> Vec<(f64, f64)> {
 /// Packets in the queue of a watched link over time: the mean of each bin within the band of its extremes.
 pub(super) fn backlog(link: &LinkOutcome, step: f64) -> Curve {
     let size = link.backlog.len().div_ceil(QUEUE_BINS).max(1);
-    let mut curve = Curve { key: None, line: Vec::new(), band: Vec::new() };
+    let mut curve = Curve::empty(None);
     for (k, chunk) in link.backlog.chunks(size).enumerate() {
         // A sample is taken at the end of its interval.
         let x = round((k * size) as f64 * step + (chunk.len() + 1) as f64 / 2.0 * step);
@@ -100,4 +100,24 @@ fn cumulative(d: &Distribution, key: Option<usize>) -> Option<Curve> {
 /// Free of the noise that products of decimal fractions leave.
 fn round(x: f64) -> f64 {
     (x * 1e9).round() / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_keep_the_mean_of_throughput_and_the_extremes_of_the_queue() {
+        // 1,400 samples of 0.1 s in 140 bins of ten: 12,500 bytes in 0.1 s are 1 Mb/s.
+        let series = vec![Bytes::new(12_500); 1_400];
+        let bins = binned_rate(&series, 0.1);
+        assert_eq!(bins.len(), 140);
+        assert_eq!(bins[0], (0.5, 1.0));
+        // A peak of one sample among 560 survives in the band of its bin of two.
+        let mut link = LinkOutcome { backlog: vec![10; 560], ..LinkOutcome::default() };
+        link.backlog[101] = 90;
+        let curve = backlog(&link, 0.1);
+        assert_eq!(curve.line.len(), 280);
+        assert_eq!((curve.band[50].1, curve.band[50].2, curve.line[50].1), (10.0, 90.0, 50.0));
+    }
 }

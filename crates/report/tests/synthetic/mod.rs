@@ -1,4 +1,6 @@
-//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is simulated.
+//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is
+//! simulated.
+#![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::BTreeMap;
 
@@ -67,7 +69,9 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
     });
     let completion = |k: u64| Completion {
         start: Time::from_millis(10_000 + 400 * k),
-        took: Span::from_secs_f64(0.05 + 0.01 * made.delay_ms * (1.2 + wobble(seed, stream, 900 + k)) * ((k % 7) + 1) as f64),
+        took: Span::from_secs_f64(
+            0.05 + 0.01 * made.delay_ms * (1.2 + wobble(seed, stream, 900 + k)) * ((k % 7) + 1) as f64,
+        ),
         size: Bytes::new(4_000 * (1 + k % 7).pow(3)),
     };
     FlowOutcome {
@@ -122,7 +126,11 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
             flows,
             links: vec![
                 link(discipline, seed, sent),
-                LinkOutcome { name: "bottleneck.back".into(), rate: Rate::from_mbit(10), ..LinkOutcome::default() },
+                LinkOutcome {
+                    name: "bottleneck.back".into(),
+                    rate: Rate::from_mbit(10),
+                    ..LinkOutcome::default()
+                },
             ],
             packet_hops: 0,
             events: 0,
@@ -138,7 +146,12 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         settings: if discipline.label.is_empty() {
             Vec::new()
         } else {
-            vec![("topology.bottleneck.queue".into(), discipline.label.replace("queue=", ""))]
+            discipline
+                .label
+                .split_once('=')
+                .map(|(k, v)| (format!("bottleneck.{k}"), v.into()))
+                .into_iter()
+                .collect()
         },
         measure_from: Time::from_secs(WARM_UP),
         sample: Span::from_millis(100),
@@ -150,7 +163,9 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
 pub fn run(title: &str, seeds: &[u64], points: Vec<PointRecord>) -> Run {
     Run {
         title: title.into(),
-        scenario: "title = \"Who protects whom\"\nseed = 7\nstop = \"60s\"\n\n[topology]\nkind = \"dumbbell\"\n".into(),
+        scenario:
+            "title = \"Who protects whom\"\nseed = 7\nstop = \"60s\"\n\n[topology]\nkind = \"dumbbell\"\n"
+                .into(),
         hash: "9f2c41d07ab35e66".into(),
         versions: BTreeMap::from([("apportion".into(), "0.1.0".into())]),
         seeds: seeds.to_vec(),
@@ -257,12 +272,59 @@ pub fn weighted(seeds: &[u64]) -> Run {
     run("Weights and short transfers", seeds, vec![point(&discipline, &flows, seeds)])
 }
 
+/// Thirty flows with weights 1 to 30 under two disciplines.
+pub fn thirty(seeds: &[u64]) -> Run {
+    let flows = |power: f64| -> Vec<Made> {
+        let total: f64 = (1..=30).map(|i| f64::from(i).powf(power)).sum();
+        let made = |i: u32| Made {
+            name: format!("bulk.{i}"),
+            group: "bulk".into(),
+            entitlement_kbit: Some(u64::from(i) * 10_000 / 465),
+            got_kbit: (9_900.0 * f64::from(i).powf(power) / total) as u64,
+            swing: 0.5,
+            delay_ms: 20.0,
+            short: false,
+        };
+        (1..=30).map(made).collect()
+    };
+    run("Thirty weights", seeds, vec![point(&FIFO, &flows(0.0), seeds), point(&DRR, &flows(0.97), seeds)])
+}
+
+/// A sweep of many points of two flows.
+pub fn long_sweep(points: usize) -> Run {
+    let flows = [ten_and_one(900, 0.0, 0.1, 5.0)[0].clone(), ten_and_one(900, 0.0, 0.1, 5.0)[10].clone()];
+    let at = |i: usize| {
+        let mut point = point(&DRR, &flows, &[7]);
+        point.label = format!("rate={i}kbit");
+        point.settings = vec![("bottleneck.rate".into(), format!("{i}kbit"))];
+        point
+    };
+    run("A long sweep", &[7], (0..points).map(at).collect())
+}
+
 /// Twenty points of a hundred flows in nine groups.
 pub fn large(seeds: &[u64]) -> Run {
     let labels: Vec<&'static str> = vec![
-        "rate=1Mbit", "rate=2Mbit", "rate=3Mbit", "rate=4Mbit", "rate=5Mbit", "rate=6Mbit", "rate=7Mbit",
-        "rate=8Mbit", "rate=9Mbit", "rate=10Mbit", "rate=11Mbit", "rate=12Mbit", "rate=13Mbit", "rate=14Mbit",
-        "rate=15Mbit", "rate=16Mbit", "rate=17Mbit", "rate=18Mbit", "rate=19Mbit", "rate=20Mbit",
+        "rate=1Mbit",
+        "rate=2Mbit",
+        "rate=3Mbit",
+        "rate=4Mbit",
+        "rate=5Mbit",
+        "rate=6Mbit",
+        "rate=7Mbit",
+        "rate=8Mbit",
+        "rate=9Mbit",
+        "rate=10Mbit",
+        "rate=11Mbit",
+        "rate=12Mbit",
+        "rate=13Mbit",
+        "rate=14Mbit",
+        "rate=15Mbit",
+        "rate=16Mbit",
+        "rate=17Mbit",
+        "rate=18Mbit",
+        "rate=19Mbit",
+        "rate=20Mbit",
     ];
     let points = labels.into_iter().enumerate().map(|(p, label)| {
         let flows: Vec<Made> = (0..100)

@@ -102,7 +102,12 @@ impl Receiver {
         let to = end.min(self.rcv_nxt + self.space());
         let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
-            self.acknowledge(wire);
+            match self.params.delayed_ack {
+                Some(delayed) if self.is_repeat(end) => {
+                    self.delay(now, delayed, wire);
+                }
+                _ => self.acknowledge(wire),
+            }
         } else if from > self.rcv_nxt {
             self.hold(from, end_of_segment);
             self.acknowledge(wire);
@@ -179,6 +184,12 @@ impl Receiver {
             }
             _ => self.acknowledge(wire),
         }
+    }
+
+    /// Whether what ends at `end` is the last segment in order once more, and may wait as if it were new.
+    fn is_repeat(&self, end: u64) -> bool {
+        let gap = self.params.ack_gap_fill && !self.early.is_empty();
+        self.params.delay_repeat && end == self.rcv_nxt && !gap
     }
 
     fn delay<W: Wire>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {

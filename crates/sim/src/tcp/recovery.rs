@@ -18,6 +18,8 @@ use super::seq::unwrap;
 pub struct Recovery {
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
+    /// Segments of limited transmit since the last new ACK.
+    extra: u32,
     /// Segments that duplicate ACKs add to the window, apart from `cwnd`.
     pub inflation: f64,
     /// Fast recovery is under way.
@@ -33,6 +35,8 @@ pub struct Recovery {
     /// The rescue retransmission of this recovery is spent (RFC 6675 section 4, NextSeg rule 4).
     rescued: bool,
     last_cut: Option<Cut>,
+    /// Nothing new has been acknowledged since a timeout.
+    silent: bool,
     /// End of what had been sent at the last reduction because of ECN.
     cwr_end: u64,
 }
@@ -59,6 +63,7 @@ impl Sender {
         wire: &mut W,
     ) {
         let news = self.note_sack(ack, segment);
+        let was_active = self.recovery.active;
         let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
         if echo {
             self.on_echo();
@@ -68,14 +73,22 @@ impl Sender {
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
             self.on_duplicate(now, wire);
         }
-        if self.recovery.active && self.params.sack() {
+        // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
+        let starts = self.recovery.active && !was_active;
+        if !(starts && self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe) {
+            self.send_allowed(now, self.burst(), wire);
+        }
+    }
+
+    /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK recovery.
+    pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
+        let sack = self.params.sack();
+        if sack && self.recovery.active {
             self.send_in_recovery(now, wire);
-        } else if self.recovery.active {
-            let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
-            let burst = self.params.recovery_burst.unwrap_or(u32::MAX);
-            let _ = (0..burst).take_while(|_| self.send_next(now, limit, wire)).count();
+        } else if sack && self.params.sack_recovery == SackRecovery::Pipe && self.recovery.dupacks > 0 {
+            // ns-2's Sack1 holds new data back while it waits for the third duplicate ACK.
         } else {
-            self.send_available(now, wire);
+            self.send_available(now, burst, wire);
         }
     }
 
@@ -83,8 +96,13 @@ impl Sender {
     fn is_duplicate(&self, segment: &Segment, news: bool, window_moved: bool) -> bool {
         let outstanding = self.snd_una < self.snd_max;
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
-        let rfc_sack = self.params.sack() && self.params.sack_recovery == SackRecovery::Rfc6675;
-        outstanding && plain && if rfc_sack { news } else { !window_moved }
+        let tells = match self.params.sack_recovery {
+            _ if !self.params.sack() => !window_moved,
+            SackRecovery::Rfc6675 => news,
+            // ns-2's Sack1 does not count between a timeout and the next new ACK.
+            SackRecovery::Pipe => news && !self.recovery.silent,
+        };
+        outstanding && plain && tells
     }
 
     /// Records the SACK option. Returns whether it reports anything new.
@@ -116,8 +134,14 @@ impl Sender {
         }
         self.advance(now, ack);
         self.recovery.dupacks = 0;
+        self.recovery.extra = 0;
         self.recovery.inflation = 0.0;
         self.recovery.active = false;
+        self.recovery.silent = false;
+        if self.params.sack_recovery == SackRecovery::Pipe {
+            // ns-2's Sack1 remembers reports only while nothing new is acknowledged.
+            self.scoreboard.clear();
+        }
         let srtt = self.srtt().unwrap_or_default();
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
@@ -160,10 +184,17 @@ impl Sender {
         }
         self.recovery.first_partial = false;
         // RFC 6582 section 3.2 step 3: deflate by what was acknowledged, add back one segment.
-        self.recovery.inflation += 1.0 - acked;
-        let least = 1.0 - self.congestion.cwnd;
-        self.recovery.inflation = self.recovery.inflation.max(least);
+        let deflated = self.recovery.inflation - acked;
+        self.congestion.cwnd = (self.congestion.cwnd + deflated.min(0.0)).max(1.0);
+        self.recovery.inflation = deflated.max(0.0) + 1.0;
         self.retransmit(now, ack, wire);
+    }
+
+    /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
+    fn burst(&self) -> u32 {
+        let smooth = self.params.algorithm == Algorithm::NewReno
+            && self.recovery.dupacks >= self.params.dupack_threshold;
+        self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
     }
 
     fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
@@ -171,20 +202,27 @@ impl Sender {
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
             self.recovery.pipe -= 1.0;
-        } else if dupacks == threshold || (dupacks < threshold && self.first_hole_is_lost()) {
-            // RFC 6582 section 3.2 step 1; the first loss of all has nothing to be compared with.
-            let fresh = self.snd_una > self.recovery.recover || self.recovery.last_cut.is_none();
-            if fresh || !self.params.bug_fix {
-                self.fast_retransmit(now, wire);
-            }
+        } else if (dupacks == threshold || dupacks < threshold && self.first_hole_is_lost())
+            && (self.is_fresh_loss() || !self.params.bug_fix)
+        {
+            self.fast_retransmit(now, wire);
         }
         if dupacks >= threshold {
             self.inflate(dupacks);
         } else if self.params.limited_transmit && !self.recovery.active {
             // RFC 3042 section 2.
             let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
-            self.send_next(now, limit, wire);
+            self.recovery.extra += u32::from(self.send_next(now, limit, wire));
         }
+    }
+
+    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
+    /// loss of all has nothing to be compared with.
+    fn is_fresh_loss(&self) -> bool {
+        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC 6675 section 5).
+        let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
+        let beyond = self.recovery.recover + u64::from(!reached);
+        self.snd_una >= beyond || self.recovery.last_cut.is_none()
     }
 
     /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
@@ -201,7 +239,6 @@ impl Sender {
         }
         let inflates = match self.params.inflate {
             Inflate::Recovery => self.recovery.active,
-            Inflate::UntilTimeout => self.recovery.last_cut == Some(Cut::FastRetransmit),
             Inflate::Always => true,
         };
         if inflates && dupacks == self.params.dupack_threshold {
@@ -216,8 +253,9 @@ impl Sender {
         self.stats.fast_retransmits += 1;
         // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
         if self.snd_una >= self.recovery.cwr_end {
-            let (window, flight) = (self.window_segments(), self.flight_segments());
-            self.congestion.cut(&self.params, window, flight);
+            // RFC 5681 section 3.2 step 2: what limited transmit sent does not count.
+            let flight = self.flight_segments() - f64::from(self.recovery.extra);
+            self.congestion.cut(&self.params, self.window_segments(), flight);
         }
         self.recovery.recover = self.snd_max;
         self.recovery.last_cut = Some(Cut::FastRetransmit);
@@ -231,16 +269,20 @@ impl Sender {
         self.recovery.active = true;
         self.recovery.first_partial = true;
         self.recovery.rescued = false;
-        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks) + 1.0;
+        self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks);
         self.restart_timer(now);
         self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
     }
 
     /// Recovery ends without success.
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
+        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new loss.
+        let counts_on = self.params.algorithm == Algorithm::Tahoe;
         self.recovery = Recovery {
+            dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,
             last_cut: Some(cut),
+            silent: cut == Cut::Timeout,
             cwr_end: self.recovery.cwr_end,
             ..Recovery::default()
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Idle, TcpParams};
+use apportion_scenario::tcp::{Idle, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
 use super::receiver::window_scale;
@@ -126,10 +126,12 @@ impl Sender {
         }
         if self.params.syn {
             self.phase = Phase::SynSent { again: false };
+            // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section 3.1).
+            self.congestion.cwnd = 1.0;
             self.send_syn(now, wire);
         } else {
             self.phase = Phase::Open;
-            self.send_available(now, wire);
+            self.send_available(now, u32::MAX, wire);
         }
     }
 
@@ -137,7 +139,7 @@ impl Sender {
     pub fn supply<W: Wire>(&mut self, now: Time, bytes: u64, wire: &mut W) {
         if !self.closed {
             self.data_end = self.data_end.saturating_add(bytes).min(UNLIMITED);
-            self.send_available(now, wire);
+            self.send_allowed(now, u32::MAX, wire);
         }
     }
 
@@ -159,7 +161,7 @@ impl Sender {
         if self.is_done() {
             self.timer = None;
         }
-        self.send_available(now, wire);
+        self.send_allowed(now, u32::MAX, wire);
     }
 
     /// A segment arrives, with `ecn` in its IP header.
@@ -174,7 +176,7 @@ impl Sender {
         match self.phase {
             Phase::SynSent { again } if ack > 0 && segment.flags.has(Flags::SYN) => {
                 self.establish(now, ack, segment, again);
-                self.send_available(now, wire);
+                self.send_available(now, u32::MAX, wire);
             }
             Phase::Open if !segment.flags.has(Flags::SYN) => {
                 let window_moved = self.note_window(segment);
@@ -280,9 +282,9 @@ impl Sender {
         }
         self.ecn_agreed = self.params.ecn && segment.flags.has(Flags::ECE);
         if again {
-            // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
-            self.congestion.cwnd = 1.0;
             self.syn_lost();
+        } else {
+            self.congestion.cwnd = initial_window(&self.params);
         }
         self.advance(now, ack);
     }
@@ -290,14 +292,16 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// Sends what the windows allow.
-    pub(super) fn send_available<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    /// Sends what the windows allow, at most `burst` segments.
+    pub(super) fn send_available<W: Wire>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
         self.restart_after_idle(now);
         let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
-        while self.send_next(now, limit, wire) {}
+        while burst > 0 && self.send_next(now, limit, wire) {
+            burst -= 1;
+        }
         let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
         if waits && self.timer.is_none() && self.window_is_shut() {
             self.restart_timer(now);
@@ -306,7 +310,7 @@ impl Sender {
 
     /// Sends the next segment if it ends at or below `limit`.
     pub(super) fn send_next<W: Wire>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
-        if !self.scoreboard.is_empty() && self.snd_nxt < self.snd_max {
+        if self.skips_sacked() && self.snd_nxt < self.snd_max {
             self.snd_nxt = self.scoreboard.first_missing(self.snd_nxt).min(self.snd_max);
         }
         let from = self.snd_nxt;
@@ -336,11 +340,14 @@ impl Sender {
     pub(super) fn limit(&self, segments: f64) -> u64 {
         let cwnd = (segments.max(0.0) as u64).saturating_mul(self.params.segment.get());
         // What has arrived above the cumulative ACK is no longer in the network.
-        let arrived = match self.scoreboard.is_empty() {
-            true => 0,
-            false => self.scoreboard.sacked_in(self.snd_una, self.snd_nxt),
-        };
+        let arrived =
+            if self.skips_sacked() { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
         (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.usable_window())
+    }
+
+    /// Whether what has been reported is not sent again after a timeout. ns-2's Sack1 goes back and sends all.
+    fn skips_sacked(&self) -> bool {
+        self.params.sack_recovery == SackRecovery::Rfc6675 && !self.scoreboard.is_empty()
     }
 
     /// What the receiver allows, and its buffer where the field rounds up.
@@ -388,17 +395,18 @@ impl Sender {
     /// Books the sending of `from..to`: statistics, the timed segment, the timer.
     fn account(&mut self, now: Time, from: u64, to: u64) {
         self.stats.segments += 1;
+        let idle = self.snd_una == self.snd_max;
         if from < self.snd_max {
             self.stats.retransmits += 1;
-            // Karn: what is sent again cannot be timed, nor what its loss delays (RFC 6298 section 3).
-            self.timed = None;
+            // Karn: a segment that is sent again cannot be timed (RFC 6298 section 3).
+            self.timed = self.timed.filter(|&(end, _)| end <= from || end > to);
         } else if self.timed.is_none() {
             self.timed = Some((to, now));
         }
         self.snd_max = self.snd_max.max(to);
         self.last_send = now;
-        // RFC 6298 (5.1).
-        if self.timer.is_none() {
+        // RFC 6298 (5.1), and a timer that ran while nothing was outstanding (Idle::Timeout) starts anew.
+        if self.timer.is_none() || idle {
             self.restart_timer(now);
         }
     }
@@ -430,7 +438,7 @@ impl Sender {
         // Go back to the oldest byte that is missing (RFC 6298 (5.4), RFC 5681 section 3.1).
         self.snd_nxt = self.snd_una;
         self.restart_timer(now);
-        self.send_available(now, wire);
+        self.send_available(now, u32::MAX, wire);
     }
 
     /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout stay.
@@ -475,12 +483,15 @@ impl Sender {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
+        let stale = self.rtt.timeout(&self.params);
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
         }
         self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
             None
+        } else if self.params.stale_rto {
+            Some(now + stale)
         } else {
             // RFC 6298 (5.3).
             Some(now + self.rtt.timeout(&self.params))

@@ -23,6 +23,9 @@ pub enum Fate {
     Twice,
 }
 
+/// Decides about the packet with this ordinal.
+pub type Judge = Box<dyn FnMut(usize, &Segment) -> Fate>;
+
 /// What a sender looked like after something happened to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
@@ -43,8 +46,8 @@ pub struct Pipe {
     /// Every ACK the receiver sent.
     pub acks: Vec<(Time, Segment)>,
     pub trace: Vec<Snapshot>,
-    pub fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
-    pub ack_fate: Box<dyn FnMut(usize, &Segment) -> Fate>,
+    pub fate: Judge,
+    pub ack_fate: Judge,
     rate: Rate,
     delay: Span,
     free: [Time; 2],

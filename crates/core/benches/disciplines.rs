@@ -1,0 +1,110 @@
+//! Nanoseconds for one enqueue and one dequeue, with a standing backlog of two packets per flow.
+//!
+//! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
+//! profit from lying in line.
+
+use std::hint::black_box;
+
+use apportion_core::catalog::Selection;
+use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::{DropReason, Ecn, FlowId, Packet, Queue, Sink};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+#[derive(Clone, Copy)]
+struct Small {
+    flow: FlowId,
+    size: u32,
+    id: u64,
+}
+
+impl Packet for Small {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.size))
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn set_ce(&mut self) {}
+}
+
+struct Discard;
+impl Sink<Small> for Discard {
+    fn dropped(&mut self, _: Time, packet: Small, _: DropReason) {
+        black_box(packet.id);
+    }
+    fn marked(&mut self, _: Time, _: &Small) {}
+}
+
+/// Packets are taken in turn from this many, a power of two.
+const ROUND: usize = 1 << 18;
+
+/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured.
+fn packets(flows: u32) -> Vec<Small> {
+    let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
+    (0..ROUND as u32).map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, id: u64::from(i) }).collect()
+}
+
+fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
+    let mut selection = Selection::new(kind, drop, None).expect("known");
+    for (key, value) in pairs {
+        selection.set(key, value).expect("valid");
+    }
+    let setup = Setup { link_rate: Rate::from_mbit(1_000), weights: &[], seed: 1, name: "bench" };
+    DisciplineParams::from_args(&selection).expect("valid").build(&setup)
+}
+
+/// A name, `kind`, `drop` and the other keys.
+type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+
+fn disciplines(criterion: &mut Criterion) {
+    let cases: [Case; 9] = [
+        ("fifo", "fifo", None, &[("limit", "1000000p")]),
+        ("fifo+red", "red", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
+        ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
+        ("fifo+lqd", "lqd", None, &[("limit", "1000000p")]),
+        ("drr+tail", "drr", Some("tail"), &[("limit", "1000000p")]),
+        ("drr+lqd", "drr", None, &[("limit", "1000000p")]),
+        ("drr+codel", "drr", Some("codel"), &[("limit", "1000000p")]),
+        (
+            "fq_codel",
+            "fq_codel",
+            None,
+            &[("limit", "1000000p"), ("memory_limit", "4000MB"), ("flows", "200000")],
+        ),
+        (
+            "fq_codel hashed",
+            "fq_codel",
+            None,
+            &[("limit", "1000000p"), ("memory_limit", "4000MB"), ("classify", "hashed")],
+        ),
+    ];
+    for (name, kind, drop, pairs) in cases {
+        let mut group = criterion.benchmark_group(name);
+        for flows in [1, 1_000, 100_000] {
+            let mut queue = build(kind, drop, pairs);
+            let mut now = Time::ZERO;
+            let packets = packets(flows);
+            let mut i = 0;
+            while i < 2 * flows.max(8) as usize {
+                queue.enqueue(now, packets[i % ROUND], &mut Discard);
+                i += 1;
+            }
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    now += Span::from_nanos(10);
+                    queue.enqueue(now, packets[i % ROUND], &mut Discard);
+                    i = i.wrapping_add(1);
+                    black_box(queue.dequeue(now, &mut Discard))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, disciplines);
+criterion_main!(benches);

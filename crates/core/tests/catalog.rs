@@ -1,0 +1,230 @@
+//! The catalogue against the code: every parameter arrives where it should, and what is wrong is refused in
+//! good words.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use apportion_core::catalog::{self, Kind, Param, Role, Selection, Value};
+use apportion_core::system::DisciplineParams;
+use common::read;
+
+/// Values unlike every default, and consistent with each other.
+fn other_value(entry: &str, param: &Param) -> &'static str {
+    match (entry, param.name) {
+        (_, "limit") if param.kind == Kind::Packets => "77p",
+        (_, "limit") => "77kB",
+        ("red", "min_th") => "7p",
+        ("red", "max_th") => "33p",
+        ("red", "w_q") => "0.25",
+        ("red", "max_p") => "0.3",
+        ("red", "gentle" | "bytes" | "ecn") | ("codel", "ecn") => "true",
+        ("red", "wait") | ("fq_codel", "ecn") => "false",
+        ("red", "mean_pktsize") => "333B",
+        (_, "target") => "7ms",
+        (_, "interval") => "77ms",
+        (_, "mtu") => "777B",
+        (_, "quantum") => "999B",
+        (_, "memory_limit") => "55kB",
+        (_, "drop_batch") => "5",
+        (_, "classify") => "hashed",
+        (_, "flows") => "55",
+        (_, "rate") => "3Mbit",
+        (_, "burst") => "2222B",
+        (_, "peak") => "4Mbit",
+        (_, "peak_burst") => "1111B",
+        (entry, name) => panic!("give `{name}` of {entry} a value here, and an arm in `read_back`"),
+    }
+}
+
+/// What the built parameters hold for a catalogue parameter, as they print it.
+fn read_back(params: &DisciplineParams, name: &str) -> String {
+    let text = format!("{params:?}");
+    // The `Debug` form names every field: `limit: Bytes(Bytes(77000))`.
+    let from = text.find(&format!(" {name}: ")).unwrap_or_else(|| panic!("no `{name}` in {text}"));
+    let rest = &text[from + name.len() + 3..];
+    let mut depth = 0;
+    let end = rest.find(|c| {
+        depth += match c {
+            '(' | '{' => 1,
+            ')' | '}' => -1,
+            _ => 0,
+        };
+        depth < 0 || (depth == 0 && c == ',')
+    });
+    rest[..end.unwrap_or(rest.len())].trim().to_owned()
+}
+
+/// How the built parameters print a value.
+fn printed(value: Value, optional: bool) -> String {
+    let plain = match value {
+        Value::Limit(value) => format!("{value:?}"),
+        Value::Packets(value) => format!("{value:?}"),
+        Value::Bytes(value) => format!("{value:?}"),
+        Value::Span(value) => format!("{value:?}"),
+        Value::Rate(value) => format!("{value:?}"),
+        Value::Ratio(value) => format!("{value:?}"),
+        Value::Number(value) => format!("{value:?}"),
+        Value::Count(value) => format!("{value:?}"),
+        Value::Switch(value) => format!("{value:?}"),
+        Value::Choice(word) => word[..1].to_uppercase() + &word[1..],
+    };
+    if optional { format!("Some({plain})") } else { plain }
+}
+
+fn selection(entry: &catalog::Entry) -> Selection {
+    let shaper = (entry.role == Role::Shaper).then_some(entry.name);
+    Selection::new(if shaper.is_some() { "fifo" } else { entry.name }, None, shaper).expect("its own name")
+}
+
+#[test]
+fn every_parameter_is_set_and_read_back() {
+    for entry in catalog::all() {
+        // All at once, so that one parameter cannot arrive in the place of another.
+        let mut all = selection(entry);
+        for param in entry.params {
+            all.set(param.name, other_value(entry.name, param)).unwrap();
+        }
+        let built = DisciplineParams::from_args(&all).unwrap();
+        let default = {
+            let mut default = selection(entry);
+            if entry.role == Role::Shaper {
+                default.set("rate", "1Mbit").unwrap();
+            }
+            DisciplineParams::from_args(&default).unwrap()
+        };
+        for param in entry.params {
+            let value = param.parse(other_value(entry.name, param)).unwrap();
+            let optional = param.name == "peak";
+            // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
+            assert_eq!(
+                read_back(&built, param.name),
+                printed(value, optional),
+                "{} {}",
+                entry.name,
+                param.name
+            );
+            assert_ne!(
+                read_back(&built, param.name),
+                read_back(&default, param.name),
+                "{} {}: the value tried is the default",
+                entry.name,
+                param.name
+            );
+        }
+    }
+}
+
+#[test]
+fn every_default_is_what_the_catalogue_says() {
+    for entry in catalog::all().filter(|entry| entry.role != Role::Shaper) {
+        let built = DisciplineParams::from_args(&selection(entry)).unwrap();
+        for param in entry.params {
+            if let Some(default) = param.default {
+                let value = param.parse(default).unwrap();
+                assert_eq!(
+                    read_back(&built, param.name),
+                    printed(value, false),
+                    "{} {}",
+                    entry.name,
+                    param.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn names_are_unique_and_parameters_of_what_combines_do_not_clash() {
+    let names: BTreeSet<_> = catalog::all().map(|entry| entry.name).collect();
+    assert_eq!(names.len(), catalog::all().count());
+    let of = |role| catalog::all().filter(move |entry| entry.role == role);
+    let names = |entry: &catalog::Entry| entry.params.iter().map(|p| p.name).collect::<BTreeSet<_>>();
+    let check = |a: &catalog::Entry, b: &catalog::Entry| {
+        assert!(names(a).is_disjoint(&names(b)), "{} and {} share a parameter name", a.name, b.name);
+    };
+    for scheduler in of(Role::Scheduler) {
+        of(Role::Policy).for_each(|policy| check(scheduler, policy));
+    }
+    for shaper in of(Role::Shaper) {
+        catalog::all().filter(|e| e.role != Role::Shaper).for_each(|entry| check(shaper, entry));
+    }
+    for entry in catalog::all() {
+        assert_eq!(names(entry).len(), entry.params.len(), "{} names a parameter twice", entry.name);
+    }
+}
+
+#[test]
+fn shorthands_mean_what_they_say() {
+    assert_eq!(read("red", &[]), read("fifo", &["drop=red"]));
+    assert_eq!(read("codel", &[]), read("fifo", &["drop=codel"]));
+    assert_eq!(read("fifo", &[]), read("fifo", &["drop=tail"]));
+    assert_eq!(read("drr", &[]), read("drr", &["drop=lqd"]));
+    let table = ["drop=red", "limit=110p", "min_th=5p", "quantum=1500B"];
+    assert!(read("drr", &table).is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
+    for (kind, pairs, message) in [
+        (
+            "reed",
+            &[][..],
+            "`kind`: `reed` is not known here (known: fifo, drr, tail, head, lqd, red, codel, fq_codel)",
+        ),
+        ("fifo", &["drop=drr"], "`drop`: `drr` is not known here (known: tail, head, lqd, red, codel)"),
+        ("fifo", &["shaper=red"], "`shaper`: `red` is not known here (known: token_bucket)"),
+        ("fq_codel", &["drop=red"], "`drop`: `fq_codel` has its own buffer policy; leave `drop` out"),
+        (
+            "red",
+            &["drop=red"],
+            "`drop`: `red` is a buffer policy already, in front of a FIFO; leave `drop` out",
+        ),
+        ("drr", &["min_th=5p"], "`min_th`: unknown parameter (known here: quantum, limit)"),
+        (
+            "fifo",
+            &["limit=50"],
+            "`limit`: `50` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\"",
+        ),
+        ("drr", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),
+        (
+            "drr",
+            &["quantum=1500"],
+            "`quantum`: `1500` is not a size: the unit is missing; write for example \"64kB\"",
+        ),
+        (
+            "red",
+            &["max_p=1.5"],
+            "`max_p`: `1.5` is not a share between 0 and 1; write for example 0.01 or \"1%\"",
+        ),
+        ("red", &["gentle=yes"], "`gentle`: `yes` is neither true nor false"),
+        ("red", &["min_th=20p"], "`max_th`: 15p must be above `min_th`, which is 20p"),
+        ("red", &["w_q=0"], "`w_q`: with 0 the average never moves; write for example 0.002"),
+        ("red", &["mean_pktsize=0B"], "`mean_pktsize`: a packet has at least 1B"),
+        ("red", &["max_th=55p"], "`max_th`: 55p can never be reached with a `limit` of 50p: raise the limit"),
+        ("red", &["max_th=9kB"], "`max_th`: `min_th` and `max_th` must both be in packets or both in bytes"),
+        ("codel", &["interval=0ms"], "`interval`: an interval takes time; write for example \"100ms\""),
+        ("codel", &["target=1s"], "`target`: it must not be longer than `interval`"),
+        ("fq_codel", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),
+        ("fq_codel", &["classify=md5"], "`classify`: `md5` is not one of exact, hashed"),
+        ("fq_codel", &["flows=0"], "`flows`: it must lie between 1 and 1048576"),
+        ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
+        ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number; write for example 64"),
+        ("fq_codel", &["drop_batch=0"], "`drop_batch`: overload must drop at least 1"),
+        ("fifo", &["shaper=token_bucket"], "`rate`: it must be set; write for example \"10Mbit\""),
+        ("fifo", &["shaper=token_bucket", "rate=0bit"], "`rate`: nothing passes at rate 0"),
+        (
+            "fifo",
+            &["shaper=token_bucket", "rate=1Mbit", "burst=0B"],
+            "`burst`: nothing passes an empty bucket",
+        ),
+        (
+            "fifo",
+            &["shaper=token_bucket", "rate=1Mbit", "peak_burst=0B"],
+            "`peak_burst`: nothing passes an empty bucket",
+        ),
+        ("fifo", &["shaper=token_bucket", "rate=1Mbit", "peak=1Mbit"], "`peak`: it must be above `rate`"),
+    ] {
+        assert_eq!(read(kind, pairs), Err(message.to_owned()), "{kind} {pairs:?}");
+    }
+}

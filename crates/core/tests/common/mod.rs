@@ -1,0 +1,98 @@
+//! What the integration tests share: a packet, a sink that remembers, and every discipline of the catalogue.
+#![allow(dead_code, reason = "each test binary uses its part of this module")]
+
+use apportion_core::catalog::{self, Role, Selection};
+use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::units::{Bytes, Rate, Time, Weight};
+use apportion_core::{DropReason, Ecn, FlowId, Packet, Queue, Sink};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestPacket {
+    pub id: u32,
+    pub flow: FlowId,
+    pub size: Bytes,
+    pub ecn: Ecn,
+}
+
+pub fn packet(id: u32, flow: u32, size: u64) -> TestPacket {
+    TestPacket { id, flow: FlowId(flow), size: Bytes::new(size), ecn: Ecn::NotEct }
+}
+
+impl Packet for TestPacket {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Log {
+    pub dropped: Vec<(Time, u32, DropReason)>,
+    pub marked: Vec<(Time, u32)>,
+}
+
+impl Sink<TestPacket> for Log {
+    fn dropped(&mut self, now: Time, packet: TestPacket, reason: DropReason) {
+        self.dropped.push((now, packet.id, reason));
+    }
+    fn marked(&mut self, now: Time, packet: &TestPacket) {
+        self.marked.push((now, packet.id));
+    }
+}
+
+/// Reads a scenario table: `kind`, then `key=value` pairs, of which `drop` and `shaper` select entries.
+pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
+    let pairs: Vec<_> = pairs.iter().filter_map(|pair| pair.split_once('=')).collect();
+    let of = |key| pairs.iter().find(|pair| pair.0 == key).map(|pair| pair.1);
+    let text = |error: catalog::ParamError| error.to_string();
+    let mut selection = Selection::new(kind, of("drop"), of("shaper")).map_err(text)?;
+    for (key, value) in pairs.iter().filter(|pair| !["drop", "shaper"].contains(&pair.0)) {
+        selection.set(key, value).map_err(text)?;
+    }
+    DisciplineParams::from_args(&selection).map_err(text)
+}
+
+pub fn setup(weights: &[Weight]) -> Setup<'_> {
+    Setup { link_rate: Rate::from_mbit(10), weights, seed: 1, name: "link" }
+}
+
+pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<TestPacket> {
+    let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect();
+    read(kind, pairs).expect("a valid table").build(&setup(&weights))
+}
+
+/// Every kind with every policy it takes, by the words of a scenario.
+pub fn combinations() -> Vec<(&'static str, Option<&'static str>)> {
+    let of = |role| catalog::all().filter(move |entry| entry.role == role).map(|entry| entry.name);
+    let alone = of(Role::System).chain(of(Role::Policy)).map(|kind| (kind, None));
+    let both = of(Role::Scheduler).flat_map(|kind| of(Role::Policy).map(move |drop| (kind, Some(drop))));
+    alone.chain(both).collect()
+}
+
+/// Bytes served per flow in `bytes` of service, with `flows` flows that always have two packets waiting.
+pub fn serve_backlogged(
+    queue: &mut Discipline<TestPacket>,
+    flows: u32,
+    size: impl Fn(u32) -> u64,
+    services: u64,
+) -> Vec<f64> {
+    let mut log = Log::default();
+    let mut served = vec![0.0; flows as usize];
+    for flow in (0..flows).chain(0..flows) {
+        queue.enqueue(Time::ZERO, packet(0, flow, size(flow)), &mut log);
+    }
+    for _ in 0..services {
+        let sent = queue.dequeue(Time::ZERO, &mut log).expect("work conservation");
+        served[sent.flow.index()] += sent.size.get() as f64;
+        queue.enqueue(Time::ZERO, packet(0, sent.flow.0, sent.size.get()), &mut log);
+    }
+    served
+}

@@ -1,0 +1,159 @@
+//! Golden traces: short, readable, and with a mark for every branch that they must go through.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use apportion_core::buffer::Buffer;
+use apportion_core::catalog::Args;
+use apportion_core::drop::Limit;
+use apportion_core::drop::red::{Red, RedParams};
+use apportion_core::random::Stream;
+use apportion_core::schedule::fifo::Fifo;
+use apportion_core::units::{Packets, Rate, Ratio, Span, Time};
+use apportion_core::{DropReason, Ecn, Queue};
+use common::{Log, TestPacket, build, packet};
+
+/// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
+/// millisecond.
+struct RedTrace {
+    queue: Buffer<Fifo<TestPacket>, Red>,
+    now: Time,
+    id: u32,
+    marks: BTreeSet<&'static str>,
+    text: String,
+}
+
+impl RedTrace {
+    fn new() -> Self {
+        let packets = |n| Limit::Packets(Packets::new(n));
+        let params = RedParams {
+            limit: packets(16),
+            min_th: packets(3),
+            max_th: packets(6),
+            w_q: Ratio::clamped(0.1),
+            gentle: true,
+            ecn: true,
+            ..RedParams::from_args(&Args::default()).expect("the defaults")
+        };
+        let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
+        let queue = Buffer::new(Fifo::new(), red);
+        Self { queue, now: Time::ZERO, id: 0, marks: BTreeSet::new(), text: String::new() }
+    }
+
+    /// A packet arrives. Losses and marks are written down, and the first time that a branch is taken.
+    fn arrive(&mut self, idle: bool) {
+        let q = self.queue.backlog().packets.get();
+        let before = self.queue.policy_mut().avg();
+        // Every fourth packet can be marked.
+        let ecn = if self.id.is_multiple_of(4) { Ecn::Ect0 } else { Ecn::NotEct };
+        let mut log = Log::default();
+        self.queue.enqueue(self.now, TestPacket { ecn, ..packet(self.id, 0, 500) }, &mut log);
+        let avg = self.queue.policy_mut().avg();
+        let fate = match (log.dropped.first(), log.marked.first()) {
+            (Some((_, _, reason)), _) => reason.name(),
+            (_, Some(_)) => "marked",
+            _ => "joins",
+        };
+        let mark = match log.dropped.first().map(|dropped| dropped.2) {
+            Some(DropReason::Forced) => "forced",
+            Some(DropReason::Overflow) => "overflow",
+            Some(_) if avg < 6.0 => "ramp drop",
+            Some(_) => "gentle drop",
+            None if !log.marked.is_empty() => "mark",
+            None if idle && avg < before * 0.8 => "idle decay",
+            None if avg < 3.0 => "below min",
+            None if avg < 6.0 => "spared on the ramp",
+            None => "spared in the gentle part",
+        };
+        if self.marks.insert(mark) || fate != "joins" {
+            let (now, id) = (self.now.to_string(), self.id);
+            self.text += &format!("{now:>5}  packet {id:>3}  q {q:>2}  avg {avg:>6.3}  {fate:<8}  {mark}\n");
+        }
+        self.id += 1;
+    }
+
+    fn serve(&mut self) -> bool {
+        self.now += Span::from_millis(1);
+        self.queue.dequeue(self.now, &mut Log::default()).is_some()
+    }
+}
+
+#[test]
+fn red_from_below_its_minimum_to_overflow_and_back_to_idle() {
+    let mut trace = RedTrace::new();
+    // Load 1, then 1.5 up the ramp, then bursts with nothing served until the buffer is full, then load 2.
+    for _ in 0..3 {
+        trace.arrive(false);
+        trace.serve();
+    }
+    for i in 0..24 {
+        trace.arrive(false);
+        trace.arrive(false);
+        trace.serve();
+        if i % 2 == 0 {
+            trace.serve();
+        }
+    }
+    for _ in 0..14 {
+        trace.arrive(false);
+    }
+    for _ in 0..6 {
+        trace.serve();
+        trace.arrive(false);
+        trace.arrive(false);
+    }
+    while trace.serve() {}
+    trace.now += Span::from_millis(9);
+    trace.arrive(true);
+
+    let branches = [
+        "below min",
+        "spared on the ramp",
+        "ramp drop",
+        "mark",
+        "spared in the gentle part",
+        "gentle drop",
+        "forced",
+        "overflow",
+        "idle decay",
+    ];
+    assert_eq!(trace.marks, branches.into(), "{}", trace.text);
+    assert!(trace.text.lines().count() <= 60);
+    insta::assert_snapshot!(trace.text);
+}
+
+#[test]
+fn codel_enters_speeds_up_leaves_and_relapses() {
+    // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
+    // again.
+    let mut queue = build("codel", &[], &[]);
+    let mut text = String::new();
+    let mut now = Time::ZERO;
+    let mut below = true;
+    for ms in 0..1_200u32 {
+        let mut log = Log::default();
+        let burst = match ms {
+            0 => 400,
+            500 => 300,
+            _ => 0,
+        };
+        for id in 0..burst {
+            queue.enqueue(now, packet(10_000 * u32::from(ms >= 500) + id, 0, 1_000), &mut log);
+        }
+        now += Span::from_millis(1);
+        let sent = queue.dequeue(now, &mut log);
+        for (at, id, reason) in log.dropped {
+            let waiting = queue.backlog().packets.get();
+            text += &format!("{:>6}  drops {id:>5} ({})  {waiting:>3} wait\n", at.to_string(), reason.name());
+            below = false;
+        }
+        if sent.is_none() && !below {
+            text += &format!("{:>6}  empty\n", now.to_string());
+            below = true;
+        }
+    }
+    assert_eq!(text.matches("empty").count(), 2);
+    assert!(text.lines().count() <= 60);
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,201 @@
+//! The report as a reader and a browser get it.
+
+use apportion_core::units::Span;
+use apportion_report::{Run, json_lines, page, summary};
+
+mod synthetic;
+
+use synthetic::{DRR, FIFO, Made, large, long_sweep, point, quickstart, run, ten_and_one, thirty, weighted};
+
+/// Checks that every tag that opens is closed in order, and returns the text between tags.
+fn balanced(html: &str) -> String {
+    let mut open: Vec<String> = Vec::new();
+    let mut text = String::new();
+    let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a document type");
+    while let Some(at) = rest.find('<') {
+        text.push_str(&rest[..at]);
+        let end = at + rest[at..].find('>').expect("a tag that ends");
+        let tag = &rest[at + 1..end];
+        assert!(!tag.contains('<'), "a bare < before <{tag}>");
+        let name: String =
+            tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).collect();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop().as_ref(), Some(&name), "closing tag out of order");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+        rest = &rest[end + 1..];
+    }
+    assert_eq!(open, Vec::<String>::new(), "left open");
+    text
+}
+
+fn nothing_measured() -> Run {
+    let mut empty = quickstart(&[7]);
+    for point in &mut empty.points {
+        point.outcomes.clear();
+    }
+    empty.complete = false;
+    empty
+}
+
+fn all_kinds() -> Vec<Run> {
+    let mut no_time = quickstart(&[7]);
+    for point in &mut no_time.points {
+        point.outcomes[0].measured = Span::ZERO;
+        point.outcomes[0].links.clear();
+        point.sample = Span::ZERO;
+    }
+    vec![
+        quickstart(&[7]),
+        quickstart(&[7, 8, 9]),
+        weighted(&[7]),
+        large(&[7]),
+        thirty(&[7, 8]),
+        nothing_measured(),
+        no_time,
+        run("nothing", &[], vec![]),
+    ]
+}
+
+#[test]
+fn the_page_is_well_formed_for_every_kind_of_run() {
+    for run in all_kinds() {
+        let html = page(&run);
+        balanced(&html);
+        assert!(!html.contains("NaN") && !html.contains("inf "), "{}", run.title);
+        assert!(!html.contains("could not be drawn"), "{}", run.title);
+    }
+}
+
+#[test]
+fn the_page_needs_no_network_and_no_script() {
+    for run in all_kinds() {
+        let html = page(&run).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for reference in ["http:", "https:", "src=", "url(", "@import", "<script", "<link", "href="] {
+            assert!(!html.contains(reference), "{reference} in {}", run.title);
+        }
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let all = || quickstart(&[7, 8]);
+    assert_eq!(page(&all()), page(&all()));
+    assert_eq!(json_lines(&all()), json_lines(&all()));
+}
+
+#[test]
+fn every_flow_and_point_is_named() {
+    let run = quickstart(&[7]);
+    let text = balanced(&page(&run));
+    for point in &run.points {
+        assert!(text.contains(&point.label));
+        for flow in &point.flows {
+            // Once in each panel, once in each table.
+            let lines = text.lines().filter(|l| l.contains(&flow.name)).count();
+            assert!(lines >= 2 * run.points.len(), "{} is on {lines} lines", flow.name);
+        }
+    }
+}
+
+#[test]
+fn names_are_text_whatever_they_hold() {
+    let evil = "</style><script>alert('x')</script>&";
+    let flows =
+        [Made { name: evil.into(), group: evil.into(), ..ten_and_one(900, 0.0, 0.1, 5.0)[0].clone() }];
+    let mut bad = run(evil, &[1], vec![point(&DRR, &flows, &[1])]);
+    bad.points[0].label = evil.into();
+    bad.points[0].settings = vec![(evil.into(), evil.into())];
+    bad.points[0].outcomes[0].links[0].name = evil.into();
+    bad.scenario = evil.into();
+    bad.hash = evil.into();
+    bad.versions.insert(evil.into(), evil.into());
+    let html = page(&bad);
+    balanced(&html);
+    assert!(!html.contains("<script"));
+    assert!(html.contains("&lt;script&gt;alert("));
+}
+
+#[test]
+fn ids_are_unique() {
+    let html = page(&large(&[7]));
+    let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|s| s.split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(all > 5 && ids.len() == all);
+}
+
+#[test]
+fn a_large_run_stays_small_and_says_what_it_leaves_out() {
+    let html = page(&large(&[7, 8]));
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+    assert!(html.contains("The first 12 of 20 points are drawn"));
+    assert!(html.contains("of 20 points are shown to keep this page small"));
+    assert!(html.contains("Shown: 6 of 9 groups"));
+}
+
+#[test]
+fn a_long_sweep_stays_small_and_says_what_it_leaves_out() {
+    let html = page(&long_sweep(1_000));
+    balanced(&html);
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+    assert!(html.contains("Shown: 200 of 1000 points"));
+}
+
+#[test]
+fn an_interrupted_run_says_so_at_the_top() {
+    let mut run = quickstart(&[7, 8]);
+    run.points[3].outcomes.clear();
+    assert!(!page(&run).contains("interrupted"));
+    run.complete = false;
+    let html = page(&run);
+    let at = html.find("It holds 6 of 8 replications").expect("the banner");
+    assert!(at < html.find("<h2").expect("a section"));
+    assert!(summary(&run).lines().next().is_some_and(|l| l.contains("interrupted")));
+}
+
+#[test]
+fn sentences_follow_the_numbers() {
+    let hog = point(&FIFO, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);
+    let fair = point(&DRR, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
+    let text = summary(&run("r", &[7], vec![hog, fair]));
+    // The ten TCP flows share 1.95 Mb/s, give or take the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5
+    // %.
+    assert!(text.contains("queue=fifo: udp took 7."), "{text}");
+    assert!(text.contains("times its entitlement; 10 tcp flows got only 22 % of theirs"), "{text}");
+    assert!(text.contains("queue=drr: Every flow is within "), "{text}");
+    assert!(text.contains("of its entitlement with queue=drr, but "), "{text}");
+
+    // Within one group the flows are told apart: an equal share of 0.33 Mb/s is 330/645 = 51 % for the heaviest of
+    // thirty and 330/21 = 15.7 times for the lightest, give or take the made-up 3 %.
+    let text = summary(&thirty(&[7]));
+    assert!(text.contains("queue=fifo: The flows get from 53 % (bulk.30) to 16.0 times"), "{text}");
+
+    // With the names swapped the sentences swap.
+    let hog = point(&DRR, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);
+    let fair = point(&FIFO, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
+    let text = summary(&run("r", &[7], vec![hog, fair]));
+    assert!(text.contains("queue=drr: udp took 7.") && text.contains("queue=fifo: Every flow"), "{text}");
+}
+
+#[test]
+fn the_summary_fits_a_terminal() {
+    for run in all_kinds() {
+        let text = summary(&run);
+        assert!(text.lines().count() <= 25, "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn json_lines_are_one_object_a_line() {
+    let lines: Vec<serde_json::Value> =
+        json_lines(&quickstart(&[7])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines[0]["run"], "Who protects whom");
+    assert_eq!(lines[0]["complete"], true);
+    let jain = lines.iter().find(|l| l["metric"] == "jain" && l["point"] == "queue=fifo").unwrap();
+    assert!(jain["mean"].as_f64().unwrap() < 0.3);
+    assert_eq!((&jain["ci95"], &jain["seeds"]), (&serde_json::Value::Null, &serde_json::json!(1)));
+}

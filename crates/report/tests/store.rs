@@ -1,0 +1,219 @@
+//! The results folder: what is in it, what replaces what, and what is refused.
+
+use std::fs;
+use std::path::Path;
+
+use apportion_report::{compare, load, write};
+
+mod synthetic;
+
+use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
+
+const FILES: [&str; 6] =
+    ["completions.csv", "flows.csv", "links.csv", "report.html", "run.json", "series.csv"];
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn head(dir: &Path, file: &str, lines: usize) -> String {
+    fs::read_to_string(dir.join(file)).expect("a file").lines().take(lines).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_folder_holds_every_file_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/folder");
+    write(&out, &weighted(&[7])).unwrap();
+    assert_eq!(names(&out), FILES);
+}
+
+#[test]
+fn tables_have_units_in_their_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &weighted(&[7])).unwrap();
+    let golden = ["flows.csv", "links.csv", "series.csv", "completions.csv"]
+        .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
+    insta::assert_snapshot!(golden.concat());
+    insta::assert_snapshot!(fs::read_to_string(dir.path().join("run.json")).unwrap());
+}
+
+#[test]
+fn an_empty_run_still_has_headers_and_reads_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut empty = run("nothing yet", &[7], vec![]);
+    empty.complete = false;
+    write(dir.path(), &empty).unwrap();
+    assert!(
+        head(dir.path(), "flows.csv", 1)
+            .starts_with("point,seed,flow,group,entitlement_mbps,throughput_mbps")
+    );
+    assert!(!load(dir.path()).unwrap().complete);
+}
+
+#[test]
+fn the_same_run_writes_the_same_bytes() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(a.path(), &quickstart(&[7, 8])).unwrap();
+    write(b.path(), &quickstart(&[7, 8])).unwrap();
+    for file in FILES {
+        assert_eq!(fs::read(a.path().join(file)).unwrap(), fs::read(b.path().join(file)).unwrap(), "{file}");
+    }
+}
+
+#[test]
+fn a_later_run_replaces_an_earlier_one_and_leaves_other_files() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &quickstart(&[7])).unwrap();
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    write(dir.path(), &weighted(&[7])).unwrap();
+    assert!(!head(dir.path(), "flows.csv", 99).contains("queue=fifo"));
+    assert_eq!(fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn captures_and_leftovers_do_not_stand_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bottleneck.pcap"), "").unwrap();
+    fs::write(dir.path().join(".flows.csv.partial"), "half").unwrap();
+    write(dir.path(), &weighted(&[7])).unwrap();
+    assert!(!dir.path().join(".flows.csv.partial").exists());
+}
+
+#[test]
+fn a_foreign_folder_is_refused_and_untouched() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("flows.csv"), "mine").unwrap();
+    let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
+    assert!(message.contains("holds files but no run.json of an earlier run"), "{message}");
+    assert!(message.contains("choose another folder with --out DIR"), "{message}");
+
+    for foreign in ["{}", "not json", "{\"format\": \"other\"}"] {
+        fs::write(dir.path().join("run.json"), foreign).unwrap();
+        let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
+        assert!(message.contains("its run.json is not from apportion"), "{message}");
+    }
+    assert_eq!(names(dir.path()), ["flows.csv", "run.json"]);
+    assert_eq!(fs::read_to_string(dir.path().join("flows.csv")).unwrap(), "mine");
+}
+
+#[test]
+fn a_file_or_folder_in_the_way_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("results");
+    fs::write(&file, "").unwrap();
+    let message = write(&file, &weighted(&[7])).unwrap_err().to_string();
+    assert!(message.contains("results`: it is a file, not a folder"), "{message}");
+    let message = write(&file.join("below"), &weighted(&[7])).unwrap_err().to_string();
+    assert!(message.contains("a file is where a folder is needed"), "{message}");
+
+    let out = dir.path().join("out");
+    write(&out, &weighted(&[7])).unwrap();
+    fs::remove_file(out.join("report.html")).unwrap();
+    fs::create_dir(out.join("report.html")).unwrap();
+    let before = fs::read(out.join("flows.csv")).unwrap();
+    let message = write(&out, &quickstart(&[7])).unwrap_err().to_string();
+    assert!(message.contains("report.html`: a folder of this name is in the way; move it"), "{message}");
+    assert_eq!(fs::read(out.join("flows.csv")).unwrap(), before, "an earlier run was damaged");
+    assert_eq!(names(&out), FILES, "leftovers");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_the_earlier_run_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &weighted(&[7])).unwrap();
+    let before: Vec<Vec<u8>> = FILES.iter().map(|f| fs::read(dir.path().join(f)).unwrap()).collect();
+    // Whatever is written to this device fails for lack of space.
+    std::os::unix::fs::symlink("/dev/full", dir.path().join(".series.csv.partial")).unwrap();
+    let message = write(dir.path(), &quickstart(&[7])).unwrap_err().to_string();
+    assert!(message.contains("series.csv`: No space left on device"), "{message}");
+    assert!(message.contains("free some space"), "{message}");
+    let after: Vec<Vec<u8>> = FILES.iter().map(|f| fs::read(dir.path().join(f)).unwrap()).collect();
+    assert_eq!(names(dir.path()), FILES);
+    assert!(before == after);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_without_write_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    // The superuser may write anyway; then there is nothing to see here.
+    if fs::write(dir.path().join(".probe.partial"), "").is_err() {
+        let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
+        assert!(message.contains("make it writable or choose another folder"), "{message}");
+    }
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("run.json`") && message.contains("name a folder that"), "{message}");
+
+    write(dir.path(), &weighted(&[7])).unwrap();
+    fs::write(dir.path().join("flows.csv"), "point,seed\nx,y\n").unwrap();
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("flows.csv`") && message.contains("write it again"), "{message}");
+
+    fs::write(dir.path().join("run.json"), "{\"format\": \"apportion-run/99\"}").unwrap();
+    let message = load(dir.path()).unwrap_err().to_string();
+    assert!(message.contains("its format is `apportion-run/99`"), "{message}");
+}
+
+#[test]
+fn a_run_compared_with_itself_does_not_differ() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &quickstart(&[7, 8, 9])).unwrap();
+    let stored = load(dir.path()).unwrap();
+    let comparison = compare(&[stored.clone(), stored]);
+    assert!(comparison.rows.len() > 30);
+    for row in &comparison.rows {
+        let difference = row.differences[0].unwrap();
+        assert_eq!((difference.absolute, difference.overlap), (0.0, Some(true)), "{row:?}");
+    }
+}
+
+#[test]
+fn completion_times_are_those_of_all_transfers_of_a_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = weighted(&[7]);
+    write(dir.path(), &run).unwrap();
+    let stored = load(dir.path()).unwrap();
+    let comparison = compare(&[stored]);
+    let row = comparison.rows.iter().find(|r| r.metric == "completion_p50_s/web").unwrap();
+    let flow = run.points[0].outcomes[0].flows.iter().find(|f| f.name == "web").unwrap();
+    let mut took: Vec<f64> = flow.completions.iter().map(|c| c.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    // The 50th of a hundred.
+    assert!((row.measured[0].unwrap().mean - took[49]).abs() < 1e-6);
+}
+
+#[test]
+fn runs_that_differ_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stored = Vec::new();
+    // Single points match although they are called differently.
+    for (name, discipline, udp) in [("a", FIFO, 8_000), ("b", DRR, 910)] {
+        let seeds = [7, 8, 9];
+        let out = dir.path().join(name);
+        write(&out, &run(name, &seeds, vec![point(&discipline, &ten_and_one(udp, 0.0, 0.1, 50.0), &seeds)]))
+            .unwrap();
+        stored.push(load(&out).unwrap());
+    }
+    let comparison = compare(&stored);
+    let row = |name: &str| comparison.rows.iter().find(|r| r.metric == name).unwrap();
+    let udp = row("throughput_mbps/udp").differences[0].unwrap();
+    assert!((udp.absolute + 7.09).abs() < 0.3 && udp.overlap == Some(false), "{udp:?}");
+    assert_eq!(row("throughput_mbps").differences[0].unwrap().overlap, Some(true));
+    let text = comparison.to_string().replace(&dir.path().display().to_string(), "DIR");
+    insta::assert_snapshot!(text);
+}
