@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
-use apportion_core::catalog::{self, Entry, Kind, Role};
+use apportion_core::catalog::{self, Entry, Kind, Role, Selection};
 use apportion_scenario::describe::{Described, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{PARAMS, PROFILES, TcpParams};
@@ -82,8 +82,16 @@ fn discipline(entry: &Entry) -> String {
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
     };
     let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
+    let policy = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+    if let (Role::Scheduler, Some(policy)) = (entry.role, policy) {
+        let _ = writeln!(
+            out,
+            "Buffer policy: {} unless `drop` names another; its parameters are set beside.",
+            policy.name
+        );
+    }
     if entry.params.is_empty() {
-        return out + "\nIt has no parameters.\n";
+        return out + "\nIt has no parameters of its own.\n";
     }
     let mut rows = vec![["parameter", "symbol", "value", "default", "from"].map(str::to_owned).to_vec()];
     for param in entry.params {
@@ -130,7 +138,10 @@ fn tcp_parameters(profile: &str) -> String {
 }
 
 fn keys(one: &Described, key: &str) -> String {
-    let mut out = format!("{}: {key}\n{}\nUse: {key} = {{ kind = \"{}\" }}\n", one.name, one.doc, one.name);
+    let required = one.keys.iter().filter(|key| key.default == "required");
+    let required: String = required.map(|key| format!(", {} = {}", key.name, key.example)).collect();
+    let mut out =
+        format!("{0}: {key}\n{1}\nUse: {key} = {{ kind = \"{0}\"{required} }}\n", one.name, one.doc);
     if !one.keys.is_empty() {
         let mut rows = vec![["key", "for example", "default", ""].map(str::to_owned).to_vec()];
         rows.extend(one.keys.iter().map(|key| {

@@ -1,5 +1,7 @@
 //! The command as people and scripts meet it: output, messages and exit status.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -227,6 +229,45 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
+    use std::io::BufRead as _;
+    use std::process::{Command, Stdio};
+
+    let folder = folder();
+    // The second run would take hours.
+    let scenario = SCENARIO
+        .replace("stop = \"2s\"", "stop = [\"2s\", \"1000000s\"]")
+        .replace("[\"fifo\", \"drr\"]", "\"fifo\"");
+    std::fs::write(
+        folder.path().join("long.toml"),
+        scenario + "[[change]]\nat = \"3s\"\nset = \"link.bottleneck.rate\"\nto = \"1Gbit\"\n",
+    )
+    .unwrap();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .current_dir(folder.path())
+        .args(["run", "long.toml", "--jobs", "1", "--out", "out"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert_eq!(line, "1/2 runs done\n");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("interrupted"));
+    let run = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&run).unwrap();
+    assert_eq!(run["complete"], false);
+    assert_eq!(run["points"][0]["seeds_done"], serde_json::json!([3]));
+    assert_eq!(run["points"][1]["seeds_done"], serde_json::json!([]));
 }
 
 #[test]

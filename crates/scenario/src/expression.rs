@@ -30,6 +30,9 @@ impl MakeOperators<f64> for Operators {
     }
 }
 
+/// Turns a quantity such as `2ms` into base units.
+type ReadUnit<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
+
 /// A formula of `i` whose value is a number, or a quantity in its base unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Formula {
@@ -51,10 +54,7 @@ impl Formula {
     }
 
     /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are refused.
-    pub(crate) fn parse(
-        text: &str,
-        unit: Option<&dyn Fn(&str) -> Result<u64, String>>,
-    ) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, unit: Option<ReadUnit<'_>>) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("a formula may have at most {LONGEST} characters"));
         }
@@ -92,11 +92,7 @@ impl fmt::Display for Formula {
 }
 
 /// The formula with each quantity replaced by `times` its number of base units, and how many there were.
-fn in_base_units(
-    text: &str,
-    unit: Option<&dyn Fn(&str) -> Result<u64, String>>,
-    times: u64,
-) -> Result<(String, usize), String> {
+fn in_base_units(text: &str, unit: Option<ReadUnit<'_>>, times: u64) -> Result<(String, usize), String> {
     let mut out = String::new();
     let mut quantities = 0;
     let mut rest = text;
@@ -149,7 +145,7 @@ pub(crate) struct Pattern(Vec<Piece>);
 #[derive(Clone, Debug)]
 enum Piece {
     Literal(String),
-    Number(Formula),
+    Number(Box<Formula>),
     /// `{i}` itself, by far the most frequent.
     Index,
 }
@@ -168,7 +164,7 @@ impl Pattern {
             }
             pieces.push(match inside {
                 "i" => Piece::Index,
-                _ => Piece::Number(Formula::parse(inside, None)?),
+                _ => Piece::Number(Box::new(Formula::parse(inside, None)?)),
             });
             rest = &rest[open + close + 1..];
         }

@@ -19,11 +19,14 @@ pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 /// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).
 const MOST_RECORDS: usize = 10_000_000;
 
+/// Of a file, or why there is none.
+type Content = Result<Arc<[u8]>, String>;
+
 /// The folder of a scenario, and what was read from it.
 pub(crate) struct Files<'a> {
     folder: PathBuf,
     read: ReadFile<'a>,
-    seen: RefCell<BTreeMap<PathBuf, Result<Arc<[u8]>, String>>>,
+    seen: RefCell<BTreeMap<PathBuf, Content>>,
 }
 
 impl<'a> Files<'a> {
@@ -34,7 +37,7 @@ impl<'a> Files<'a> {
     }
 
     /// The bytes of a file; each is read once, however many points of a sweep refer to it.
-    pub(crate) fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, String> {
+    pub(crate) fn bytes(&self, path: &Path) -> Content {
         let full = self.folder.join(path);
         let mut seen = self.seen.borrow_mut();
         let read = || match (self.read)(&full) {
@@ -55,7 +58,7 @@ impl<'a> Files<'a> {
     /// What was read so far: path and hash of the content.
     pub(crate) fn hashes(&self) -> Vec<(String, u64)> {
         let seen = self.seen.borrow();
-        let hash = |(path, read): (&PathBuf, &Result<Arc<[u8]>, String>)| {
+        let hash = |(path, read): (&PathBuf, &Content)| {
             let bytes = read.as_ref().ok()?;
             Some((path.display().to_string(), fnv1a(bytes)))
         };

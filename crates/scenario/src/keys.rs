@@ -172,7 +172,7 @@ impl Unit {
     }
 
     /// The value of a formula: base units are rounded to the nearest whole one.
-    fn from_formula(self, value: f64) -> Option<Quantity> {
+    fn round(self, value: f64) -> Option<Quantity> {
         match self {
             Self::Ratio => Ratio::new(value).map(|ratio| Quantity::Real(ratio.get())),
             Self::Number => Some(Quantity::Real(value)),
@@ -251,7 +251,7 @@ impl Amount {
                 let value = formula.at(i)?;
                 let text = format!("{formula} = {value} for i = {i}");
                 let refuse = || format!("`{text}` is not {} that can be used here", unit.name());
-                let quantity = unit.from_formula(value).ok_or_else(refuse)?;
+                let quantity = unit.round(value).ok_or_else(refuse)?;
                 range.refuse(*unit, quantity, &text)?;
                 Ok(quantity)
             }

@@ -27,7 +27,8 @@ pub struct Suite {
     /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to the
     /// same suite.
     pub canonical: String,
-    /// Of the canonical text: equal for files that differ only in order, comments and how values are written.
+    /// Of the canonical text without the title: equal for files that differ only in order, comments, what they are
+    /// called and how values are written.
     pub hash: u64,
 }
 

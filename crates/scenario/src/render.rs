@@ -16,17 +16,14 @@ use crate::tables::ROOT;
 use crate::text::{Item, Table, Value, join, key_text, quoted};
 use crate::transport;
 
-/// The text, and its hash. `title` stands in for a missing one; `files` are the contents the scenario refers to.
+/// The text, and the hash of all but the title. `title` stands in for a missing one; `files` are the contents the scenario refers to.
 pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (String, u64) {
     let mut out = String::new();
     for (path, hash) in files {
         // A comment, so that the hash of the scenario covers the content of its files.
         let _ = writeln!(out, "# {} has the content {hash:016x}", path.escape_debug());
     }
-    if root.get("title").is_none() {
-        let _ = writeln!(out, "title = {}", quoted(title));
-    }
-    for key in ROOT {
+    for key in ROOT.iter().filter(|key| key.name != "title") {
         let item = root.get(key.name);
         match (key.kind, item.map(|item| &item.value)) {
             (Kind::Map(keys), Some(Value::Table(table))) => named_tables(&mut out, key.name, table, keys),
@@ -42,8 +39,10 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
             }
         }
     }
+    // What a scenario is called changes nothing that it does.
     let hash = fnv1a(&out);
-    (out, hash)
+    let title = root.get("title").map_or_else(|| quoted(title), ToString::to_string);
+    (format!("title = {title}\n{out}"), hash)
 }
 
 fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
@@ -53,13 +52,12 @@ fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key
         let Some(table) = item.as_table() else { continue };
         let path = join(name, entry);
         // A whole TCP is too long for a line: it gets a table of its own.
-        let tcp = table
-            .get("tcp")
-            .and_then(transport::canonical)
-            .filter(|_| keys.iter().any(|key| key.name == "tcp"));
-        let mut entries = entries(table, keys, None);
-        entries.retain(|(key, _)| tcp.is_none() || key != "tcp");
-        lines(out, &format!("[{path}]"), &entries);
+        let is_tcp = |name: &str| keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Tcp));
+        let tcp = table.entries.iter().find(|(key, _)| is_tcp(key));
+        let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
+        let mut rest = table.clone();
+        rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
+        lines(out, &format!("[{path}]"), &entries(&rest, keys, None));
         if let Some(tcp) = tcp {
             lines(out, &format!("[{path}.tcp]"), &tcp);
         }

@@ -14,6 +14,9 @@ use crate::text::{Item, Table, Value, join, key_text, parse_override};
 /// Most points of a grid.
 const MOST_POINTS: usize = 10_000;
 
+/// Most keys in the path of an override (chosen: scenarios need six).
+const DEEPEST: usize = 16;
+
 /// Keys whose values are lists by nature.
 pub(crate) const LISTS: [&str; 6] = ["path", "return_path", "lost", "packets", "between", "change"];
 
@@ -81,15 +84,20 @@ fn grid_point(
 fn find_in_table(table: &Table, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mut Problems) {
     for (key, item) in &table.entries {
         path.push(key.clone());
-        if !LISTS.contains(&key.as_str()) {
-            find(item, path, axes, problems);
-        } else if let (Value::List(items), false) = (&item.value, key == "packets") {
+        // A link may be called `path`: only lists are lists by nature.
+        let by_nature = match &item.value {
+            Value::List(items) if LISTS.contains(&key.as_str()) => Some(items),
+            _ => None,
+        };
+        if let Some(items) = by_nature {
             // Entries of [[change]] and `lost` are tables, and their values may be swept.
             for (number, entry) in (1..).zip(items).filter(|(_, entry)| entry.as_table().is_some()) {
                 path.push(format!("[{number}]"));
                 find(entry, path, axes, problems);
                 path.pop();
             }
+        } else {
+            find(item, path, axes, problems);
         }
         path.pop();
     }
@@ -260,35 +268,42 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(name).collect()
 }
 
-/// Short names for the values of an axis: a table by its `kind`, with what else tells it from its like.
+/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with what else tells it
+/// from its like.
 fn labels(values: &[Item]) -> Vec<String> {
+    static EMPTY: Table = Table { entries: Vec::new() };
     let kind = |item: &Item| {
         let table = item.as_table()?;
         Some(table.get("kind").or_else(|| table.get("profile"))?.plain())
     };
     let short: Vec<String> = values.iter().map(|item| kind(item).unwrap_or_else(|| item.plain())).collect();
-    let unique = |label: &String| short.iter().filter(|other| *other == label).count() == 1;
-    let full = |item: &Item, label: &String| match item.as_table() {
-        Some(table) if !unique(label) => {
-            let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
-            let like: Vec<_> = like.filter_map(|(item, _)| item.as_table()).collect();
-            let telling =
-                |(key, item): &&(String, Item)| like.iter().any(|other| other.get(key) != Some(item));
-            let parts = table.entries.iter().filter(telling);
-            let parts: Vec<_> =
-                parts.map(|(key, item)| format!("{}={}", key_text(key), item.plain())).collect();
-            if parts.is_empty() { label.clone() } else { format!("{label} {}", parts.join(" ")) }
-        }
-        _ => label.clone(),
+    // A discipline given by its name alone is like a table that sets nothing.
+    let settings = |item: &Item| {
+        let settings = item.as_table().unwrap_or(&EMPTY).entries.iter();
+        settings.filter(|(key, _)| key != "kind" && key != "profile").cloned().collect::<Vec<_>>()
     };
-    values.iter().zip(&short).map(|(item, label)| full(item, label)).collect()
+    let full = |(item, label): (&Item, &String)| {
+        let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
+        let like: Vec<_> = like.map(|(other, _)| settings(other)).collect();
+        let telling = |setting: &(String, Item)| like.iter().any(|other| !other.contains(setting));
+        let parts = settings(item).into_iter().filter(telling);
+        parts.fold(label.clone(), |text, (key, item)| format!("{text} {}={}", key_text(&key), item.plain()))
+    };
+    let mut labels: Vec<String> = values.iter().zip(&short).map(full).collect();
+    for at in 1..labels.len() {
+        let same = labels[..at].iter().filter(|earlier| **earlier == labels[at]).count();
+        if same > 0 {
+            labels[at] = format!("{} ({})", labels[at], same + 1);
+        }
+    }
+    labels
 }
 
 /// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a discipline
 /// given by name becomes a table, so that its parameters can be set.
 pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
     let keys = keys_of(path);
-    if keys.iter().any(String::is_empty) {
+    if keys.iter().any(String::is_empty) || keys.len() > DEEPEST {
         let message = "not a key path; write for example --set link.bottleneck.rate=5Mbit";
         return problems.add(Place::Override, path, message);
     }

@@ -1,5 +1,7 @@
 //! What scenario files mean, and what is said of those that mean nothing.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 use std::io;
 use std::path::Path;
 
@@ -55,7 +57,7 @@ fn route(scenario: &Scenario, flow: &str) -> String {
     let links = || flow.path.iter().map(|id| &scenario.links[id.0 as usize]);
     let node = |id: apportion_scenario::model::NodeId| scenario.nodes[id.0 as usize].name.as_str();
     let mut names: Vec<_> = links().map(|link| node(link.from)).collect();
-    names.extend(links().last().map(|link| node(link.to)));
+    names.extend(links().next_back().map(|link| node(link.to)));
     names.join(" ")
 }
 

@@ -1,5 +1,7 @@
 //! Sweeps, overrides and the canonical text.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 use std::io;
 use std::path::Path;
 
@@ -82,6 +84,15 @@ fn lists_are_axes_of_a_grid_in_the_order_of_the_file() {
 }
 
 #[test]
+fn the_labels_of_an_axis_differ() {
+    let tcp = r#"["rfc", { profile = "rfc", algorithm = "cubic" }, { profile = "rfc", algorithm = "sack" }, "rfc"]"#;
+    assert_eq!(
+        labels(&[("flow.a.tcp", tcp)]),
+        ["tcp=rfc", "tcp=rfc algorithm=cubic", "tcp=rfc algorithm=sack", "tcp=rfc (2)"]
+    );
+}
+
+#[test]
 fn axes_are_named_by_the_shortest_end_that_tells_them_apart() {
     let rates = "[\"1Mbit\", \"2Mbit\"]";
     assert_eq!(
@@ -93,6 +104,13 @@ fn axes_are_named_by_the_shortest_end_that_tells_them_apart() {
         "b.source.rate=3Mbit, a.source.rate=1Mbit, on=1s"
     );
     assert_eq!(labels(&[]), [""]);
+}
+
+#[test]
+fn links_with_the_names_of_lists_are_swept_too() {
+    let link = r#"{ from = "left", to = "right", rate = ["1Mbit", "2Mbit"], delay = "1s" }"#;
+    assert_eq!(labels(&[("link.path", link)]), ["rate=1Mbit", "rate=2Mbit"]);
+    assert_eq!(labels(&[("change[1].to", "[\"1s\", \"2s\"]")]), ["to=1s", "to=2s"]);
 }
 
 #[test]
@@ -256,5 +274,6 @@ topology = { pairs = 2, kind = "dumbbell", bottleneck = { delay = "5ms", queue =
     assert_eq!(other.canonical, suite.canonical);
     assert!((other.hash, scenarios(&other)) == (suite.hash, scenarios(&suite)));
     assert_ne!(with(&[("flow.b.weight", "2")]).hash, suite.hash);
+    assert_eq!(with(&[("title", "other")]).hash, suite.hash);
     assert_eq!(with(&[("flow.b.weight", "1")]).hash, suite.hash);
 }
