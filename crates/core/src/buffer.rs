@@ -28,17 +28,33 @@ impl<S, B> Buffer<S, B> {
     }
 }
 
-impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
+impl<S, B> Buffer<S, B> {
+    /// The packet, marked if the policy says so; `None` if the policy dropped it.
     #[inline]
-    fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
+    fn judge<P: Packet>(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) -> Option<P>
+    where
+        S: Scheduler<P>,
+        B: BufferPolicy<P>,
+    {
         match self.policy.admit(now, &packet, self.scheduler.backlog()) {
-            Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
+            Verdict::Drop(reason) => {
+                sink.dropped(now, packet, reason);
+                return None;
+            }
             Verdict::Mark => {
                 packet.set_ce();
                 sink.marked(now, &packet);
             }
             Verdict::Accept => {}
         }
+        Some(packet)
+    }
+}
+
+impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let Some(packet) = self.judge(now, packet, sink) else { return };
         self.scheduler.push(now, packet);
         // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.
         while let Some(victim) = self.policy.victim(now, &self.scheduler) {
@@ -54,6 +70,21 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         self.policy.dequeue(now, &mut self.scheduler, sink).map(|queued| queued.packet)
+    }
+
+    #[inline]
+    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+        let nothing_to_remember = self.scheduler.backlog().is_empty()
+            && self.scheduler.forgets_lone_packets()
+            && self.policy.forgets_lone_packets();
+        if !nothing_to_remember {
+            self.enqueue(now, packet, sink);
+            return self.dequeue(now, sink);
+        }
+        match self.judge(now, packet, sink) {
+            None => self.dequeue(now, sink),
+            admitted => admitted,
+        }
     }
 
     #[inline]

@@ -72,8 +72,50 @@ fn flow_of(ops: &[Op], id: u32) -> u32 {
     }
 }
 
+/// What a run of operations did in which an arrival is followed at once by a request, in one step or in two.
+fn run_passing(mut queue: Discipline<TestPacket>, ops: &[Op], in_one: bool) -> (Vec<u32>, Log) {
+    let (mut log, mut left) = (Log::default(), Vec::new());
+    let mut now = Time::ZERO;
+    for (id, op) in (0..).zip(ops) {
+        match *op {
+            Op::Advance(ns) => now += Span::from_nanos(ns),
+            Op::Enqueue { flow, size, capable } => {
+                let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+                let packet = TestPacket { ecn, ..packet(id, flow, size) };
+                // Some arrivals stay, so that the queue is not always empty.
+                let sent = if size % 3 == 0 {
+                    queue.enqueue(now, packet, &mut log);
+                    None
+                } else if in_one {
+                    queue.pass(now, packet, &mut log)
+                } else {
+                    queue.enqueue(now, packet, &mut log);
+                    queue.dequeue(now, &mut log)
+                };
+                left.extend(sent.map(|packet| packet.id));
+            }
+            Op::Dequeue => left.extend(queue.dequeue(now, &mut log).map(|packet| packet.id)),
+        }
+    }
+    (left, log)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn passing_is_enqueueing_and_dequeueing(ops in ops()) {
+        for (kind, drop) in combinations() {
+            let drop = drop.map(|drop| format!("drop={drop}"));
+            let red = [kind, drop.as_deref().unwrap_or("")].iter().any(|word| word.ends_with("red"));
+            let mut pairs: Vec<&str> = drop.iter().map(String::as_str).collect();
+            pairs.push("limit=6p");
+            // RED must be able to drop within a few packets, or an idle time that is not seen would not show.
+            pairs.extend(red.then_some(["w_q=0.5", "min_th=1p", "max_th=4p"]).iter().flatten());
+            let [one, two] = [true, false].map(|in_one| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, in_one));
+            prop_assert_eq!(one, two, "{} {:?}", kind, pairs);
+        }
+    }
 
     #[test]
     fn any_discipline_conserves_keeps_order_works_and_respects_its_limit(ops in ops()) {

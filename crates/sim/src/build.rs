@@ -164,7 +164,7 @@ impl<'a> Simulation<'a> {
             loss: link.loss,
             loss_stream: Stream::new(self.seed, &format!("link.{}.loss", link.name)),
             listed: listed.collect(),
-            probe: watched.then(|| Box::new(LinkProbe::default())),
+            probe: watched.then(LinkProbe::default),
             capture,
         })
     }

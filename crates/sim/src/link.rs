@@ -49,32 +49,73 @@ enum Transmitter {
     Held,
 }
 
-/// One direction of a link.
+/// One direction of a link. What every packet touches comes first, in two cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Link {
     index: u32,
-    queue: Counted<Discipline<Packet>>,
+    transmitter: Transmitter,
+    /// Whether `extras` have nothing to do.
+    plain: bool,
+    free_at: Time,
     rate: Rate,
     delay: Span,
-    transmitter: Transmitter,
-    free_at: Time,
     /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
     remainder: u64,
     /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the rate: most
     /// packets of a link have one size, and a division costs more than all else here.
     divided: (Bytes, u64, u64),
-    /// When the discipline asked to be woken, if that event is pending.
-    wakeup_at: Option<Time>,
     wire: VecDeque<(Time, Packet)>,
     /// When the packet that was sent last arrives; no later packet arrives before.
     last_arrival: Time,
+    extras: Box<Extras>,
+    queue: Counted<Discipline<Packet>>,
+    /// Counts since the start of the run.
+    counts: LinkCounts,
+    /// When the discipline asked to be woken, if that event is pending.
+    wakeup_at: Option<Time>,
+}
+
+/// What most links do not use.
+#[derive(Debug)]
+struct Extras {
     loss: Ratio,
     loss_stream: Stream,
     listed: Vec<Listed>,
-    /// Counts since the start of the run.
-    counts: LinkCounts,
-    probe: Option<Box<LinkProbe>>,
+    probe: Option<LinkProbe>,
     capture: Option<Box<LinkCapture>>,
+}
+
+impl Extras {
+    /// Whether there is nothing to do.
+    fn is_idle(&self) -> bool {
+        self.loss == Ratio::ZERO && self.listed.is_empty() && self.probe.is_none() && self.capture.is_none()
+    }
+
+    fn before_change(&mut self, now: Time, backlog: Backlog) {
+        if let Some(probe) = &mut self.probe {
+            probe.before_change(now, backlog);
+        }
+    }
+
+    /// Takes note of a packet whose transmission begins. Whether the wire loses it.
+    fn transmit(&mut self, now: Time, packet: Packet, store: &Store) -> bool {
+        let body = store.get(packet.body());
+        if let Some(probe) = &mut self.probe {
+            probe.transmitted(now.since(body.queued));
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.packet(now, &packet, body);
+        }
+        self.loses(packet.flow())
+    }
+
+    /// Whether the wire loses the next packet, one of `flow`.
+    fn loses(&mut self, flow: FlowId) -> bool {
+        // Both kinds count every packet.
+        let by_chance = self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get());
+        self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(flow) || lost)
+    }
 }
 
 /// Counts of a link that its discipline does not keep.
@@ -142,7 +183,7 @@ pub struct LinkParts {
     /// Losses by ordinal.
     pub listed: Vec<Listed>,
     /// Statistics, if anybody wants them.
-    pub probe: Option<Box<LinkProbe>>,
+    pub probe: Option<LinkProbe>,
     /// Where to write its packets, if anybody wants them.
     pub capture: Option<Box<LinkCapture>>,
 }
@@ -152,24 +193,22 @@ impl Link {
     #[must_use]
     pub fn new(parts: LinkParts) -> Self {
         let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, probe, capture } = parts;
+        let extras = Box::new(Extras { loss, loss_stream, listed, probe, capture });
         Self {
             index,
-            queue: Counted::new(queue),
-            rate,
-            delay,
             transmitter: Transmitter::Idle,
             free_at: Time::ZERO,
+            rate,
+            delay,
             remainder: 0,
             divided: (Bytes::ZERO, 0, 0),
-            wakeup_at: None,
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
-            loss,
-            loss_stream,
-            listed,
+            plain: extras.is_idle(),
+            extras,
+            queue: Counted::new(queue),
             counts: LinkCounts::default(),
-            probe,
-            capture,
+            wakeup_at: None,
         }
     }
 
@@ -178,11 +217,15 @@ impl Link {
         if self.transmitter == Transmitter::Last && now >= self.free_at {
             self.find_nothing(shared);
         }
-        if let Some(probe) = &mut self.probe {
-            probe.before_change(now, self.queue.backlog());
+        if !self.plain {
+            self.extras.before_change(now, self.queue.backlog());
             shared.store.get_mut(packet.body()).queued = now;
         }
         let mut books = Books::new(&mut self.counts, shared);
+        if self.transmitter == Transmitter::Idle && self.rate > Rate::ZERO {
+            let sent = self.queue.pass(now, packet, &mut books);
+            return self.send(now, sent, shared);
+        }
         self.queue.enqueue(now, packet, &mut books);
         match self.transmitter {
             Transmitter::Idle | Transmitter::Held => self.transmit(now, shared),
@@ -230,21 +273,25 @@ impl Link {
             self.transmitter = Transmitter::Held;
             return;
         }
-        if let Some(probe) = &mut self.probe {
-            probe.before_change(now, self.queue.backlog());
+        if !self.plain {
+            self.extras.before_change(now, self.queue.backlog());
         }
-        let Some(packet) = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) else {
-            return self.wait(shared);
-        };
+        let packet = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared));
+        self.send(now, packet, shared);
+    }
+
+    /// Transmits what the discipline gave, or waits if it gave nothing.
+    fn send(&mut self, now: Time, packet: Option<Packet>, shared: &mut Shared) {
+        let Some(packet) = packet else { return self.wait(shared) };
         self.free_at = now + self.transmission_time(packet.size());
         self.counts.sent.add(packet.size());
-        if let Some(probe) = &mut self.probe {
-            probe.transmitted(now.since(shared.store.get(packet.body()).queued));
+        if !self.plain && self.extras.transmit(now, packet, &shared.store) {
+            self.counts.lost += 1;
+            shared.counters[packet.flow().index()].lost += 1;
+            shared.store.remove(packet.body());
+        } else {
+            self.propagate(packet, shared);
         }
-        if let Some(capture) = &mut self.capture {
-            capture.packet(now, &packet, shared.store.get(packet.body()));
-        }
-        self.propagate(packet, shared);
         if self.queue.backlog().is_empty() {
             self.transmitter = Transmitter::Last;
         } else {
@@ -267,15 +314,7 @@ impl Link {
         }
     }
 
-    /// Puts a packet on the wire, or loses it there.
     fn propagate(&mut self, packet: Packet, shared: &mut Shared) {
-        let listed = self.listed.iter_mut().any(|listed| listed.hits(packet.flow()));
-        if listed || (self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get())) {
-            self.counts.lost += 1;
-            shared.counters[packet.flow().index()].lost += 1;
-            shared.store.remove(packet.body());
-            return;
-        }
         let at = (self.free_at + self.delay).max(self.last_arrival);
         self.last_arrival = at;
         if self.wire.is_empty() {
@@ -322,7 +361,8 @@ impl Link {
 
     /// Changes the random loss.
     pub fn set_loss(&mut self, loss: Ratio) {
-        self.loss = loss;
+        self.extras.loss = loss;
+        self.plain = self.extras.is_idle();
     }
 
     /// Changes the weight of a connection, where the discipline knows weights.
@@ -332,8 +372,8 @@ impl Link {
 
     /// Replaces the discipline. What waits moves into the new one in the order in which it would have been sent.
     pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut Shared) {
-        if let Some(probe) = &mut self.probe {
-            probe.before_change(now, self.queue.backlog());
+        if !self.plain {
+            self.extras.before_change(now, self.queue.backlog());
         }
         let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
         while let Some(packet) = old.inner_mut().drain(now) {
@@ -346,7 +386,7 @@ impl Link {
 
     /// A sample interval ends.
     pub fn sample(&mut self) {
-        if let Some(probe) = &mut self.probe {
+        if let Some(probe) = &mut self.extras.probe {
             probe.sample(self.queue.backlog(), self.counts.sent.bytes);
         }
     }
@@ -372,12 +412,12 @@ impl Link {
 
     /// Its statistics.
     pub fn probe_mut(&mut self) -> Option<&mut LinkProbe> {
-        self.probe.as_deref_mut()
+        self.extras.probe.as_mut()
     }
 
     /// Takes its capture, to finish it.
     pub fn take_capture(&mut self) -> Option<Box<LinkCapture>> {
-        self.capture.take()
+        self.extras.capture.take()
     }
 }
 

@@ -73,6 +73,12 @@ pub trait BufferPolicy<P: Packet> {
         scheduler.pop(now)
     }
 
+    /// Whether a packet that is admitted to an empty buffer and leaves it at once changes nothing more than
+    /// [`admit`](BufferPolicy::admit) did.
+    fn forgets_lone_packets(&self) -> bool {
+        false
+    }
+
     /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the
     /// next arrivals.
     fn set_limit(&mut self, limit: Limit);

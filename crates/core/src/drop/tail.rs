@@ -65,6 +65,10 @@ impl<P: Packet> BufferPolicy<P> for TailDrop {
         if self.limit.admits(packet, backlog) { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
     }
 
+    fn forgets_lone_packets(&self) -> bool {
+        true
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
     }

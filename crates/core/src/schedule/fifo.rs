@@ -72,6 +72,10 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
     }
 
     #[inline(always)]
+    fn forgets_lone_packets(&self) -> bool {
+        true
+    }
+
     fn backlog(&self) -> Backlog {
         self.backlog
     }

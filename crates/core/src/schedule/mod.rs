@@ -56,6 +56,11 @@ pub trait Scheduler<P: Packet> {
     /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
     fn next_flow(&self) -> Option<FlowId>;
 
+    /// Whether a packet that comes to an empty scheduler and leaves at once changes nothing for those that follow.
+    fn forgets_lone_packets(&self) -> bool {
+        false
+    }
+
     /// All packets held.
     fn backlog(&self) -> Backlog;
 

@@ -183,6 +183,9 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
         scheduler!(self, it => it.next_flow())
     }
     #[inline(always)]
+    fn forgets_lone_packets(&self) -> bool {
+        scheduler!(self, it => Scheduler::<P>::forgets_lone_packets(it))
+    }
     fn backlog(&self) -> Backlog {
         scheduler!(self, it => it.backlog())
     }
@@ -211,6 +214,9 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
         sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
         policy!(self, it => it.dequeue(now, scheduler, sink))
+    }
+    fn forgets_lone_packets(&self) -> bool {
+        policy!(self, it => BufferPolicy::<P>::forgets_lone_packets(it))
     }
     fn set_limit(&mut self, limit: Limit) {
         policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));

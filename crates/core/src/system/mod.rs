@@ -231,6 +231,12 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::FqCodel(queue) => queue.dequeue(now, sink),
         }
     }
+    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Buffered(queue) => queue.pass(now, packet, sink),
+            Self::FqCodel(queue) => queue.pass(now, packet, sink),
+        }
+    }
     fn backlog(&self) -> Backlog {
         match self {
             Self::Buffered(queue) => queue.backlog(),
@@ -250,6 +256,12 @@ impl<P: Packet> Queue<P> for Discipline<P> {
         match self {
             Self::Plain(queue) => queue.dequeue(now, sink),
             Self::Shaped(queue) => queue.dequeue(now, sink),
+        }
+    }
+    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Plain(queue) => queue.pass(now, packet, sink),
+            Self::Shaped(queue) => queue.pass(now, packet, sink),
         }
     }
     fn next_wakeup(&self) -> Option<Time> {

@@ -33,7 +33,7 @@ impl Packet for TestPacket {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Log {
     pub dropped: Vec<(Time, u32, DropReason)>,
     pub marked: Vec<(Time, u32)>,
