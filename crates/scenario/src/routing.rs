@@ -130,3 +130,62 @@ fn extend((delay, hops): Cost, link: &Link) -> Cost {
 const fn index(node: NodeId) -> usize {
     node.0 as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use apportion_core::units::{Rate, Ratio, Span};
+
+    use super::*;
+    use crate::queue;
+
+    /// Links named by their position, from (from, to, delay in ms).
+    fn links(ends: &[(u32, u32, u64)]) -> Vec<Link> {
+        let link = |(at, &(from, to, ms)): (usize, &(u32, u32, u64))| Link {
+            name: at.to_string(),
+            from: NodeId(from),
+            to: NodeId(to),
+            rate: Rate::from_mbit(1),
+            delay: Span::from_millis(ms),
+            queue: (*queue::default()).clone(),
+            loss: Ratio::ZERO,
+            lost: Vec::new(),
+            watched: false,
+            pcap: false,
+        };
+        ends.iter().enumerate().map(link).collect()
+    }
+
+    fn path(nodes: usize, ends: &[(u32, u32, u64)], from: u32, to: u32) -> Option<Vec<u32>> {
+        let links = links(ends);
+        let path = Routing::new(nodes, &links).path(NodeId(from), NodeId(to));
+        path.map(|path| path.iter().map(|id| id.0).collect())
+    }
+
+    #[test]
+    fn least_delay_comes_first_then_fewest_links_then_names() {
+        // 0 - 1 - 3 takes 2 + 2 ms, 0 - 2 - 3 takes 1 + 2 ms.
+        assert_eq!(path(4, &[(0, 1, 2), (1, 3, 2), (0, 2, 1), (2, 3, 2)], 0, 3), Some(vec![2, 3]));
+        // 0 - 1 - 2 takes 1 + 1 ms in two links, 0 - 2 takes 2 ms in one.
+        assert_eq!(path(3, &[(0, 1, 1), (1, 2, 1), (0, 2, 2)], 0, 2), Some(vec![2]));
+        // Two ways that are alike but for their names; the first link decides, whatever the second is called.
+        assert_eq!(path(4, &[(1, 3, 1), (0, 2, 1), (0, 1, 1), (2, 3, 1)], 0, 3), Some(vec![1, 3]));
+        // Without delay, going round in circles still costs links.
+        assert_eq!(path(3, &[(0, 1, 0), (1, 0, 0), (1, 2, 0), (2, 1, 0)], 0, 2), Some(vec![0, 2]));
+    }
+
+    #[test]
+    fn hosts_with_one_link_add_it_to_the_path_of_their_router() {
+        // Hosts 0 and 5; routers 1 - 4 with a longer and a shorter way.
+        let ends = [(0, 1, 1), (1, 2, 5), (2, 4, 5), (1, 3, 1), (3, 4, 1), (4, 5, 1), (4, 1, 1)];
+        assert_eq!(path(6, &ends, 0, 5), Some(vec![0, 3, 4, 5]));
+        assert_eq!(path(6, &ends, 0, 0), Some(vec![]));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_has_no_path() {
+        assert_eq!(path(3, &[(0, 1, 1)], 0, 2), None);
+        assert_eq!(path(3, &[(0, 1, 1)], 1, 0), None);
+        // A ring that never comes by node 3: single links on both sides, followed no further than there are nodes.
+        assert_eq!(path(5, &[(0, 1, 1), (1, 2, 1), (2, 0, 1), (4, 3, 1), (3, 4, 1)], 0, 3), None);
+    }
+}

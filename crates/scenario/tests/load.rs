@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
-use apportion_scenario::model::{Link, Scenario, Setting, Source, Start, Transport};
+use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
 
 fn no_files(path: &Path) -> io::Result<Vec<u8>> {
@@ -358,4 +358,102 @@ fn changes_find_links_flows_and_groups() {
         errors(&twice),
         ["dir/x.toml:27: change[2]: change[1] sets the same thing at 5s; remove one of them"]
     );
+}
+
+fn with_topology(topology: &str, flow: &str) -> Scenario {
+    scenario(&format!(
+        "seed = 1\nstop = \"1s\"\ntopology = {{ {topology} }}\n[flow.f]\ntcp = \"rfc\"\n{flow}\n"
+    ))
+}
+
+#[test]
+fn ready_topologies_are_wired_as_described() {
+    let link_of_3 = "link = { rate = \"3Mbit\", delay = \"5ms\" }";
+    let chain =
+        with_topology(&format!("kind = \"chain\", hops = 2, {link_of_3}"), "from = \"h1\"\nto = \"h3\"");
+    assert_eq!(route(&chain, "f"), "h1 n1 n2 n3 h3");
+    let lot = with_topology(
+        &format!("kind = \"parking_lot\", hops = 2, {link_of_3}"),
+        "from = \"src\"\nto = \"out1\"",
+    );
+    assert_eq!(route(&lot, "f"), "src n1 n2 out1");
+    assert_eq!(lot.links.iter().filter(|link| link.watched).count(), 2);
+    let gfc = with_topology("kind = \"gfc\"", "from = \"long1\"\nto = \"short4\"");
+    assert_eq!(route(&gfc, "f"), "long1 R1 R2 R3 R4 short4");
+    let rate = |name| link(&gfc, name).rate;
+    assert_eq!(
+        [rate("R1-R2"), rate("R2-R3"), rate("R3-R4")],
+        [Rate::from_kbit(15_600), Rate::from_kbit(36_000), Rate::from_kbit(22_800)]
+    );
+    assert_eq!(link(&gfc, "long1-R1").delay, Span::from_nanos(18_500_000));
+    let up = "kind = \"satellite\", pairs = 2, satellite = { rate = \"9Mbit\", delay = \"250ms\", loss = \"1%\", \
+              back = { rate = \"64kbit\" } }";
+    let satellite = with_topology(up, "from = \"l2\"\nto = \"r2\"");
+    assert_eq!(route(&satellite, "f"), "l2 gateway terminal r2");
+    assert_eq!(link(&satellite, "satellite").loss, Ratio::clamped(0.01));
+    assert_eq!(link(&satellite, "satellite.back").rate, Rate::from_kbit(64));
+}
+
+#[test]
+fn paths_are_listed_by_nodes_or_by_links() {
+    let ring = "seed = 1\nstop = \"1s\"\n[link.ab]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+                [link.bc]\nfrom = \"b\"\nto = \"c\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+                [link.ca]\nfrom = \"c\"\nto = \"a\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+                [flow.f]\nfrom = \"a\"\nto = \"c\"\ntcp = \"rfc\"\n";
+    assert_eq!(route(&scenario(ring), "f"), "a c");
+    assert_eq!(route(&scenario(&format!("{ring}path = [\"b\"]")), "f"), "a b c");
+    assert_eq!(route(&scenario(&format!("{ring}path = [\"ab\", \"bc\"]")), "f"), "a b c");
+    let error = |path: &str| errors(&format!("{ring}path = {path}"))[0].clone();
+    assert_eq!(
+        error("[\"ab\", \"ca\"]"),
+        "dir/x.toml:22: flow.f.path: link `ca` does not start where link `ab` ends"
+    );
+    assert_eq!(
+        error("[\"ab\", \"ab.back\"]"),
+        "dir/x.toml:22: flow.f.path: the path goes in a circle: it visits node `a` twice"
+    );
+    assert_eq!(
+        error("\"b\""),
+        "dir/x.toml:22: flow.f.path: `b` is not a list of names; write for example [\"a\", \"b\"]"
+    );
+}
+
+#[test]
+fn sources_read_their_files() {
+    let text = |source: &str| {
+        format!(
+            "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+             [flow.f]\nfrom = \"a\"\nto = \"b\"\nsource = {{ {source} }}\n"
+        )
+    };
+    let video = scenario(&text("kind = \"video\", file = \"frames.txt\", fps = 10"));
+    let Source::Video { frames: Frames::Trace(frames), .. } = &video.flows[0].source else { panic!() };
+    assert_eq!(&frames[..], [Bytes::new(900), Bytes::new(100)]);
+    // 10 frames a second of 500 B on average are 40 kb/s.
+    assert_eq!(video.entitlements(), Some(vec![Rate::from_kbit(40)]));
+    assert_eq!(
+        errors(&text("kind = \"replay\", file = \"gone.pcap\"")),
+        [
+            "dir/x.toml:11: flow.f.source.file: `gone.pcap`: cannot read `dir/gone.pcap`: entity not found; paths start at \
+          the scenario's folder"
+        ]
+    );
+    assert_eq!(errors(&text("kind = \"replay\", file = \"frames.txt\"")).len(), 1);
+    assert_eq!(
+        errors(&text("kind = \"video\"")),
+        ["dir/x.toml:11: flow.f.source: write either `file` or `mean`, for example mean = \"1.5Mbit\""]
+    );
+}
+
+#[test]
+fn entitlements_follow_weights_and_guarantees_and_end_where_the_scenario_moves() {
+    let flow = "count = 2\nfrom = \"l1\"\nto = \"r1\"\nweight = \"i\"\nguarantee = \"1Mbit\"";
+    let network = "kind = \"dumbbell\", pairs = 1, bottleneck = { rate = \"8Mbit\", delay = \"1ms\" }";
+    // 8 - 2 x 1 = 6 Mb/s of excess, divided 1 : 2.
+    let shares = with_topology(network, flow).entitlements();
+    assert_eq!(shares, Some(vec![Rate::from_mbit(3), Rate::from_mbit(5)]));
+    let late = with_topology(network, &format!("{flow}\nstart = \"0.5s\""));
+    assert_eq!(late.entitlements(), None);
+    let change = "\n[[change]]\nat = \"0.5s\"\nset = \"link.bottleneck.rate\"\nto = \"1Mbit\"";
+    assert_eq!(with_topology(network, &format!("{flow}{change}")).entitlements(), None);
 }
