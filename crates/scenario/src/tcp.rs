@@ -1,4 +1,5 @@
-//! What a scenario says about TCP: data only. The simulator runs it; the laboratory reads what a kernel can be told.
+//! What a scenario says about TCP: data only. The simulator runs it; the laboratory reads what a kernel can
+//! be told.
 //!
 //! A [profile](PROFILES) names a whole TCP of some place and year; every parameter of it can be overridden by
 //! [name](PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
@@ -6,14 +7,17 @@
 //! | profile | what it is |
 //! |---|---|
 //! | `rfc` | the standards of today: RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438 |
-//! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK of 200 ms, RFC timers |
+//! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK 200 ms |
 //! | `ns2-235` | the defaults of ns-2.35 |
 //! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
 
-use std::fmt;
-use std::str::FromStr;
+mod profiles;
+mod text;
 
 use apportion_core::units::{Bytes, Packets, Span};
+
+use profiles::{ns2_235, ns2_2000, reno_1999, rfc};
+use text::Text;
 
 /// Everything that distinguishes one TCP from another.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +74,8 @@ pub struct TcpParams {
     pub nagle: bool,
     /// Whether the connection uses explicit congestion notification.
     pub ecn: bool,
-    /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast retransmit.
+    /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast
+    /// retransmit.
     pub bug_fix: bool,
     /// Which duplicate ACKs inflate the window of Reno and NewReno.
     pub inflate: Inflate,
@@ -190,7 +195,8 @@ pub enum Idle {
     Keep,
     /// After a timeout without sending it shrinks to the initial window (RFC 5681 section 4.1).
     Restart,
-    /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no backoff.
+    /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no
+    /// backoff.
     Timeout,
 }
 
@@ -308,108 +314,6 @@ pub const PROFILES: &[ProfileEntry] = &[
     },
 ];
 
-fn rfc() -> TcpParams {
-    TcpParams {
-        algorithm: Algorithm::NewReno,
-        sack_recovery: SackRecovery::Rfc6675,
-        segment: Bytes::new(1_460),
-        header: Bytes::new(40),
-        ack: Bytes::new(40),
-        sack_option: Bytes::new(4),
-        window: Window::Bytes(Bytes::new(4_000_000)),
-        window_scale: true,
-        initial_window: InitialWindow::Rfc5681,
-        initial_ssthresh: InitialSsthresh::Unlimited,
-        dupack_threshold: 3,
-        limited_transmit: true,
-        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
-        ack_gap_fill: true,
-        delay_repeat: false,
-        tick: Span::ZERO,
-        min_rto: Span::from_secs(1),
-        max_rto: Span::from_secs(60),
-        initial_rto: Span::from_secs(1),
-        max_backoff: None,
-        forget_srtt: false,
-        stale_rto: false,
-        syn: true,
-        fin: true,
-        nagle: true,
-        ecn: false,
-        bug_fix: true,
-        inflate: Inflate::Recovery,
-        recovery_burst: None,
-        halving: Halving::Flight,
-        truncate_ssthresh: false,
-        truncate_cwnd: false,
-        byte_counting: true,
-        exit: RecoveryExit::Flight,
-        idle: Idle::Restart,
-    }
-}
-
-fn reno_1999() -> TcpParams {
-    TcpParams {
-        algorithm: Algorithm::Reno,
-        window: Window::Bytes(Bytes::new(65_535)),
-        window_scale: false,
-        initial_window: InitialWindow::Packets(Packets::new(1)),
-        limited_transmit: false,
-        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: true }),
-        // RFC 2988 (2.1): 3 s; RFC 6298 lowered it to 1 s in 2011.
-        initial_rto: Span::from_secs(3),
-        byte_counting: false,
-        exit: RecoveryExit::Ssthresh,
-        ..rfc()
-    }
-}
-
-fn ns2_235() -> TcpParams {
-    TcpParams {
-        algorithm: Algorithm::Reno,
-        sack_recovery: SackRecovery::Pipe,
-        segment: Bytes::new(1_000),
-        sack_option: Bytes::ZERO,
-        window: Window::Packets(Packets::new(20)),
-        initial_window: InitialWindow::Packets(Packets::new(2)),
-        initial_ssthresh: InitialSsthresh::Window,
-        delayed_ack: None,
-        delay_repeat: true,
-        tick: Span::from_millis(10),
-        min_rto: Span::from_millis(200),
-        initial_rto: Span::from_secs(3),
-        forget_srtt: true,
-        fin: false,
-        nagle: false,
-        recovery_burst: Some(2),
-        halving: Halving::Window,
-        truncate_ssthresh: true,
-        byte_counting: false,
-        exit: RecoveryExit::Grow,
-        idle: Idle::Timeout,
-        ..rfc()
-    }
-}
-
-fn ns2_2000() -> TcpParams {
-    TcpParams {
-        header: Bytes::ZERO,
-        initial_window: InitialWindow::Packets(Packets::new(1)),
-        limited_transmit: false,
-        ack_gap_fill: false,
-        tick: Span::from_millis(100),
-        min_rto: Span::ZERO,
-        max_rto: Span::from_secs(64),
-        initial_rto: Span::from_secs(6),
-        max_backoff: Some(64),
-        stale_rto: true,
-        syn: false,
-        inflate: Inflate::Always,
-        truncate_cwnd: true,
-        ..ns2_235()
-    }
-}
-
 /// One parameter that a scenario may set by name.
 #[derive(Debug)]
 pub struct ParamEntry {
@@ -423,150 +327,6 @@ pub struct ParamEntry {
     pub source: &'static str,
     get: fn(&TcpParams) -> String,
     set: fn(&mut TcpParams, &str) -> Result<(), String>,
-}
-
-/// How a value is written in a scenario file.
-trait Text: Sized {
-    const UNIT: &'static str;
-    fn read(text: &str) -> Result<Self, String>;
-    fn write(&self) -> String;
-}
-
-/// Types whose `FromStr` and `Display` are already what a scenario file says.
-macro_rules! plain_text {
-    ($($type:ty: $unit:literal),* $(,)?) => { $(
-        impl Text for $type {
-            const UNIT: &'static str = $unit;
-            fn read(text: &str) -> Result<Self, String> {
-                text.trim().parse().map_err(|why| format!("`{text}` is not a {}: {why}", $unit))
-            }
-            fn write(&self) -> String { self.to_string() }
-        }
-    )* };
-}
-plain_text!(Bytes: "size", Span: "time", u32: "whole number", bool: "true or false");
-
-/// Enumerations written as one word.
-macro_rules! words {
-    ($($type:ident { $($variant:ident = $word:literal),* })*) => { $(
-        impl Text for $type {
-            const UNIT: &'static str = concat!($($word, " "),*);
-            fn read(text: &str) -> Result<Self, String> {
-                match text.trim() {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(format!("`{text}` is none of: {}", Self::UNIT.trim_end())),
-                }
-            }
-            fn write(&self) -> String {
-                match self { $(Self::$variant => $word,)* }.to_owned()
-            }
-        }
-        impl FromStr for $type {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> { Self::read(text) }
-        }
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.write()) }
-        }
-    )* };
-}
-words! {
-    Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
-    SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
-    Inflate { Recovery = "recovery", Always = "always" }
-    Halving { Window = "window", Flight = "flight" }
-    RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
-    Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }
-}
-
-impl Text for Window {
-    const UNIT: &'static str = "packets or size";
-    fn read(text: &str) -> Result<Self, String> {
-        let packets = text.parse().map(Self::Packets);
-        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|why| format!("{why}, or \"20p\""))
-    }
-    fn write(&self) -> String {
-        match self {
-            Self::Packets(n) => n.to_string(),
-            Self::Bytes(n) => n.to_string(),
-        }
-    }
-}
-
-impl Text for InitialWindow {
-    const UNIT: &'static str = "packets or rfc5681";
-    fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "rfc5681" => Ok(Self::Rfc5681),
-            other => other.parse().map(Self::Packets).map_err(|why| format!("{why}, or \"rfc5681\"")),
-        }
-    }
-    fn write(&self) -> String {
-        match self {
-            Self::Rfc5681 => "rfc5681".to_owned(),
-            Self::Packets(n) => n.to_string(),
-        }
-    }
-}
-
-impl Text for InitialSsthresh {
-    const UNIT: &'static str = "packets, window or unlimited";
-    fn read(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "window" => Ok(Self::Window),
-            "unlimited" => Ok(Self::Unlimited),
-            other => other
-                .parse()
-                .map(Self::Packets)
-                .map_err(|why| format!("{why}, or \"window\" or \"unlimited\"")),
-        }
-    }
-    fn write(&self) -> String {
-        match self {
-            Self::Window => "window".to_owned(),
-            Self::Unlimited => "unlimited".to_owned(),
-            Self::Packets(n) => n.to_string(),
-        }
-    }
-}
-
-impl Text for Option<u32> {
-    const UNIT: &'static str = "whole number or none";
-    fn read(text: &str) -> Result<Self, String> {
-        if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
-    }
-    fn write(&self) -> String {
-        self.map_or_else(|| "none".to_owned(), |n| n.to_string())
-    }
-}
-
-impl Text for Option<DelayedAck> {
-    const UNIT: &'static str = "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"";
-    fn read(text: &str) -> Result<Self, String> {
-        let fail = |why: &str| format!("`{text}` is not a delayed ACK ({}){why}", Self::UNIT);
-        let mut words = text.split_whitespace();
-        let (every, timeout) = match (words.next(), words.next()) {
-            (Some("off"), None) => return Ok(None),
-            (Some(every), Some(timeout)) => (every, timeout),
-            _ => return Err(fail("")),
-        };
-        let aligned = match (words.next(), words.next()) {
-            (None, None) => false,
-            (Some("aligned"), None) => true,
-            _ => return Err(fail("")),
-        };
-        let every = every.parse().map_err(|why| fail(&format!(": {why}")))?;
-        let timeout = timeout.parse().map_err(|why| fail(&format!(": {why}")))?;
-        Ok(Some(DelayedAck { every, timeout, aligned }))
-    }
-    fn write(&self) -> String {
-        match self {
-            None => "off".to_owned(),
-            Some(DelayedAck { every, timeout, aligned }) => {
-                format!("{every} {timeout}{}", if *aligned { " aligned" } else { "" })
-            }
-        }
-    }
 }
 
 /// The table of parameters: field, type, what it decides, source.
@@ -599,10 +359,13 @@ params! {
     initial_window: InitialWindow, "congestion window at the start", "RFC 5681 section 3.1; ns-2 windowInit_";
     initial_ssthresh: InitialSsthresh, "slow start threshold at the start", "RFC 5681 section 3.1; ns-2";
     dupack_threshold: u32, "duplicate ACKs taken for a loss", "RFC 5681 section 3.2; ns-2 numdupacks_";
-    limited_transmit: bool, "a new segment per duplicate ACK below the threshold", "RFC 3042; ns-2 singledup_";
+    limited_transmit: bool, "a new segment per duplicate ACK below the threshold",
+        "RFC 3042; ns-2 singledup_";
     delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
-    ack_gap_fill: bool, "acknowledge at once what fills part of a gap", "RFC 5681 section 4.2; RFC2581_immediate_ack_";
-    delay_repeat: bool, "the last segment in order may come again without an ACK at once", "ns-2 DelAck sinks";
+    ack_gap_fill: bool, "acknowledge at once what fills part of a gap",
+        "RFC 5681 section 4.2; RFC2581_immediate_ack_";
+    delay_repeat: bool, "the last segment in order may come again without an ACK at once",
+        "ns-2 DelAck sinks";
     tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
     min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
     max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
@@ -614,7 +377,8 @@ params! {
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
-    bug_fix: bool, "no second fast retransmit for the window of the last loss", "RFC 6582 section 3.2; bugFix_";
+    bug_fix: bool, "no second fast retransmit for the window of the last loss",
+        "RFC 6582 section 3.2; bugFix_";
     inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
     recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery", "ns-2 Newreno: 2";
     halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";

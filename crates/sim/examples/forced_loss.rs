@@ -5,8 +5,8 @@
 //! forced_loss CASES TRACE golden   print what ns-2 did: timeouts, packets, time:cwnd of every reduction
 //! forced_loss CASES                print our own trace in the same form
 //! ```
-//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0: endless;
-//! `3@0.5`: 3 every 0.5 s), seconds to run, ordinals of the lost packets (or `-`).
+//! A line of CASES: name, profile, algorithm, delayed ACK (0 or 1), window in packets, packets to send (0:
+//! endless; `3@0.5`: 3 every 0.5 s), seconds to run, ordinals of the lost packets (or `-`).
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
@@ -95,7 +95,8 @@ impl Reader {
                 instant.timeout |= value > self.backoff;
                 self.backoff = value;
             }
-            // At its largest it stays, but halving a window of one segment still shows before the floor of two.
+            // At its largest it stays, but halving a window of one segment still shows before the floor of
+            // two.
             "ssthresh" => instant.timeout |= value < 2.0 && self.backoff == 64.0,
             _ => {}
         }

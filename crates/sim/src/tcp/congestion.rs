@@ -44,8 +44,8 @@ impl Congestion {
 
     /// Opens the window for an ACK of new data.
     pub fn grow(&mut self, params: &TcpParams, ack: Growth) {
-        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, a segment's worth per ACK is the limit of slow
-        // start, and avoidance adds one segment for each window acknowledged.
+        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, a segment's worth per ACK is the limit
+        // of slow start, and avoidance adds one segment for each window acknowledged.
         let acked = if params.byte_counting { ack.acked } else { 1.0 };
         if self.cwnd < self.ssthresh {
             self.cwnd += acked.min(1.0);
@@ -62,8 +62,8 @@ impl Congestion {
     pub fn cut(&mut self, params: &TcpParams, window: f64, flight: f64) {
         let half = self.reduced(params, window, flight);
         self.set_threshold(params, half);
-        // RFC 5681 section 3.2 step 3 without the three segments, which are counted apart. ns-2 lets cwnd keep the
-        // fraction that its threshold loses, and never leaves less than a segment.
+        // RFC 5681 section 3.2 step 3 without the three segments, which are counted apart. ns-2 lets cwnd
+        // keep the fraction that its threshold loses, and never leaves less than a segment.
         self.cwnd = match params.halving {
             Halving::Flight => self.ssthresh,
             Halving::Window if params.truncate_cwnd => half.trunc().max(1.0),

@@ -1,7 +1,8 @@
 //! CUBIC: the window grows as a cubic function of the time since the last loss.
 //!
-//! RFC 9438 sections 4.2 to 4.8. Deviations: window in real-valued segments; a period limited by the application or
-//! the receiver is left out of the epoch's time (section 5.8) ACK by ACK. Cost: one cube root per loss.
+//! RFC 9438 sections 4.2 to 4.8. Deviations: window in real-valued segments; a period limited by the
+//! application or the receiver is left out of the epoch's time (section 5.8) ACK by ACK. Cost: one cube root
+//! per loss.
 
 use apportion_core::units::Time;
 
@@ -144,7 +145,8 @@ mod tests {
     fn a_small_window_grows_as_reno_would() {
         let mut cubic = Cubic::default();
         cubic.reduce(10.0);
-        // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno gets there at 0.53 a RTT, in 6 RTTs.
+        // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno gets there at 0.53 a RTT, in 6
+        // RTTs.
         let (mut cwnd, mut now) = (7.0, Time::ZERO);
         for _ in 0..6 {
             for _ in 0..cwnd as u64 {

@@ -1,9 +1,10 @@
-//! TCP without input or output: a sender and a receiver of one direction of data, byte by byte and header by header.
+//! TCP without input or output: a sender and a receiver of one direction of data, byte by byte and header by
+//! header.
 //!
 //! Time is an argument, segments leave through a [`Wire`], and timers are a time to call back at
-//! ([`Sender::next_timer`]). One engine obeys all of [`TcpParams`](apportion_scenario::tcp::TcpParams), so ns-2's TCP
-//! and the RFCs' are the same code under different values. Sequence numbers are 64-bit offsets from the initial
-//! sequence number inside, and wrap to 32 bits on the wire.
+//! ([`Sender::next_timer`]). One engine obeys all of [`TcpParams`](apportion_scenario::tcp::TcpParams), so
+//! ns-2's TCP and the RFCs' are the same code under different values. Sequence numbers are 64-bit offsets
+//! from the initial sequence number inside, and wrap to 32 bits on the wire.
 //!
 //! # Map
 //!
@@ -21,9 +22,10 @@
 //!
 //! # Scope
 //!
-//! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not acknowledge
-//! the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC 7323 section 3),
-//! F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the world.
+//! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not
+//! acknowledge the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC
+//! 7323 section 3), F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random
+//! `overhead_` between send times is left to the world.
 
 pub mod congestion;
 pub mod cubic;

@@ -1,8 +1,8 @@
 //! The receiving end: puts bytes in order and acknowledges them.
 //!
-//! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section 6.1.3
-//! (ECN echo), RFC 7323 section 2 (window scale). Cost: O(1) per segment in order; O(gaps) otherwise. Gaps are bounded
-//! by the window.
+//! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section
+//! 6.1.3 (ECN echo), RFC 7323 section 2 (window scale). Cost: O(1) per segment in order; O(gaps) otherwise.
+//! Gaps are bounded by the window.
 
 use std::sync::Arc;
 
@@ -127,8 +127,8 @@ impl Receiver {
     pub fn set_reading<W: Wire>(&mut self, reading: bool, wire: &mut W) {
         self.reading = reading;
         if reading && self.unread > 0 {
-            // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or half the
-            // buffer.
+            // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or
+            // half the buffer.
             let grew = self.unread;
             self.unread = 0;
             if grew >= self.params.segment.get().min(self.params.window_bytes() / 2) {
@@ -146,7 +146,8 @@ impl Receiver {
                 self.scale = 0;
             }
         }
-        // RFC 7323 section 2.2: the window of a SYN is never scaled. RFC 3168 section 6.1.1: ECE alone accepts ECN.
+        // RFC 7323 section 2.2: the window of a SYN is never scaled. RFC 3168 section 6.1.1: ECE alone
+        // accepts ECN.
         let ecn = self.params.ecn && segment.flags.has(Flags::ECE | Flags::CWR);
         let reply = Segment {
             seq: OWN_ISN,

@@ -1,9 +1,10 @@
 //! What an ACK means to the sender: growth, duplicate ACKs, fast retransmit and recovery, ECN.
 //!
-//! RFC 5681 section 3.2 (Reno), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 3042 (limited transmit), RFC 3168 section
-//! 6.1.2 (ECN). Tahoe and the `pipe` recovery of ns-2's Sack1 as described by Fall and Floyd, "Simulation-based
-//! comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996. Deviations: with a window of one segment an ECN echo
-//! does not make the sender wait for its timer (RFC 3168 section 6.1.2).
+//! RFC 5681 section 3.2 (Reno), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 3042 (limited transmit), RFC 3168
+//! section 6.1.2 (ECN). Tahoe and the `pipe` recovery of ns-2's Sack1 as described by Fall and Floyd,
+//! "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996, and as traces of ns-2.35 show
+//! (validation/forced-loss). Deviations: with a window of one segment an ECN echo does not make the sender wait
+//! for its timer (RFC 3168 section 6.1.2). Cost: O(1) per ACK; O(ranges reported) in SACK recovery.
 
 use apportion_core::units::Time;
 use apportion_scenario::tcp::{Algorithm, Halving, Inflate, RecoveryExit, SackRecovery};
@@ -80,7 +81,8 @@ impl Sender {
         }
     }
 
-    /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK recovery.
+    /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK
+    /// recovery.
     pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
         let sack = self.params.sack();
         if sack && self.recovery.active {
@@ -216,10 +218,11 @@ impl Sender {
         }
     }
 
-    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The first
-    /// loss of all has nothing to be compared with.
+    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step
+    /// 1). The first loss of all has nothing to be compared with.
     fn is_fresh_loss(&self) -> bool {
-        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC 6675 section 5).
+        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC
+        // 6675 section 5).
         let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
         let beyond = self.recovery.recover + u64::from(!reached);
         self.snd_una >= beyond || self.recovery.last_cut.is_none()
@@ -276,7 +279,8 @@ impl Sender {
 
     /// Recovery ends without success.
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
-        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new loss.
+        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new
+        // loss.
         let counts_on = self.params.algorithm == Algorithm::Tahoe;
         self.recovery = Recovery {
             dupacks: if counts_on { self.recovery.dupacks } else { 0 },

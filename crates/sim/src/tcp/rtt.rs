@@ -1,7 +1,7 @@
 //! The retransmission timeout, after Jacobson and Karn.
 //!
-//! RFC 6298 sections 2, 3 and 5. ns-2 measures in whole ticks of a coarse clock with the scaled integers of Jacobson
-//! 1988, appendix A; measuring exactly is the same arithmetic with a tick of one nanosecond.
+//! RFC 6298 sections 2, 3 and 5. ns-2 measures in whole ticks of a coarse clock with the scaled integers of
+//! Jacobson 1988, appendix A; measuring exactly is the same arithmetic with a tick of one nanosecond.
 
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::TcpParams;
@@ -83,7 +83,7 @@ impl Rtt {
     pub fn back_off(&mut self, params: &TcpParams) {
         if params.max_backoff.is_none_or(|most| self.backoff < most) && self.timeout(params) < params.max_rto
         {
-            self.backoff *= 2;
+            self.backoff = self.backoff.saturating_mul(2);
         }
         if params.forget_srtt && self.backoff > 8 {
             // The path may have changed: the next sample starts anew (RFC 6298 section 5, last paragraph).
@@ -147,11 +147,12 @@ mod tests {
         let params = params("ns2-2000");
         let mut rtt = Rtt::new(&params);
         assert_eq!(rtt.timeout(&params), Span::from_secs(6));
-        // Sent 80 ms into a tick of 100 ms, 70 ms long: one border. SRTT 1, RTTVAR 1/2 tick: RTO = 1 + 2 ticks.
+        // Sent 80 ms into a tick of 100 ms, 70 ms long: one border. SRTT 1, RTTVAR 1/2 tick: RTO = 1 + 2
+        // ticks.
         rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
         assert_eq!(rtt.timeout(&params), Span::from_millis(300));
-        // Shifted by 20 ms: the same flight starts a tick and crosses none, which still counts as one. Deviation
-        // 4·var = 2 - 2/4 + 0 = 2 in integers: unchanged.
+        // Shifted by 20 ms: the same flight starts a tick and crosses none, which still counts as one.
+        // Deviation 4·var = 2 - 2/4 + 0 = 2 in integers: unchanged.
         rtt.set_phase(Span::from_millis(20));
         rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
         assert_eq!(rtt.timeout(&params), Span::from_millis(300));

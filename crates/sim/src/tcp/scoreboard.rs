@@ -1,7 +1,8 @@
 //! What the receiver has reported by SACK, as a sorted list of ranges, and what RFC 6675 asks of it.
 //!
-//! Cost: O(ranges) per ACK while data is missing, nothing otherwise. There are at most as many ranges as losses in a
-//! window, and never more than [`MAX_RANGES`]: SACK is advice (RFC 2018 section 8), so the rest may be ignored.
+//! Cost: O(ranges) per ACK while data is missing, nothing otherwise. There are at most as many ranges as
+//! losses in a window, and never more than [`MAX_RANGES`]: SACK is advice (RFC 2018 section 8), so the rest
+//! may be ignored.
 
 /// chosen: 1024 holes in one window are beyond what any recovery could repair before a timeout.
 pub const MAX_RANGES: usize = 1024;
@@ -95,8 +96,8 @@ impl Scoreboard {
         self.ranges.iter().map(overlap).sum()
     }
 
-    /// Unreported bytes below this offset are lost (RFC 6675 section 4, IsLost): `dupthresh` ranges above them, or more
-    /// than `dupthresh - 1` segments' worth of bytes. Zero if none are.
+    /// Unreported bytes below this offset are lost (RFC 6675 section 4, IsLost): `dupthresh` ranges above
+    /// them, or more than `dupthresh - 1` segments' worth of bytes. Zero if none are.
     #[must_use]
     pub fn lost_below(&self, segment: u64, dupthresh: u32) -> u64 {
         let (mut count, mut bytes) = (0, 0);

@@ -1,8 +1,8 @@
 //! The sending end: what may be sent now, the retransmission timer, and the application's side.
 //!
 //! RFC 9293 sections 3.5, 3.6, 3.7.4 and 3.8; RFC 6298 section 5 (when the timer runs). What ACKs mean is in
-//! [`recovery`](super::recovery). Cost: O(1) per segment and no allocation while nothing is lost; state of a few
-//! hundred bytes and no record per segment.
+//! [`recovery`](super::recovery). Cost: O(1) per segment and no allocation while nothing is lost; state of a
+//! few hundred bytes and no record per segment.
 
 use std::sync::Arc;
 
@@ -33,9 +33,8 @@ pub struct Sender {
     pub(super) snd_nxt: u64,
     /// End of what was ever sent.
     pub(super) snd_max: u64,
-    /// The window the receiver advertised, in bytes, and the field it came in.
+    /// The window the receiver advertised, in bytes.
     pub(super) snd_wnd: u64,
-    window_field: u16,
     scale: u8,
     /// End of what the application has handed over.
     data_end: u64,
@@ -93,7 +92,6 @@ impl Sender {
             snd_nxt: 0,
             snd_max: 0,
             snd_wnd: params.window_bytes(),
-            window_field: 0,
             // Without a handshake both ends take the scale from the parameters they share.
             scale: window_scale(&params),
             data_end: u64::from(params.syn),
@@ -112,7 +110,8 @@ impl Sender {
         }
     }
 
-    /// Shifts the ticks of this host's clock: with a coarse `tick`, hosts that share no phase do not measure alike.
+    /// Shifts the ticks of this host's clock: with a coarse `tick`, hosts that share no phase do not measure
+    /// alike.
     #[must_use]
     pub fn with_clock_phase(mut self, phase: Span) -> Self {
         self.rtt.set_phase(phase);
@@ -126,7 +125,8 @@ impl Sender {
         }
         if self.params.syn {
             self.phase = Phase::SynSent { again: false };
-            // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section 3.1).
+            // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section
+            // 3.1).
             self.congestion.cwnd = 1.0;
             self.send_syn(now, wire);
         } else {
@@ -148,8 +148,8 @@ impl Sender {
         self.supply(now, u64::MAX, wire);
     }
 
-    /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited supply ends
-    /// with what was sent.
+    /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited
+    /// supply ends with what was sent.
     pub fn close<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.closed {
             return;
@@ -274,7 +274,6 @@ impl Sender {
     fn establish(&mut self, now: Time, ack: u64, segment: &Segment, again: bool) {
         self.phase = Phase::Open;
         self.scale = segment.wscale.unwrap_or(0).min(14);
-        self.window_field = segment.window;
         self.snd_wnd = u64::from(segment.window);
         if self.params.window_scale && segment.wscale.is_some() {
             // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
@@ -345,7 +344,8 @@ impl Sender {
         (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.usable_window())
     }
 
-    /// Whether what has been reported is not sent again after a timeout. ns-2's Sack1 goes back and sends all.
+    /// Whether what has been reported is not sent again after a timeout. ns-2's Sack1 goes back and sends
+    /// all.
     fn skips_sacked(&self) -> bool {
         self.params.sack_recovery == SackRecovery::Rfc6675 && !self.scoreboard.is_empty()
     }
@@ -441,7 +441,8 @@ impl Sender {
         self.send_available(now, u32::MAX, wire);
     }
 
-    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout stay.
+    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout
+    /// stay.
     fn idle_timeout(&mut self, now: Time) {
         self.stats.idle_timeouts += 1;
         self.congestion.restart(1.0);
@@ -499,10 +500,9 @@ impl Sender {
 
     /// Takes the window of `segment`. Returns whether it differs from the last one.
     fn note_window(&mut self, segment: &Segment) -> bool {
-        let moved = self.window_field != segment.window;
-        self.window_field = segment.window;
+        let before = self.usable_window();
         self.snd_wnd = u64::from(segment.window) << self.scale;
-        moved
+        before != self.usable_window()
     }
 
     /// The receiver's window in segments.

@@ -7,8 +7,8 @@ use super::pipe::Pipe;
 
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Where in a tick ns-2's first agent boots, measured: the RTT at which its first sample goes from one tick to two. It is
-/// the same in every process because ns-2's default generator has a fixed seed.
+/// Where in a tick ns-2's first agent boots, measured: the RTT at which its first sample goes from one tick
+/// to two. It is the same in every process because ns-2's default generator has a fixed seed.
 const NS2_PHASE: f64 = 0.555_88;
 
 /// One line of the case file.

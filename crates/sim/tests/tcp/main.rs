@@ -392,6 +392,19 @@ fn a_connection_fits_its_memory_budget() {
 }
 
 #[test]
+fn the_first_data_segment_is_repaired_by_three_duplicates() {
+    // Four segments in the initial window, the first lost: the window of the SYN-ACK, which is never scaled,
+    // must not make the first duplicate look like a window update.
+    for scale in ["true", "false"] {
+        let changes = [("segment", "1000B"), ("limited_transmit", "false"), ("window_scale", scale)];
+        let mut pipe = pipe("rfc", &changes).losing(&[1]);
+        pipe.start(u64::MAX);
+        pipe.run(Time::from_millis(900));
+        assert_eq!(pipe.sender.stats().fast_retransmits, 1);
+    }
+}
+
+#[test]
 fn a_finished_recovery_leaves_no_reports_behind() {
     let mut pipe = pipe("rfc", &[("algorithm", "sack")]).losing(&[31, 33]);
     pipe.start(u64::MAX);
@@ -409,13 +422,15 @@ fn duplicate_acks_let_new_segments_out_during_fast_recovery() {
     let (noticed, flight) = (pipe.sent[again].0, (again - 200) as f64);
     let until = noticed + Span::from_millis(101);
     let released = pipe.sent.iter().filter(|(at, _)| (noticed..until).contains(at)).count() - 1;
-    // All but the lost one of the flight come back as duplicates: F/2 + (F - 1) segments may fly, F do already.
+    // All but the lost one of the flight come back as duplicates: F/2 + (F - 1) segments may fly, F do
+    // already.
     assert!((released as f64 - (flight / 2.0 - 1.0)).abs() <= 1.0, "{released} of {flight}");
 }
 
 #[test]
 fn ns2_did_the_same_when_it_lost_the_same_packets() {
-    // ns2.txt is ns-2.35's own record (validation/forced-loss/run): timeouts, packets, time:cwnd of every reduction.
+    // ns2.txt is ns-2.35's own record (validation/forced-loss/run): timeouts, packets, time:cwnd of every
+    // reduction.
     let cases = forced::read_cases(include_str!("../../../../validation/forced-loss/cases.txt")).unwrap();
     let mut compared = 0;
     for line in include_str!("ns2.txt").lines() {
@@ -469,7 +484,8 @@ proptest! {
         let ecn = ecn.to_string();
         let delack = if delack { "2 100ms" } else { "off" };
         let params = params(profile, &[
-            ("algorithm", algorithm), ("window", window), ("ecn", &ecn), ("delayed_ack", delack), ("max_rto", "5s"),
+            ("algorithm", algorithm), ("window", window), ("ecn", &ecn), ("delayed_ack", delack),
+            ("max_rto", "5s"),
         ]);
         let mut pipe = Pipe::new(params, isn, RATE, DELAY);
         let mut stream = Stream::new(seed, "data");
@@ -482,7 +498,7 @@ proptest! {
         let mut at = Time::ZERO;
         while !pipe.sender.is_done() {
             at += Span::from_millis(100);
-            prop_assert!(at < Time::from_secs(3_000), "no end: {} of {bytes} bytes", pipe.receiver.delivered());
+            prop_assert!(at < Time::from_secs(3_000), "no end: {} bytes", pipe.receiver.delivered());
             pipe.run(at);
             prop_assert!(pipe.sender.flight() <= most);
             prop_assert!(pipe.sender.cwnd() >= 1.0 && pipe.sender.ssthresh() >= 2.0);

@@ -1,7 +1,7 @@
 //! One sender and one receiver over a link of fixed rate and delay whose losses the test chooses.
 //!
-//! ns-2's link: a packet that is lost never enters the queue, the queue is endless, serialisation then propagation,
-//! and the same for ACKs the other way.
+//! ns-2's link: a packet that is lost never enters the queue, the queue is endless, serialisation then
+//! propagation, and the same for ACKs the other way.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

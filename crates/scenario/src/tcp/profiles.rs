@@ -1,0 +1,110 @@
+//! The values of the profiles. Each is the one before it with what differs.
+
+use apportion_core::units::{Bytes, Packets, Span};
+
+use super::{
+    Algorithm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
+    SackRecovery, TcpParams, Window,
+};
+
+pub(super) fn rfc() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::NewReno,
+        sack_recovery: SackRecovery::Rfc6675,
+        segment: Bytes::new(1_460),
+        header: Bytes::new(40),
+        ack: Bytes::new(40),
+        sack_option: Bytes::new(4),
+        window: Window::Bytes(Bytes::new(4_000_000)),
+        window_scale: true,
+        initial_window: InitialWindow::Rfc5681,
+        initial_ssthresh: InitialSsthresh::Unlimited,
+        dupack_threshold: 3,
+        limited_transmit: true,
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
+        ack_gap_fill: true,
+        delay_repeat: false,
+        tick: Span::ZERO,
+        min_rto: Span::from_secs(1),
+        max_rto: Span::from_secs(60),
+        initial_rto: Span::from_secs(1),
+        max_backoff: None,
+        forget_srtt: false,
+        stale_rto: false,
+        syn: true,
+        fin: true,
+        nagle: true,
+        ecn: false,
+        bug_fix: true,
+        inflate: Inflate::Recovery,
+        recovery_burst: None,
+        halving: Halving::Flight,
+        truncate_ssthresh: false,
+        truncate_cwnd: false,
+        byte_counting: true,
+        exit: RecoveryExit::Flight,
+        idle: Idle::Restart,
+    }
+}
+
+pub(super) fn reno_1999() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::Reno,
+        window: Window::Bytes(Bytes::new(65_535)),
+        window_scale: false,
+        initial_window: InitialWindow::Packets(Packets::new(1)),
+        limited_transmit: false,
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: true }),
+        // RFC 2988 (2.1): 3 s; RFC 6298 lowered it to 1 s in 2011.
+        initial_rto: Span::from_secs(3),
+        byte_counting: false,
+        exit: RecoveryExit::Ssthresh,
+        ..rfc()
+    }
+}
+
+pub(super) fn ns2_235() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::Reno,
+        sack_recovery: SackRecovery::Pipe,
+        segment: Bytes::new(1_000),
+        sack_option: Bytes::ZERO,
+        window: Window::Packets(Packets::new(20)),
+        initial_window: InitialWindow::Packets(Packets::new(2)),
+        initial_ssthresh: InitialSsthresh::Window,
+        delayed_ack: None,
+        delay_repeat: true,
+        tick: Span::from_millis(10),
+        min_rto: Span::from_millis(200),
+        initial_rto: Span::from_secs(3),
+        forget_srtt: true,
+        fin: false,
+        nagle: false,
+        recovery_burst: Some(2),
+        halving: Halving::Window,
+        truncate_ssthresh: true,
+        byte_counting: false,
+        exit: RecoveryExit::Grow,
+        idle: Idle::Timeout,
+        ..rfc()
+    }
+}
+
+pub(super) fn ns2_2000() -> TcpParams {
+    TcpParams {
+        header: Bytes::ZERO,
+        initial_window: InitialWindow::Packets(Packets::new(1)),
+        limited_transmit: false,
+        ack_gap_fill: false,
+        tick: Span::from_millis(100),
+        min_rto: Span::ZERO,
+        max_rto: Span::from_secs(64),
+        initial_rto: Span::from_secs(6),
+        max_backoff: Some(64),
+        stale_rto: true,
+        syn: false,
+        inflate: Inflate::Always,
+        truncate_cwnd: true,
+        ..ns2_235()
+    }
+}
