@@ -44,6 +44,7 @@ pub const MAX_INDEX: u32 = (1 << (32 - KIND_BITS)) - 1;
 pub const MAX_TIME: Time = Time::from_nanos((1 << 56) - 1);
 
 impl Event {
+    #[inline]
     fn pack(self) -> u32 {
         let (kind, index) = match self {
             Self::Arrival(i) => (0, i),
@@ -61,6 +62,7 @@ impl Event {
         kind << (32 - KIND_BITS) | index
     }
 
+    #[inline]
     fn unpack(packed: u32) -> Self {
         let index = packed & MAX_INDEX;
         match packed >> (32 - KIND_BITS) {
@@ -99,6 +101,7 @@ impl Events {
 
     /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than [`MAX_TIME`]
     /// never happens. A link's arrival and end of transmission must not be pending already.
+    #[inline]
     pub fn schedule(&mut self, at: Time, event: Event) {
         if at > MAX_TIME {
             return;
@@ -118,19 +121,20 @@ impl Events {
     }
 
     /// The next event, if it is not later than `end`.
+    #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let (link, other) = (self.links.first(), self.others.first());
+        let slot = self.links.first_slot();
+        let (link, other) = (self.links.key_at(slot), self.others.first());
         let key = link.min(other);
         let at = time_of(key);
         if key == NOTHING || at > end {
             return None;
         }
-        if link < other {
-            self.links.remove_first();
-        } else {
-            self.others.pop();
-            self.links.advance(at);
+        match slot {
+            Some(slot) if link < other => self.links.remove_first(slot),
+            _ => self.others.pop(),
         }
+        self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
     }
 }
@@ -207,17 +211,12 @@ impl Calendar {
         true
     }
 
-    /// The least key. Time moves on to its day.
-    fn first(&mut self) -> u128 {
+    /// The slot of the first day from today on that has a list.
+    #[inline]
+    fn first_slot(&self) -> Option<usize> {
         if self.count == 0 {
-            return NOTHING;
+            return None;
         }
-        let slot = self.next_busy();
-        self.nodes[self.days[slot] as usize].key
-    }
-
-    /// The slot of the first day from today on that has a list. There must be one.
-    fn next_busy(&self) -> usize {
         let start = (self.today as usize) & (self.days.len() - 1);
         let mut word = start / 64;
         let mut bits = self.busy[word] & (!0 << (start % 64));
@@ -226,19 +225,24 @@ impl Calendar {
             word = (word + 1) & (self.busy.len() - 1);
             bits = self.busy[word];
         }
-        word * 64 + bits.trailing_zeros() as usize
+        Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// Removes what [`first`](Self::first) gave.
-    fn remove_first(&mut self) {
-        let slot = self.next_busy();
-        let Node { key, next } = self.nodes[self.days[slot] as usize];
+    /// The least key of the day at `slot`.
+    #[inline]
+    fn key_at(&self, slot: Option<usize>) -> u128 {
+        slot.map_or(NOTHING, |slot| self.nodes[self.days[slot] as usize].key)
+    }
+
+    /// Removes the least key of the day at `slot`, which must have one.
+    #[inline]
+    fn remove_first(&mut self, slot: usize) {
+        let next = self.nodes[self.days[slot] as usize].next;
         self.days[slot] = next;
         if next == NO_NODE {
             self.busy[slot / 64] &= !(1 << (slot % 64));
         }
         self.count -= 1;
-        self.advance(time_of(key));
     }
 
     /// Nothing will be earlier than `now`.

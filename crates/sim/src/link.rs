@@ -51,7 +51,7 @@ enum Transmitter {
 
 /// One direction of a link. What every packet touches comes first, in two cache lines.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Link {
     index: u32,
     transmitter: Transmitter,

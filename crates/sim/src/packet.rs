@@ -97,8 +97,9 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// What a packet carries.
+/// What a packet carries: one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Body {
     /// When its sender sent it.
     pub sent: Time,

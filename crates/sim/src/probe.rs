@@ -7,8 +7,9 @@ use apportion_scenario::outcome::Drops;
 
 use crate::histogram::Histogram;
 
-/// Counts of one connection since the start of the run.
+/// Counts of one connection since the start of the run. What every packet touches lies in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
 pub struct Counters {
     /// Put on the first link by its source.
     pub sent: Count,
