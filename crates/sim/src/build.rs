@@ -14,7 +14,7 @@ use crate::link::{Link, LinkParts, Listed, Shared};
 use crate::measure::Totals;
 use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
-use crate::simulation::{Outbox, SINK, SOURCE, Simulation};
+use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::source::short_flows::arrivals;
 
 /// Flows up to which delay distributions and time series are kept for each flow.
@@ -70,7 +70,7 @@ impl<'a> Simulation<'a> {
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
-            outbox: Outbox::default(),
+            outbox: Vec::new(),
             events_handled: 0,
         };
         simulation.add_connections();
@@ -158,7 +158,7 @@ impl<'a> Simulation<'a> {
         });
         Link::new(LinkParts {
             index: index as u32,
-            queue: self.discipline(link, &link.queue),
+            queue: self.discipline(link, &link.queue, link.rate),
             rate: link.rate,
             delay: link.delay,
             loss: link.loss,
@@ -170,9 +170,14 @@ impl<'a> Simulation<'a> {
     }
 
     /// The discipline of a link.
-    pub(crate) fn discipline(&self, link: &LinkModel, params: &DisciplineParams) -> Discipline<Packet> {
+    pub(crate) fn discipline(
+        &self,
+        link: &LinkModel,
+        params: &DisciplineParams,
+        link_rate: Rate,
+    ) -> Discipline<Packet> {
         let name = format!("link.{}.queue", link.name);
-        params.build(&Setup { link_rate: link.rate, weights: &self.weights, seed: self.seed, name: &name })
+        params.build(&Setup { link_rate, weights: &self.weights, seed: self.seed, name: &name })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

@@ -10,6 +10,7 @@ use apportion_core::units::{Bytes, Time};
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
 
+use crate::packet::Direction;
 use crate::source::{Generator, Write};
 use crate::tcp::{Receiver, Sender};
 
@@ -74,6 +75,17 @@ pub struct Tcp {
     pub receiver: Receiver,
 }
 
+impl Connection {
+    /// Where packets of one direction enter the table of routes.
+    #[must_use]
+    pub const fn first_hop(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Forth => self.route,
+            Direction::Back => self.back,
+        }
+    }
+}
+
 impl Tcp {
     /// The earliest timer of both ends.
     #[must_use]
@@ -90,14 +102,6 @@ impl Carrier {
         match transport {
             Transport::Tcp(params) => Self::Closed(Arc::clone(params)),
             &Transport::Udp { packet, header } => Self::Udp { packet, header },
-        }
-    }
-
-    /// Its TCP state, if it has any now.
-    pub fn tcp_mut(&mut self) -> Option<&mut Tcp> {
-        match self {
-            Self::Open(tcp) => Some(tcp),
-            _ => None,
         }
     }
 }

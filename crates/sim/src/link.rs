@@ -391,6 +391,12 @@ impl Link {
         }
     }
 
+    /// Of its transmitter.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// What waits in its queue.
     #[must_use]
     pub fn backlog(&self) -> Backlog {

@@ -15,7 +15,7 @@ use crate::connection::{Carrier, Connection, Load, Tcp};
 use crate::events::Event;
 use crate::link::{Link, Shared};
 use crate::measure::{Baseline, Totals};
-use crate::packet::{Body, Direction, Header, Packet};
+use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::probe::FlowProbe;
 use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
@@ -50,18 +50,26 @@ pub struct Simulation<'a> {
     /// For each flow of the scenario.
     pub(crate) completions: Vec<Vec<Completion>>,
     pub(crate) baseline: Option<Box<Baseline>>,
-    /// Segments that a TCP end wants to send.
-    pub(crate) outbox: Outbox,
+    /// Packets that a TCP end sends, on their way to its first link.
+    pub(crate) outbox: Vec<Packet>,
     pub(crate) events_handled: u64,
 }
 
-/// Takes segments from a TCP end.
-#[derive(Debug, Default)]
-pub(crate) struct Outbox(Vec<(Segment, Bytes, Ecn)>);
+/// Takes segments from one end of a TCP connection and makes packets of them.
+struct Outlet<'a> {
+    now: Time,
+    flow: FlowId,
+    direction: Direction,
+    hop: u32,
+    store: &'a mut Store,
+    packets: &'a mut Vec<Packet>,
+}
 
-impl Wire for Outbox {
+impl Wire for Outlet<'_> {
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
-        self.0.push((segment, size, ecn));
+        let header = Header::Tcp(segment);
+        let body = self.store.insert(Body { sent: self.now, queued: self.now, header });
+        self.packets.push(Packet::new(body, self.flow, self.hop, size, ecn, self.direction));
     }
 }
 
@@ -108,43 +116,85 @@ impl Simulation<'_> {
 
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = packet.flow().index();
-        let size = packet.size();
-        self.shared.counters[index].delivered.add(size);
+        self.shared.counters[index].delivered.add(packet.size());
         let body = *self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
         if let Some(probe) = self.probes.get_mut(self.connections[index].flow as usize) {
             probe.delay.record(now.since(body.sent));
         }
-        if let (Header::Tcp(segment), Some(tcp)) = (body.header, self.connections[index].carrier.tcp_mut()) {
-            tcp.receiver.on_segment(now, &segment, packet.ecn(), &mut self.outbox);
-            self.after_tcp(now, packet.flow(), Direction::Back);
+        if let Header::Tcp(segment) = body.header {
+            self.act(now, packet.flow(), Direction::Back, |tcp, outlet| {
+                tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
+            });
         }
     }
 
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let body = *self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
-        let tcp = self.connections[packet.flow().index()].carrier.tcp_mut();
-        if let (Header::Tcp(segment), Some(tcp)) = (body.header, tcp) {
-            tcp.sender.on_segment(now, &segment, packet.ecn(), &mut self.outbox);
-            self.after_tcp(now, packet.flow(), Direction::Forth);
+        if let Header::Tcp(segment) = body.header {
+            self.act(now, packet.flow(), Direction::Forth, |tcp, outlet| {
+                tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
+            });
         }
     }
 
     /// Puts a packet of a connection on its first link.
-    fn send(&mut self, now: Time, flow: FlowId, direction: Direction, header: Header, size: Bytes, ecn: Ecn) {
-        let connection = &self.connections[flow.index()];
-        let hop = match direction {
-            Direction::Forth => connection.route,
-            Direction::Back => connection.back,
-        };
-        if direction == Direction::Forth {
-            self.shared.counters[flow.index()].sent.add(size);
+    fn inject(&mut self, now: Time, packet: Packet) {
+        if packet.direction() == Direction::Forth {
+            self.shared.counters[packet.flow().index()].sent.add(packet.size());
         }
-        let body = self.shared.store.insert(Body { sent: now, queued: now, header });
-        let packet = Packet::new(body, flow, hop, size, ecn, direction);
-        let link = self.routes[hop as usize];
+        let link = self.routes[packet.hop() as usize];
         self.links[link as usize].receive(now, packet, &mut self.shared);
+    }
+
+    /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its timer is
+    /// armed, and the connection ends if it is done.
+    fn act(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        direction: Direction,
+        act: impl FnOnce(&mut Tcp, &mut Outlet<'_>),
+    ) {
+        let connection = &mut self.connections[flow.index()];
+        let hop = connection.first_hop(direction);
+        let Carrier::Open(tcp) = &mut connection.carrier else { return };
+        let (store, packets) = (&mut self.shared.store, &mut self.outbox);
+        act(tcp, &mut Outlet { now, flow, direction, hop, store, packets });
+
+        // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
+        // on with every acknowledgement so costs an event per timeout, not one per acknowledgement.
+        let due = tcp.next_timer();
+        if due < connection.armed {
+            connection.armed = due;
+            self.shared.events.schedule(due, Event::Timer(flow.0));
+        }
+        let done = tcp.sender.is_done();
+        if direction == Direction::Back {
+            self.note_completion(now, flow);
+        }
+        let mut packets = std::mem::take(&mut self.outbox);
+        for packet in packets.drain(..) {
+            self.inject(now, packet);
+        }
+        self.outbox = packets;
+        if direction == Direction::Forth && done {
+            self.end(flow.0);
+        }
+    }
+
+    /// Notes when a file has arrived in full.
+    fn note_completion(&mut self, now: Time, flow: FlowId) {
+        let connection = &mut self.connections[flow.index()];
+        if let (&Load::File(size), Carrier::Open(tcp)) = (&connection.load, &connection.carrier)
+            && !connection.completed
+            && tcp.receiver.delivered() >= size.get()
+        {
+            connection.completed = true;
+            let completion = Completion { start: connection.start, took: now.since(connection.start), size };
+            self.completions[connection.flow as usize].push(completion);
+        }
     }
 
     // Connections
@@ -160,28 +210,27 @@ impl Simulation<'_> {
             let receiver = Receiver::new(Arc::clone(params), ISN);
             connection.carrier = Carrier::Open(Box::new(Tcp { sender, receiver }));
         }
-        if let Some(tcp) = connection.carrier.tcp_mut() {
-            tcp.sender.start(now, &mut self.outbox);
-            match &connection.load {
-                Load::Greedy => tcp.sender.supply_unlimited(now, &mut self.outbox),
-                Load::File(size) => {
-                    tcp.sender.supply(now, size.get(), &mut self.outbox);
-                    tcp.sender.close(now, &mut self.outbox);
-                }
-                Load::Writes(..) => {}
+        let (greedy, file) = match connection.load {
+            Load::Greedy => (true, None),
+            Load::File(size) => (false, Some(size)),
+            Load::Writes(..) => (false, None),
+        };
+        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+            tcp.sender.start(now, outlet);
+            if let Some(size) = file {
+                tcp.sender.supply(now, size.get(), outlet);
+                tcp.sender.close(now, outlet);
+            } else if greedy {
+                tcp.sender.supply_unlimited(now, outlet);
             }
-            self.after_tcp(now, FlowId(index), Direction::Forth);
-        }
+        });
         self.next_write(index);
         let stop = self.connections[index as usize].stop;
         self.shared.events.schedule(stop, Event::Stop(index));
     }
 
     fn stop(&mut self, now: Time, index: u32) {
-        if let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() {
-            tcp.sender.close(now, &mut self.outbox);
-            self.after_tcp(now, FlowId(index), Direction::Forth);
-        }
+        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| tcp.sender.close(now, outlet));
     }
 
     /// Asks the source of a connection for its next write.
@@ -199,20 +248,19 @@ impl Simulation<'_> {
         let Load::Writes(_, pending) = &mut connection.load else { return };
         // A change of the rate replaces the pending write and leaves its event behind.
         let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
-        match &mut connection.carrier {
-            Carrier::Open(tcp) => {
-                tcp.sender.supply(now, size.get(), &mut self.outbox);
-                self.after_tcp(now, FlowId(index), Direction::Forth);
+        if let Carrier::Udp { packet: largest, .. } = connection.carrier {
+            let (flow, hop) = (FlowId(index), connection.first_hop(Direction::Forth));
+            let mut left = size;
+            while left > Bytes::ZERO {
+                let part = left.min(largest);
+                let body = self.shared.store.insert(Body { sent: now, queued: now, header: Header::Udp });
+                self.inject(now, Packet::new(body, flow, hop, part, Ecn::NotEct, Direction::Forth));
+                left -= part;
             }
-            &mut Carrier::Udp { packet, .. } => {
-                let mut left = size;
-                while left > Bytes::ZERO {
-                    let part = left.min(packet);
-                    self.send(now, FlowId(index), Direction::Forth, Header::Udp, part, Ecn::NotEct);
-                    left -= part;
-                }
-            }
-            Carrier::Closed(_) | Carrier::Ended => {}
+        } else {
+            self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+                tcp.sender.supply(now, size.get(), outlet);
+            });
         }
         self.next_write(index);
     }
@@ -223,49 +271,16 @@ impl Simulation<'_> {
             return;
         }
         connection.armed = Time::MAX;
-        let Some(tcp) = connection.carrier.tcp_mut() else { return };
-        if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
-            tcp.receiver.on_timer(now, &mut self.outbox);
-            self.flush(now, FlowId(index), Direction::Back);
-        }
-        let Some(tcp) = self.connections[index as usize].carrier.tcp_mut() else { return };
-        if tcp.sender.next_timer().is_some_and(|at| at <= now) {
-            tcp.sender.on_timer(now, &mut self.outbox);
-        }
-        self.after_tcp(now, FlowId(index), Direction::Forth);
-    }
-
-    /// After a call of a TCP end: sends what it wants to send, arms its timer, and ends the connection if it is done.
-    fn after_tcp(&mut self, now: Time, flow: FlowId, direction: Direction) {
-        self.flush(now, flow, direction);
-        let connection = &mut self.connections[flow.index()];
-        let Some(tcp) = connection.carrier.tcp_mut() else { return };
-        // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
-        // on with every acknowledgement so costs an event per timeout, not one per acknowledgement.
-        let due = tcp.next_timer();
-        if due < connection.armed {
-            connection.armed = due;
-            self.shared.events.schedule(due, Event::Timer(flow.0));
-        }
-        if direction == Direction::Forth && tcp.sender.is_done() {
-            self.end(flow.0);
-        } else if let (Direction::Back, Load::File(size)) = (direction, &connection.load) {
-            let (size, delivered) = (*size, tcp.receiver.delivered());
-            if delivered >= size.get() && !connection.completed {
-                connection.completed = true;
-                let start = connection.start;
-                let completion = Completion { start, took: now.since(start), size };
-                self.completions[connection.flow as usize].push(completion);
+        self.act(now, FlowId(index), Direction::Back, |tcp, outlet| {
+            if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
+                tcp.receiver.on_timer(now, outlet);
             }
-        }
-    }
-
-    fn flush(&mut self, now: Time, flow: FlowId, direction: Direction) {
-        let mut outbox = std::mem::take(&mut self.outbox.0);
-        for (segment, size, ecn) in outbox.drain(..) {
-            self.send(now, flow, direction, Header::Tcp(segment), size, ecn);
-        }
-        self.outbox.0 = outbox;
+        });
+        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+            if tcp.sender.next_timer().is_some_and(|at| at <= now) {
+                tcp.sender.on_timer(now, outlet);
+            }
+        });
     }
 
     /// Frees the state of a connection whose data have all been acknowledged.
@@ -286,7 +301,8 @@ impl Simulation<'_> {
             Setting::LinkDelay(link, delay) => self.links[link.index()].set_delay(*delay),
             Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
             Setting::LinkQueue(link, params) => {
-                let queue = self.discipline(&scenario.links[link.index()], params);
+                let rate = self.links[link.index()].rate();
+                let queue = self.discipline(&scenario.links[link.index()], params, rate);
                 self.links[link.index()].set_queue(now, queue, &mut self.shared);
             }
             Setting::FlowRate(flow, rate) => {
@@ -295,7 +311,9 @@ impl Simulation<'_> {
                 }
             }
             Setting::FlowWeight(flow, weight) => {
+                self.weights.resize(self.connections.len(), Weight::ONE);
                 for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    self.weights[index as usize] = *weight;
                     for link in &mut self.links {
                         link.set_weight(FlowId(index), *weight);
                     }
