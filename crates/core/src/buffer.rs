@@ -28,33 +28,17 @@ impl<S, B> Buffer<S, B> {
     }
 }
 
-impl<S, B> Buffer<S, B> {
-    /// The packet, marked if the policy says so; `None` if the policy dropped it.
+impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
-    fn judge<P: Packet>(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) -> Option<P>
-    where
-        S: Scheduler<P>,
-        B: BufferPolicy<P>,
-    {
+    fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
         match self.policy.admit(now, &packet, self.scheduler.backlog()) {
-            Verdict::Drop(reason) => {
-                sink.dropped(now, packet, reason);
-                return None;
-            }
+            Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
             Verdict::Mark => {
                 packet.set_ce();
                 sink.marked(now, &packet);
             }
             Verdict::Accept => {}
         }
-        Some(packet)
-    }
-}
-
-impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
-    #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        let Some(packet) = self.judge(now, packet, sink) else { return };
         self.scheduler.push(now, packet);
         // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.
         while let Some(victim) = self.policy.victim(now, &self.scheduler) {
@@ -72,19 +56,8 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
         self.policy.dequeue(now, &mut self.scheduler, sink).map(|queued| queued.packet)
     }
 
-    #[inline]
-    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
-        let nothing_to_remember = self.scheduler.backlog().is_empty()
-            && self.scheduler.forgets_lone_packets()
-            && self.policy.forgets_lone_packets();
-        if !nothing_to_remember {
-            self.enqueue(now, packet, sink);
-            return self.dequeue(now, sink);
-        }
-        match self.judge(now, packet, sink) {
-            None => self.dequeue(now, sink),
-            admitted => admitted,
-        }
+    fn is_transparent(&self) -> bool {
+        self.scheduler.is_transparent() && self.policy.is_transparent()
     }
 
     #[inline]

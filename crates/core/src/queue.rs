@@ -21,12 +21,11 @@ pub trait Queue<P: Packet> {
     /// `None` with a backlog means "not yet": ask again at [`next_wakeup`](Queue::next_wakeup).
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// `enqueue` and then `dequeue` at one instant: what a transmitter that is free does with an arrival, and so what
-    /// happens to most packets of a link that is not congested. A discipline overrides this only to reach the same
-    /// result with less work.
-    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
-        self.enqueue(now, packet, sink);
-        self.dequeue(now, sink)
+    /// Whether a packet that comes to the empty queue and leaves at once always gets through and leaves no trace, nor
+    /// does asking the empty queue. A transmitter that is free may then send such a packet, most of a link that is not
+    /// congested, without asking.
+    fn is_transparent(&self) -> bool {
+        false
     }
 
     /// The earliest time at which a `dequeue` that was refused can succeed without a further `enqueue`.

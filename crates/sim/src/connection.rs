@@ -16,6 +16,7 @@ use crate::tcp::{Receiver, Sender};
 
 /// One connection.
 #[derive(Debug)]
+#[repr(align(32))]
 pub struct Connection {
     /// The index of its flow in the scenario.
     pub flow: u32,
@@ -66,8 +67,9 @@ pub enum Carrier {
     },
 }
 
-/// Both ends of a TCP connection.
+/// Both ends of a TCP connection, in whole cache lines.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Tcp {
     /// The end that has data.
     pub sender: Sender,

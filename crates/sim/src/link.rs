@@ -57,6 +57,8 @@ pub struct Link {
     transmitter: Transmitter,
     /// Whether `extras` have nothing to do.
     plain: bool,
+    /// Whether the discipline is.
+    transparent: bool,
     free_at: Time,
     rate: Rate,
     delay: Span,
@@ -205,6 +207,7 @@ impl Link {
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
             plain: extras.is_idle(),
+            transparent: queue.is_transparent(),
             extras,
             queue: Counted::new(queue),
             counts: LinkCounts::default(),
@@ -214,7 +217,18 @@ impl Link {
 
     /// Takes a packet into the queue and sends if the transmitter is free.
     pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut Shared) {
-        if self.transmitter == Transmitter::Last && now >= self.free_at {
+        let free = match self.transmitter {
+            Transmitter::Idle => true,
+            Transmitter::Last => now >= self.free_at,
+            Transmitter::Busy | Transmitter::Held => false,
+        };
+        if free && self.transparent && self.rate > Rate::ZERO {
+            if !self.plain {
+                shared.store.get_mut(packet.body()).queued = now;
+            }
+            return self.send(now, packet, shared);
+        }
+        if free && self.transmitter == Transmitter::Last {
             self.find_nothing(shared);
         }
         if !self.plain {
@@ -222,10 +236,6 @@ impl Link {
             shared.store.get_mut(packet.body()).queued = now;
         }
         let mut books = Books::new(&mut self.counts, shared);
-        if self.transmitter == Transmitter::Idle && self.rate > Rate::ZERO {
-            let sent = self.queue.pass(now, packet, &mut books);
-            return self.send(now, sent, shared);
-        }
         self.queue.enqueue(now, packet, &mut books);
         match self.transmitter {
             Transmitter::Idle | Transmitter::Held => self.transmit(now, shared),
@@ -276,13 +286,14 @@ impl Link {
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
-        let packet = self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared));
-        self.send(now, packet, shared);
+        match self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) {
+            Some(packet) => self.send(now, packet, shared),
+            None => self.wait(shared),
+        }
     }
 
-    /// Transmits what the discipline gave, or waits if it gave nothing.
-    fn send(&mut self, now: Time, packet: Option<Packet>, shared: &mut Shared) {
-        let Some(packet) = packet else { return self.wait(shared) };
+    /// Transmits a packet.
+    fn send(&mut self, now: Time, packet: Packet, shared: &mut Shared) {
         self.free_at = now + self.transmission_time(packet.size());
         self.counts.sent.add(packet.size());
         if !self.plain && self.extras.transmit(now, packet, &shared.store) {
@@ -375,6 +386,7 @@ impl Link {
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
+        self.transparent = queue.is_transparent();
         let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
         while let Some(packet) = old.inner_mut().drain(now) {
             self.queue.enqueue(now, packet, &mut Books::new(&mut self.counts, shared));

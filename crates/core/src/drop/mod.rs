@@ -73,9 +73,8 @@ pub trait BufferPolicy<P: Packet> {
         scheduler.pop(now)
     }
 
-    /// Whether a packet that is admitted to an empty buffer and leaves it at once changes nothing more than
-    /// [`admit`](BufferPolicy::admit) did.
-    fn forgets_lone_packets(&self) -> bool {
+    /// Whether a packet of any size that comes to the empty buffer and leaves at once is admitted and leaves no trace.
+    fn is_transparent(&self) -> bool {
         false
     }
 

@@ -320,10 +320,6 @@ impl<P: Packet> BufferPolicy<P> for Red {
         queued
     }
 
-    fn forgets_lone_packets(&self) -> bool {
-        true
-    }
-
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
     }

@@ -6,7 +6,10 @@ use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason};
-use crate::units::Time;
+use crate::units::{Bytes, Packets, Time};
+
+/// What IPv4 allows (RFC 791 section 3.1).
+const LARGEST_PACKET: Bytes = Bytes::new(65_535);
 
 /// The size of the buffer: the one parameter that every policy has.
 pub const LIMIT: Param = Param {
@@ -65,8 +68,11 @@ impl<P: Packet> BufferPolicy<P> for TailDrop {
         if self.limit.admits(packet, backlog) { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
     }
 
-    fn forgets_lone_packets(&self) -> bool {
-        true
+    fn is_transparent(&self) -> bool {
+        match self.limit {
+            Limit::Packets(limit) => limit > Packets::ZERO,
+            Limit::Bytes(limit) => limit >= LARGEST_PACKET,
+        }
     }
 
     fn set_limit(&mut self, limit: Limit) {

@@ -72,7 +72,7 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
     }
 
     #[inline(always)]
-    fn forgets_lone_packets(&self) -> bool {
+    fn is_transparent(&self) -> bool {
         true
     }
 

@@ -56,8 +56,8 @@ pub trait Scheduler<P: Packet> {
     /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
     fn next_flow(&self) -> Option<FlowId>;
 
-    /// Whether a packet that comes to an empty scheduler and leaves at once changes nothing for those that follow.
-    fn forgets_lone_packets(&self) -> bool {
+    /// Whether a packet that comes to the empty scheduler and leaves at once leaves no trace.
+    fn is_transparent(&self) -> bool {
         false
     }
 

@@ -183,8 +183,8 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
         scheduler!(self, it => it.next_flow())
     }
     #[inline(always)]
-    fn forgets_lone_packets(&self) -> bool {
-        scheduler!(self, it => Scheduler::<P>::forgets_lone_packets(it))
+    fn is_transparent(&self) -> bool {
+        scheduler!(self, it => Scheduler::<P>::is_transparent(it))
     }
     fn backlog(&self) -> Backlog {
         scheduler!(self, it => it.backlog())
@@ -215,8 +215,8 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     ) -> Option<Queued<P>> {
         policy!(self, it => it.dequeue(now, scheduler, sink))
     }
-    fn forgets_lone_packets(&self) -> bool {
-        policy!(self, it => BufferPolicy::<P>::forgets_lone_packets(it))
+    fn is_transparent(&self) -> bool {
+        policy!(self, it => BufferPolicy::<P>::is_transparent(it))
     }
     fn set_limit(&mut self, limit: Limit) {
         policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));

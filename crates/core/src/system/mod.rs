@@ -231,10 +231,10 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::FqCodel(queue) => queue.dequeue(now, sink),
         }
     }
-    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+    fn is_transparent(&self) -> bool {
         match self {
-            Self::Buffered(queue) => queue.pass(now, packet, sink),
-            Self::FqCodel(queue) => queue.pass(now, packet, sink),
+            Self::Buffered(queue) => Queue::<P>::is_transparent(queue),
+            Self::FqCodel(_) => false,
         }
     }
     fn backlog(&self) -> Backlog {
@@ -258,10 +258,10 @@ impl<P: Packet> Queue<P> for Discipline<P> {
             Self::Shaped(queue) => queue.dequeue(now, sink),
         }
     }
-    fn pass(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<P> {
+    fn is_transparent(&self) -> bool {
         match self {
-            Self::Plain(queue) => queue.pass(now, packet, sink),
-            Self::Shaped(queue) => queue.pass(now, packet, sink),
+            Self::Plain(queue) => queue.is_transparent(),
+            Self::Shaped(_) => false,
         }
     }
     fn next_wakeup(&self) -> Option<Time> {
