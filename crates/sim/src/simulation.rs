@@ -154,7 +154,8 @@ impl Simulation<'_> {
         if let Carrier::Closed(params) = &connection.carrier {
             // Hosts with coarse clocks do not tick together.
             let flow = &self.scenario.flows[connection.flow as usize];
-            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{index}", flow.name));
+            let member = index - self.first_connection[connection.flow as usize];
+            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{member}", flow.name));
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
             let receiver = Receiver::new(Arc::clone(params), ISN);
