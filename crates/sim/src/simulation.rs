@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 
@@ -198,7 +198,7 @@ impl Simulation<'_> {
     fn write(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
         let Load::Writes(_, pending) = &mut connection.load else { return };
-        // A change of the rate replaces the pending write and leaves its event behind.
+        // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
         match &mut connection.carrier {
             Carrier::Open(tcp) => {
@@ -305,13 +305,15 @@ impl Simulation<'_> {
         }
     }
 
-    fn set_rate(&mut self, now: Time, index: u32, rate: apportion_core::units::Rate) {
+    fn set_rate(&mut self, now: Time, index: u32, rate: Rate) {
         let connection = &mut self.connections[index as usize];
         if let Load::Writes(generator, pending) = &mut connection.load {
             generator.set_rate(now, rate);
-            // Before the start there is no pending write yet, and the start asks for the first one.
-            if now >= connection.start {
+            if rate == Rate::ZERO {
                 *pending = None;
+            }
+            // A pending write stands. The start asks for the first one, also after a change at the same time.
+            if pending.is_none() && now > connection.start {
                 self.next_write(index);
             }
         }
