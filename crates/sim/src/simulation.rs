@@ -41,7 +41,7 @@ pub struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     /// The first connection of each flow of the scenario, and the number of connections.
     pub(crate) first_connection: Vec<u32>,
-    /// Of each connection, or none if they are equal.
+    /// Of each connection, or none as long as all are one; for queues that are built while the run goes on.
     pub(crate) weights: Vec<Weight>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
@@ -296,7 +296,9 @@ impl Simulation<'_> {
                 }
             }
             Setting::FlowWeight(flow, weight) => {
+                self.weights.resize(self.connections.len(), Weight::ONE);
                 for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    self.weights[index as usize] = *weight;
                     for link in &mut self.links {
                         link.set_weight(FlowId(index), *weight);
                     }
