@@ -382,7 +382,8 @@ impl Link {
     }
 
     /// Replaces the discipline. What waits moves into the new one in the order in which it would have been sent.
-    pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut Shared) {
+    pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
+        queue.set_link_rate(self.rate);
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }

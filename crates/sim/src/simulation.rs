@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 
@@ -41,7 +41,7 @@ pub struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     /// The first connection of each flow of the scenario, and the number of connections.
     pub(crate) first_connection: Vec<u32>,
-    /// Of each connection, or none if they are equal.
+    /// Of each connection, or none as long as all are one; for queues that are built while the run goes on.
     pub(crate) weights: Vec<Weight>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
@@ -204,7 +204,8 @@ impl Simulation<'_> {
         if let Carrier::Closed(params) = &connection.carrier {
             // Hosts with coarse clocks do not tick together.
             let flow = &self.scenario.flows[connection.flow as usize];
-            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{index}", flow.name));
+            let member = index - self.first_connection[connection.flow as usize];
+            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{member}", flow.name));
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
             let receiver = Receiver::new(Arc::clone(params), ISN);
@@ -246,7 +247,7 @@ impl Simulation<'_> {
     fn write(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
         let Load::Writes(_, pending) = &mut connection.load else { return };
-        // A change of the rate replaces the pending write and leaves its event behind.
+        // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
         if let Carrier::Udp { packet: largest, .. } = connection.carrier {
             let (flow, hop) = (FlowId(index), connection.first_hop(Direction::Forth));
@@ -322,13 +323,15 @@ impl Simulation<'_> {
         }
     }
 
-    fn set_rate(&mut self, now: Time, index: u32, rate: apportion_core::units::Rate) {
+    fn set_rate(&mut self, now: Time, index: u32, rate: Rate) {
         let connection = &mut self.connections[index as usize];
         if let Load::Writes(generator, pending) = &mut connection.load {
             generator.set_rate(now, rate);
-            // Before the start there is no pending write yet, and the start asks for the first one.
-            if now >= connection.start {
+            if rate == Rate::ZERO {
                 *pending = None;
+            }
+            // A pending write stands. The start asks for the first one, also after a change at the same time.
+            if pending.is_none() && now > connection.start {
                 self.next_write(index);
             }
         }
