@@ -127,9 +127,11 @@ fn value_of(kind: Kind) -> String {
 fn tcp_parameters(profile: &str) -> String {
     let params = TcpParams::profile(profile);
     let value = |name: &str| params.as_ref().and_then(|params| params.get(name)).unwrap_or_default();
-    let mut rows = vec![["parameter", "here", "what it decides", "from"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["parameter", "here", "what it decides", "value", "from"].map(str::to_owned).to_vec()];
     rows.extend(PARAMS.iter().map(|entry| {
-        vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), entry.source.to_owned()]
+        let kind = entry.unit.trim_end().to_owned();
+        vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), kind, entry.source.to_owned()]
     }));
     format!(
         "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\n{}",

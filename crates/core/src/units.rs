@@ -348,10 +348,12 @@ impl fmt::Display for UnitError {
 }
 impl core::error::Error for UnitError {}
 
-/// A family of units: what to call it, an example to show, each unit's name and its size in base units.
+/// A family of units: what to call it, an example to show, how to print nothing, each unit's name and its size in base
+/// units.
 struct Family {
     what: &'static str,
     example: &'static str,
+    zero: &'static str,
     /// Lower case, with the factor; the first that divides a value evenly is used to print it.
     units: &'static [(&'static str, u64)],
 }
@@ -359,6 +361,7 @@ struct Family {
 const TIMES: Family = Family {
     what: "time",
     example: "\"20ms\"",
+    zero: "0s",
     units: &[
         ("s", NANOS_PER_SEC),
         ("ms", 1_000_000),
@@ -371,15 +374,17 @@ const TIMES: Family = Family {
 const RATES: Family = Family {
     what: "rate",
     example: "\"10Mbit\"",
+    zero: "0bit",
     units: &[("Gbit", 1_000_000_000), ("Mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)],
 };
 const SIZES: Family = Family {
     what: "size",
     example: "\"64kB\"",
+    zero: "0B",
     units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20)],
 };
 const COUNTS: Family =
-    Family { what: "number of packets", example: "\"50p\"", units: &[("p", 1), ("packets", 1)] };
+    Family { what: "number of packets", example: "\"50p\"", zero: "0p", units: &[("p", 1), ("packets", 1)] };
 
 impl Family {
     /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base
@@ -422,7 +427,7 @@ impl Family {
         };
         let &(name, factor) = self.units.iter().find(decimal).unwrap_or(&self.units[0]);
         if value == 0 {
-            return write!(f, "0{}", self.units[0].0);
+            return f.write_str(self.zero);
         }
         write!(f, "{}{name}", value / factor)
     }
@@ -543,13 +548,15 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back() {
-        for text in ["4650kbit", "10Mbit", "1Gbit", "7bit", "0Gbit"] {
+        for text in ["4650kbit", "10Mbit", "1Gbit", "7bit", "0bit"] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.to_string().parse(), Ok(rate));
         }
         assert_eq!(Span::from_micros(1_500).to_string(), "1500us");
         assert_eq!(Time::from_secs(90).to_string(), "90s");
         assert_eq!(Bytes::new(64_000).to_string(), "64kB");
+        let zeros = [Rate::ZERO.to_string(), Bytes::ZERO.to_string(), Span::ZERO.to_string()];
+        assert_eq!(zeros, ["0bit", "0B", "0s"]);
     }
 
     #[test]

@@ -56,10 +56,17 @@ pub(crate) fn of_point(point: &PointRecord) -> String {
     else {
         return without_entitlement(&flows);
     };
+    if let ([only], [(_, ratio)]) = (&flows[..], &entitled[..]) {
+        let got = number(only.throughput.mean);
+        return format!("{} got {got} Mb/s, {} its entitlement.", only.name, of(*ratio));
+    }
     let off = (1.0 - least.1).max(most.1 - 1.0);
     if off <= CLOSE {
         let all = if entitled.len() == flows.len() { "Every flow" } else { "Every entitled flow" };
-        return format!("{all} is within {} of its entitlement.", percent((off * 100.0).ceil() / 100.0));
+        return match (off * 100.0).ceil() {
+            off if off >= 1.0 => format!("{all} is within {off} % of its entitlement."),
+            _ => format!("{all} gets its entitlement."),
+        };
     }
     let groups = group_shares(&flows);
     let ratios: Vec<(&GroupShare, f64)> = groups.iter().filter_map(|g| Some((g, g.ratio()?))).collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::record::PointRecord;
 use crate::rows::{CompletionRow, FlowRow, LinkRow, Rows};
-use crate::statistics::{Estimate, jain, mean, nearest_rank, sigma};
+use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,6 +63,16 @@ impl Metrics {
         self.0.iter().find(|m| m.name == name)?.estimate()
     }
 
+    /// The metric called `name` as a reader is shown it: counts of one replication are whole.
+    pub(crate) fn show(&self, name: &str) -> Option<String> {
+        let metric = self.0.iter().find(|m| m.name == name)?;
+        let estimate = metric.estimate()?;
+        Some(match estimate.ci95 {
+            None if metric.unit != "packets" => number(estimate.mean),
+            _ => estimate.to_string(),
+        })
+    }
+
     fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {
         let Some(value) = value else { return };
         match self.0.iter_mut().find(|m| m.name == name) {
@@ -86,6 +96,11 @@ impl Metrics {
             let of = |field: fn(&FlowRow) -> f64| mean(&members.iter().map(|f| field(f)).collect::<Vec<_>>());
             self.push(format!("throughput_mbps/{group}"), "Mb/s", of(|f| f.throughput_mbps));
             self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
+            let delay = |of: fn(&FlowRow) -> Option<f64>| {
+                mean(&members.iter().filter_map(|f| of(f)).collect::<Vec<_>>())
+            };
+            self.push(format!("delay_p50_ms/{group}"), "ms", delay(|f| f.delay_p50_ms));
+            self.push(format!("delay_p95_ms/{group}"), "ms", delay(|f| f.delay_p95_ms));
         }
     }
 

@@ -64,7 +64,9 @@ impl fmt::Display for Estimate {
 /// `x` for a reader: three significant digits, but all digits before the point and at most four after it.
 #[must_use]
 pub fn number(x: f64) -> String {
-    format!("{:.*}", decimals(x.abs()), x)
+    // What rounds up to a power of ten has a digit less after the point: 0.9996 is 1.00, as 1 is.
+    let unit = 10_f64.powi(decimals(x.abs()) as i32);
+    format!("{:.*}", decimals((x.abs() * unit).round() / unit), x)
 }
 
 /// Decimals that show three significant digits of `magnitude`.
@@ -274,6 +276,7 @@ mod tests {
     fn numbers_show_three_digits() {
         let shown = [1234.5, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(number);
         assert_eq!(shown, ["1234", "123", "12.3", "1.23", "0.123", "0.0123", "0"]);
+        assert_eq!([0.9996, 1.0, 9.996, 99.96].map(number), ["1.00", "1.00", "10.0", "100"]);
     }
 
     #[test]

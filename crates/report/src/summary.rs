@@ -1,5 +1,7 @@
 //! A run as a few lines of plain text for a terminal, and as JSON lines for scripts.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::headline::headlines;
@@ -9,6 +11,8 @@ use crate::statistics::Estimate;
 
 /// Chosen: with the title, two headers and as many headlines at most 25 lines, a terminal's height.
 const MAX_POINTS: usize = 10;
+/// Chosen: as many more columns as fit a terminal's width.
+const MAX_GROUPS: usize = 3;
 
 /// What is printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
@@ -19,10 +23,12 @@ pub fn summary(run: &Run) -> String {
         if run.complete { "" } else { " (interrupted: results are incomplete)" }
     );
     let shown = &run.points[..run.points.len().min(MAX_POINTS)];
-    let mut rows: Vec<Vec<String>> = vec![
-        ["point", "total Mb/s", "utilisation", "Jain", "queue p95 ms", "drops"].map(str::to_owned).to_vec(),
-    ];
-    rows.extend(shown.iter().map(summary_row));
+    let waits = waits(shown);
+    let mut head = ["point", "total Mb/s", "utilisation", "Jain", "queue p95 ms"].map(str::to_owned).to_vec();
+    head.extend(waits.iter().map(|(head, _)| head.clone()));
+    head.push("drops".to_owned());
+    let mut rows = vec![head];
+    rows.extend(shown.iter().map(|point| summary_row(point, &waits)));
     out.push_str(&align(&rows));
     if run.points.len() > shown.len() {
         out.push_str(&format!(
@@ -38,19 +44,35 @@ pub fn summary(run: &Run) -> String {
     out
 }
 
-fn summary_row(point: &PointRecord) -> Vec<String> {
+/// Who waits: a header and a metric for each group. Finite transfers wait for their end, other flows for a packet.
+fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
+    let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
+    let finite = |group: &str| {
+        let flows = points.iter().flat_map(|p| &p.outcomes).flat_map(|o| &o.flows);
+        flows.filter(|f| f.group == group).any(|f| !f.completions.is_empty())
+    };
+    let wait = |group: &str| match finite(group) {
+        true => (format!("{group} done p95 s"), format!("completion_p95_s/{group}")),
+        false => (format!("{group} p95 ms"), format!("delay_p95_ms/{group}")),
+    };
+    if groups.len() > MAX_GROUPS { Vec::new() } else { groups.into_iter().map(wait).collect() }
+}
+
+fn summary_row(point: &PointRecord, waits: &[(String, String)]) -> Vec<String> {
     let metrics = Metrics::of(point);
-    let show = |name: &str| metrics.get(name).map_or_else(|| "-".to_owned(), |e| e.to_string());
+    let show = |name: &str| metrics.show(name).unwrap_or_else(|| "-".to_owned());
     let watched = point.outcomes.first().and_then(|o| o.links.iter().find(|l| l.watched)).map(|l| &l.name);
     let of_link = |what: &str| watched.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{link}")));
-    vec![
+    let mut row = vec![
         point.name().to_owned(),
         show("throughput_mbps"),
         of_link("utilisation"),
         show("jain"),
         of_link("queue_delay_p95_ms"),
-        show("drops_packets"),
-    ]
+    ];
+    row.extend(waits.iter().map(|(_, metric)| show(metric)));
+    row.push(show("drops_packets"));
+    row
 }
 
 /// Columns padded to their widest cell: the first to the left, numbers to the right.

@@ -152,7 +152,9 @@ measured time.</dd>
 throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
-<dt>Drops</dt><dd>early: a signal before the buffer is full; forced: above a threshold that admits nothing;
+<dt>Delay of a group</dt><dd>One way, from the first link's queue to the receiver: the quantile of each flow's packets,
+then the mean of the flows.</dd>
+<dt>Drops</dt><dd>Data and acknowledgements alike, at all links. early: a signal before the buffer is full; forced: above a threshold that admits nothing;
 overflow: the arriving packet found no room; policy: a rule about the flow; push-out: removed to make
 room.</dd>
 </dl>

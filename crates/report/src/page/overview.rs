@@ -197,6 +197,9 @@ fn numbers(run: &Run) -> String {
         head.push("n, window".into());
     }
     head.extend(shown_groups.iter().map(|g| format!("{g}, Mb/s each")));
+    for group in shown_groups {
+        head.extend(["p50", "p95"].map(|q| format!("{group} delay {q}, ms")));
+    }
     for link in shown_links {
         head.extend(["p50", "p95", "p99"].map(|q| format!("Queue delay{} {q}, ms", of(link))));
     }
@@ -212,7 +215,7 @@ fn numbers(run: &Run) -> String {
 
     let row = |point: &PointRecord| {
         let metrics = Metrics::of(point);
-        let show = |name: &str| metrics.get(name).map_or_else(|| "–".to_owned(), |e| e.to_string());
+        let show = |name: &str| metrics.show(name).unwrap_or_else(|| "–".to_owned());
         let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
         row.push(show("jain"));
@@ -220,6 +223,9 @@ fn numbers(run: &Run) -> String {
             row.push(jain_basis(point));
         }
         row.extend(shown_groups.iter().map(|g| show(&format!("throughput_mbps/{g}"))));
+        for group in shown_groups {
+            row.extend(["p50", "p95"].map(|q| show(&format!("delay_{q}_ms/{group}"))));
+        }
         for link in shown_links {
             row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
         }
