@@ -1,4 +1,4 @@
-//! Our TCP against ns-2's, over one link that loses chosen packets: `validation/forced-loss/run` calls it.
+//! Our TCP against ns-2's, over one link that loses chosen packets: `validation/forced-loss/check` calls it.
 //!
 //! ```text
 //! forced_loss CASES TRACE          compare with ns-2's trace; one line of a table per case

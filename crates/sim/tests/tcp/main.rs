@@ -429,7 +429,7 @@ fn duplicate_acks_let_new_segments_out_during_fast_recovery() {
 
 #[test]
 fn ns2_did_the_same_when_it_lost_the_same_packets() {
-    // ns2.txt is ns-2.35's own record (validation/forced-loss/run): timeouts, packets, time:cwnd of every
+    // ns2.txt is ns-2.35's own record (validation/forced-loss/check): timeouts, packets, time:cwnd of every
     // reduction.
     let cases = forced::read_cases(include_str!("../../../../validation/forced-loss/cases.txt")).unwrap();
     let mut compared = 0;
@@ -438,7 +438,7 @@ fn ns2_did_the_same_when_it_lost_the_same_packets() {
         let name = words.next().unwrap();
         let case = cases.iter().find(|case| case.name == name).unwrap();
         let ours = forced::simulate(case).unwrap();
-        let numbers = [words.next(), words.next()].map(|word| word.unwrap().parse().unwrap());
+        let numbers: [u64; 2] = [words.next(), words.next()].map(|word| word.unwrap().parse().unwrap());
         assert_eq!([ours.timeouts, ours.sent.len() as u64], numbers, "{name}: timeouts, packets");
         let theirs: Vec<(f64, f64)> = words
             .map(|pair| pair.split_once(':').unwrap())
