@@ -151,6 +151,21 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
 }
 
 #[test]
+fn two_links_that_would_write_one_capture_are_refused() {
+    let folder = folder();
+    let link = |name| {
+        format!(
+            "[link.\"{name}\"]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\npcap = true\n"
+        )
+    };
+    let text = HEAD.to_owned() + &BLOCKS.concat() + &link("x y") + &link("x_y");
+    std::fs::write(folder.path().join("x.toml"), text).unwrap();
+    let message = refusal(folder.path(), "out", &[]);
+    assert!(message.contains("x_y.pcap`: two links write to it; give one of them another name"), "{message}");
+    assert_eq!(files(&folder.path().join("out")).len(), 0);
+}
+
+#[test]
 fn an_output_that_cannot_be_a_folder_of_results_is_refused() {
     let folder = folder();
     std::fs::write(folder.path().join("file"), "mine").unwrap();
@@ -214,16 +229,33 @@ fn a_full_disk_leaves_nothing_by_halves() {
     }
 }
 
-/// A run whose capture cannot be written to its end has no results either.
-#[cfg(target_os = "linux")]
+/// A run whose capture cannot be written to its end has no results, and leaves those of an earlier one alone.
+#[cfg(unix)]
 #[test]
-fn a_disk_too_full_for_a_capture_is_an_error_of_the_run() {
+fn a_disk_too_full_for_a_capture_leaves_nothing_by_halves() {
     let folder = folder();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    std::os::unix::fs::symlink("/dev/full", out.join("bottleneck.pcap")).unwrap();
-    let message = refusal(folder.path(), "out", &[]);
-    assert!(message.contains("No space left on device"), "{message}");
-    let left = files(&out);
-    assert!(left.keys().all(|name| name == "bottleneck.pcap"), "{:?}", left.keys());
+    for earlier in [false, true] {
+        if earlier {
+            let run = apportion(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]);
+            assert_eq!(run.status, 0, "{}", run.err);
+        }
+        let before = files(&out);
+        // No file may grow beyond 16 blocks, of 512 or 1024 bytes; the capture would have some 70 kB. An error, and not
+        // a signal, is what a write beyond that gets if the signal is ignored.
+        let limited =
+            "trap '' XFSZ; ulimit -f 16; exec \"$APPORTION\" run x.toml --quiet --out out --set seed=4";
+        let output = Command::new("sh")
+            .args(["-c", limited])
+            .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.starts_with("error: ") && err.contains("capture") && err.lines().count() == 1, "{err}");
+        let after = files(&out);
+        assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
+    }
 }
