@@ -65,8 +65,8 @@ fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("events");
     let horizon = Span::from_millis(50);
     for pending in [100, 10_000] {
-        let kinds: [(&str, fn(u32) -> Event); 2] = [("link", Event::Arrival), ("timer", Event::Timer)];
-        for (kind, event) in kinds {
+        for kind in ["link", "timer"] {
+            let event = |index| if kind == "link" { Event::Arrival(index) } else { Event::Timer(index) };
             let mut events = Events::new(pending as usize, horizon, f64::from(pending) / 0.05);
             let mut spread = 1u64;
             let mut gap = move || {
