@@ -1,7 +1,7 @@
 //! How far a run has come: a bar on a terminal, a line for every tenth otherwise.
 
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -11,7 +11,7 @@ use crate::output;
 pub struct Progress {
     kind: Kind,
     total: usize,
-    done: AtomicUsize,
+    done: Mutex<usize>,
 }
 
 enum Kind {
@@ -35,15 +35,17 @@ impl Progress {
         } else {
             Kind::Lines
         };
-        Self { kind, total, done: AtomicUsize::new(0) }
+        Self { kind, total, done: Mutex::new(0) }
     }
 
     /// One more is done.
     pub fn step(&self) {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        // Held until the line is out, or a thread could be overtaken between counting and writing.
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += 1;
         match &self.kind {
             Kind::Bar(bar) => bar.inc(1),
-            Kind::Lines if done * 10 / self.total > (done - 1) * 10 / self.total => {
+            Kind::Lines if *done * 10 / self.total > (*done - 1) * 10 / self.total => {
                 output::note(&format!("{done}/{} runs done", self.total));
             }
             Kind::Lines | Kind::Silent => (),

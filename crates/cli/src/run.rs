@@ -1,12 +1,12 @@
 //! `apportion run`: load, simulate, write, summarise.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
 use apportion_report::{FlowInfo, PointRecord};
@@ -41,9 +41,11 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let seeds =
         |point: &Point| (0..arguments.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
     let seeds: Vec<Vec<u64>> = suite.points.iter().map(seeds).collect();
-    let outcomes = simulate(&suite, &seeds, arguments, &folder)?;
+    let captures = Captures::new(&folder);
+    let outcomes = simulate(&suite, &seeds, arguments, &captures)?;
     let run = record(&suite, &seeds, outcomes);
     apportion_report::write(&folder, &run)?;
+    captures.publish()?;
     if arguments.json {
         output::print(&apportion_report::json_lines(&run))?;
     } else if !arguments.quiet {
@@ -55,13 +57,13 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 
 fn load(arguments: &Run) -> anyhow::Result<Suite> {
     let path = &arguments.scenario;
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = fs::read_to_string(path).map_err(|error| {
         anyhow!(
             "{}: cannot read the scenario: {error}; name a TOML file, such as scenarios/quickstart.toml",
             path.display()
         )
     })?;
-    apportion_scenario::load(&text, path, &arguments.set, &|path| std::fs::read(path)).map_err(|problems| {
+    apportion_scenario::load(&text, path, &arguments.set, &|path| fs::read(path)).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         anyhow!(lines.join("\n"))
     })
@@ -76,9 +78,8 @@ fn simulate(
     suite: &Suite,
     seeds: &[Vec<u64>],
     arguments: &Run,
-    folder: &Path,
+    captures: &Captures<'_>,
 ) -> anyhow::Result<Vec<Option<Outcome>>> {
-    let captures = Captures { folder, failed: Mutex::new(None) };
     let openers: Vec<_> =
         suite.points.iter().enumerate().map(|(at, point)| captures.opener(at, point, suite)).collect();
     let mut jobs = Vec::new();
@@ -93,23 +94,56 @@ fn simulate(
     let progress = Progress::new(jobs.len(), arguments.quiet || arguments.json);
     let outcomes = apportion_sim::replicate(&jobs, arguments.jobs, &|_| progress.step(), &CANCEL);
     progress.finish();
-    if let Some(error) = captures.failed.lock().ok().and_then(|mut failed| failed.take()) {
+    if let Some(error) = captures.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(error);
     }
     outcomes.with_context(|| arguments.scenario.display().to_string())
 }
 
-/// Opens capture files in the folder of results.
+/// Capture files in the folder of results. They are written beside their final place and get their names with
+/// [`publish`](Self::publish) only, so that a run that fails leaves those of an earlier one as they were.
 struct Captures<'a> {
     folder: &'a Path,
+    /// Names of files under way.
+    staged: Mutex<Vec<String>>,
     /// The first file that could not be opened.
     failed: Mutex<Option<anyhow::Error>>,
 }
 
-impl Captures<'_> {
+impl<'a> Captures<'a> {
+    fn new(folder: &'a Path) -> Self {
+        Self { folder, staged: Mutex::default(), failed: Mutex::default() }
+    }
+
+    /// Hidden, with the ending by which folders of results know what an interrupted write left.
+    fn partial(&self, name: &str) -> PathBuf {
+        self.folder.join(format!(".{name}.partial"))
+    }
+
+    /// Gives all files their names.
+    fn publish(&self) -> anyhow::Result<()> {
+        for name in self.take_staged() {
+            let path = self.folder.join(&name);
+            fs::rename(self.partial(&name), &path)
+                .with_context(|| format!("cannot write the capture `{}`", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn stage(&self, name: String) -> anyhow::Result<()> {
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        anyhow::ensure!(!staged.contains(&name), "two links write to it; give one of them another name");
+        staged.push(name);
+        Ok(())
+    }
+
+    fn take_staged(&self) -> Vec<String> {
+        std::mem::take(&mut *self.staged.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Opens the captures of one point: `bottleneck.pcap`, or `2-bottleneck.pcap` for the second of several points.
-    fn opener<'a>(
-        &'a self,
+    fn opener(
+        &self,
         at: usize,
         point: &'a Point,
         suite: &Suite,
@@ -119,20 +153,31 @@ impl Captures<'_> {
             let link = point.scenario.links.get(link).filter(|link| link.pcap)?;
             let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
             let name: String = link.name.chars().map(safe).collect();
-            let path = self.folder.join(format!("{prefix}{name}.pcap"));
-            let capture = File::create(&path)
-                .map_err(anyhow::Error::from)
+            let name = format!("{prefix}{name}.pcap");
+            let path = self.folder.join(&name);
+            let partial = self.partial(&name);
+            let capture = self
+                .stage(name)
+                .and_then(|()| Ok(File::create(partial)?))
                 .and_then(|file| Ok(LinkCapture::new(Box::new(BufWriter::new(file)))?));
             match capture {
                 Ok(capture) => Some(Box::new(capture)),
                 Err(error) => {
                     let error = error.context(format!("cannot write the capture `{}`", path.display()));
-                    if let Ok(mut failed) = self.failed.lock() {
-                        failed.get_or_insert(error);
-                    }
+                    self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     None
                 }
             }
+        }
+    }
+}
+
+impl Drop for Captures<'_> {
+    /// Removes the files of a run that failed.
+    fn drop(&mut self) {
+        for name in self.take_staged() {
+            // One that could not be created cannot be removed.
+            let _ = fs::remove_file(self.partial(&name));
         }
     }
 }

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
-use assert_cmd::Command;
+use common::apportion;
 use tempfile::TempDir;
 
 const SCENARIO: &str = r#"seed = 3
@@ -22,22 +24,6 @@ from = "a"
 to = "b"
 tcp = "rfc"
 "#;
-
-struct Run {
-    status: i32,
-    out: String,
-    err: String,
-}
-
-fn apportion(folder: &Path, arguments: &[&str]) -> Run {
-    let output =
-        Command::cargo_bin("apportion").unwrap().current_dir(folder).args(arguments).output().unwrap();
-    Run {
-        status: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
 
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,91 @@
+//! The commands that the documents show do what they are shown to do.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const CARGO: &str = "cargo run --release -- ";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// README.md, then the pages of `docs/` by name.
+fn documents() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("docs")).unwrap();
+    let mut pages: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages.insert(0, root().join("README.md"));
+    pages
+}
+
+/// The lines of fenced blocks that run the command.
+fn commands(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut lines = text.lines().map(str::trim).filter(|line| {
+        fenced ^= line.starts_with("```");
+        fenced
+    });
+    let mut commands = Vec::new();
+    while let Some(line) = lines.next() {
+        let mut line = line.trim_start_matches("$ ").to_owned();
+        // A backslash at the end of a line goes on with the next one.
+        while line.ends_with('\\') {
+            line.pop();
+            line += lines.next().unwrap_or_default();
+        }
+        if line.starts_with(CARGO) {
+            commands.push(line);
+        }
+    }
+    commands
+}
+
+#[test]
+fn every_command_shown_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["scenarios", "validation"] {
+        std::os::unix::fs::symlink(root().join(name), folder.path().join(name)).unwrap();
+    }
+    let mut shown = 0;
+    for document in documents() {
+        // In the order in which they stand: later ones use what earlier ones wrote.
+        for command in commands(&std::fs::read_to_string(&document).unwrap()) {
+            // A shell reads it, with its quotes and comments, as it would for the user.
+            let output = Command::new("sh")
+                .args(["-c", &command.replacen(CARGO, "\"$APPORTION\" ", 1)])
+                .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {command}\n{err}", document.display());
+            assert!(!output.stdout.is_empty(), "{}: {command}", document.display());
+            shown += 1;
+        }
+    }
+    assert!(shown > 4, "only {shown} commands found");
+}
+
+#[test]
+fn the_first_command_of_the_readme_writes_the_report_it_promises() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let first = commands(&readme).remove(0);
+    assert!(first.starts_with("cargo run --release -- run scenarios/quickstart.toml"), "{first}");
+    let folder = tempfile::tempdir().unwrap();
+    let run = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .args(["run", root().join("scenarios/quickstart.toml").to_str().unwrap(), "--quiet"])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(run.success());
+    let promised = "results/quickstart/report.html";
+    assert!(readme.contains(&format!("writes `{promised}`")));
+    let page = std::fs::read_to_string(folder.path().join(promised)).unwrap();
+    for queue in ["fifo", "red", "drr", "fq_codel"] {
+        assert!(page.contains(&format!("queue={queue}")), "{queue}");
+    }
+}
