@@ -1,5 +1,6 @@
 //! What the numbers say, in plain sentences computed from them.
 
+use crate::metrics::Metrics;
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
 use crate::statistics::number;
@@ -22,7 +23,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     lead.into_iter().chain(points).collect()
 }
 
-/// Who is protected where: the worst-off flow of the best and the worst point.
+/// Who is protected where: the worst-off flow of the best and the worst point, and how long packets wait.
 pub(crate) fn lead(run: &Run) -> Option<String> {
     let worst_off =
         |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
@@ -33,13 +34,33 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
     if ranked.len() < 2 {
         return None;
     }
-    Some(if best - worst <= CLOSE / 2.0 {
+    let shares = if best - worst <= CLOSE / 2.0 {
         format!("The worst-off flow gets at least {} of its entitlement at every point.", percent(worst))
     } else {
         format!(
             "The worst-off flow gets {} of its entitlement with {best_name}, but {} with {worst_name}.",
             percent(best),
             percent(worst)
+        )
+    };
+    Some(shares + &waiting(run).unwrap_or_default())
+}
+
+/// Chosen: a difference that is felt.
+const FELT: f64 = 3.0;
+
+/// Where packets wait how long, if that differs much: the queue of the first watched link.
+fn waiting(run: &Run) -> Option<String> {
+    let link = &run.points.iter().flat_map(|p| &p.outcomes).flat_map(|o| &o.links).find(|l| l.watched)?.name;
+    let metric = format!("queue_delay_p95_ms/{link}");
+    let wait = |p: &'_ PointRecord| Some(Metrics::of(p).get(&metric)?.mean);
+    let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
+    (least > 0.0 && most >= FELT * least).then(|| {
+        let (least, most) = (number(least), number(most));
+        format!(
+            " The 95th percentile of queue delay is {least} ms with {shortest}, but {most} ms with {longest}."
         )
     })
 }

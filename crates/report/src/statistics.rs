@@ -52,6 +52,10 @@ impl fmt::Display for Estimate {
                 let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
                 let least = decimals(self.mean.abs().max(half));
                 let decimals = own.clamp(least, least + 1);
+                // An interval that would read ± 0.000 says no more than the mean.
+                if half * 10_f64.powi(decimals as i32) < 0.5 {
+                    return f.write_str(&number(self.mean));
+                }
                 write!(f, "{:.decimals$} ± {:.decimals$}", self.mean, half)
             }
             // Counts stay counts.
@@ -287,6 +291,7 @@ mod tests {
         assert_eq!(show(9122.4, Some(2.1)), "9122 ± 2");
         assert_eq!(show(0.9871, Some(0.0004)), "0.9871 ± 0.0004");
         assert_eq!(show(12.0, Some(0.0)), "12");
+        assert_eq!(show(0.99996, Some(0.00001)), "1.00");
         assert_eq!(show(45.0, None), "45");
     }
 }

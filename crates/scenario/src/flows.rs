@@ -8,7 +8,9 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
-use crate::model::{Flow, Frames, Law, LawShape, Link, LinkId, Node, NodeId, Source, Start, Transport};
+use crate::model::{
+    Flow, Frames, Law, LawShape, Link, LinkId, MAX_PACKET, Node, NodeId, Source, Start, Transport,
+};
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
@@ -363,8 +365,11 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         Some(FromFile::Packets(packets)) => packets.iter().map(|(_, size)| *size).max()?,
         _ => source.bytes("packet", i, problems)?,
     };
-    if packet <= UDP_HEADER {
-        let message = format!("a datagram of {packet} has no room for its {UDP_HEADER} of headers");
+    if packet <= UDP_HEADER || packet > MAX_PACKET {
+        let message = match packet <= UDP_HEADER {
+            true => format!("a datagram of {packet} has no room for its {UDP_HEADER} of headers"),
+            false => format!("a datagram of {packet} is larger than any can be, {MAX_PACKET}"),
+        };
         let key = if group.file.is_some() { "file" } else { "packet" };
         source.refuse(key, message, problems);
         return None;

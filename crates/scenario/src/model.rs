@@ -257,6 +257,9 @@ pub enum Setting {
     FlowWeight(usize, Weight),
 }
 
+/// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).
+pub const MAX_PACKET: Bytes = Bytes::new(65_535);
+
 /// A count of packets with their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {

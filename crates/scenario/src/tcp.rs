@@ -16,6 +16,7 @@ mod text;
 
 use apportion_core::units::{Bytes, Packets, Span};
 
+use crate::model::MAX_PACKET;
 use profiles::{ns2_235, ns2_2000, reno_1999, rfc};
 use text::Text;
 
@@ -230,8 +231,15 @@ impl TcpParams {
     /// Why no TCP can run with these values, if so.
     pub fn check(&self) -> Result<(), String> {
         let fail = |why: &str| Err(why.to_owned());
-        if self.segment.get() == 0 || self.segment.get() > u64::from(u16::MAX) {
-            return fail("a segment carries 1 to 65535 bytes of payload");
+        let fits = |parts: &[Bytes]| {
+            let take = |left: Bytes, &part: &Bytes| (part <= left).then(|| left - part);
+            parts.iter().try_fold(MAX_PACKET, take).is_some()
+        };
+        if self.segment == Bytes::ZERO || !fits(&[self.segment, self.header]) {
+            return fail("a segment carries at least 1 byte; with its header it has at most 65535");
+        }
+        if !fits(&[self.ack, self.sack_option, SACK_BLOCKS]) {
+            return fail("an ACK with a full SACK option has at most 65535 bytes");
         }
         if self.window_bytes() < self.segment.get() {
             return fail("the window must hold at least one segment");
@@ -270,6 +278,9 @@ impl TcpParams {
         matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic)
     }
 }
+
+/// RFC 2018 section 3: 8 bytes a block, and three blocks beside a timestamp.
+const SACK_BLOCKS: Bytes = Bytes::new(3 * 8);
 
 /// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits.
 const MAX_WINDOW: u64 = 1 << 30;
@@ -476,8 +487,14 @@ mod tests {
         let cases = [
             ("segments", "1000B", "unknown TCP parameter `segments`"),
             ("segment", "1000", "the unit is missing"),
-            ("segment", "0B", "1 to 65535"),
-            ("segment", "70kB", "1 to 65535"),
+            ("segment", "0B", "at least 1 byte"),
+            ("segment", "70kB", "at most 65535"),
+            // 40 bytes of header are one too many.
+            ("segment", "65496B", "at most 65535"),
+            ("header", "18446744073709551615B", "at most 65535"),
+            // 65535 - 4 - 24 = 65507.
+            ("ack", "65508B", "at most 65535"),
+            ("sack_option", "18446744073709551615B", "at most 65535"),
             ("window", "100B", "at least one segment"),
             ("window", "2000MB", "2^30"),
             ("window", "many", "or \"20p\""),

@@ -23,9 +23,9 @@ const ROW: u32 = 26;
 const NARROW_ROW: u32 = 16;
 const MANY: usize = 8;
 const AXIS: u32 = 24;
-/// Width of a letter of a label.
-const LETTER: u32 = 7;
-const MAX_LETTERS: usize = 18;
+/// Width of a letter of a label, in the wider of the usual fonts.
+const LETTER: u32 = 8;
+const MAX_LETTERS: usize = 20;
 const NOTES: u32 = 62;
 
 /// Distributions on a common scale from zero.
