@@ -80,7 +80,7 @@ impl Simulation<'_> {
         while let Some((now, event)) = self.shared.events.pop(stop) {
             self.handle(now, event);
             self.events_handled += 1;
-            if self.events_handled % CANCEL_CHECK == 0 && cancel.load(Ordering::Relaxed) {
+            if self.events_handled.is_multiple_of(CANCEL_CHECK) && cancel.load(Ordering::Relaxed) {
                 return false;
             }
         }
