@@ -60,6 +60,7 @@ impl Simulation<'_> {
     }
 
     /// Transmissions over all links since the start of the run.
+    #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.counts().sent.packets.get()).sum()
     }
