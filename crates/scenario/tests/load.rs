@@ -220,6 +220,11 @@ fn each_kind_of_slip_has_its_message() {
         mended("measure_from = \"1s\"", "measure_from = \"10s\""),
         "3: measure_from: measuring would start at 10s, but the run stops at 10s; write an earlier time"
     );
+    // 10 s in steps of 99 us are 101,010.
+    assert_eq!(
+        mended("measure_from = \"1s\"", "measure_from = \"1s\"\nsample = \"99us\""),
+        "4: sample: 99us gives more than 100000 intervals until 10s; write a longer one"
+    );
     assert_eq!(
         mended("stop = \"9s\"", "stop = \"1s\""),
         "18: flow.g.stop: flow `g.10` stops at 1s, but may start as late as 1s; stop it later"
