@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use apportion_core::catalog::{self, Entry, Kind, Role, Selection};
 use apportion_scenario::describe::{Described, sources, topologies};
 use apportion_scenario::did_you_mean;
-use apportion_scenario::tcp::{PARAMS, PROFILES, TcpParams};
+use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 use crate::arguments::What;
 
@@ -28,7 +28,7 @@ pub fn list(what: Option<What>) -> String {
     out
 }
 
-fn sections() -> [(What, &'static str, Vec<Vec<String>>); 4] {
+fn sections() -> [(What, &'static str, Vec<Vec<String>>); 5] {
     let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
     let described = |all: Vec<Described>| all.iter().map(|one| row(&[one.name, one.doc])).collect();
     [
@@ -38,6 +38,11 @@ fn sections() -> [(What, &'static str, Vec<Vec<String>>); 4] {
             catalog::all().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect(),
         ),
         (What::Tcp, "TCP profiles", PROFILES.iter().map(|entry| row(&[entry.name, entry.summary])).collect()),
+        (
+            What::Tcp,
+            "TCP algorithms",
+            ALGORITHMS.iter().map(|entry| row(&[entry.name, entry.summary])).collect(),
+        ),
         (What::Sources, "Sources", described(sources())),
         (What::Topologies, "Topologies", described(topologies())),
     ]
@@ -59,6 +64,7 @@ pub fn explain(name: &str) -> anyhow::Result<String> {
         let heading = format!("{name}: TCP profile\n{}\nSource: {}\n", entry.summary, entry.source);
         heading + &tcp_parameters(entry.name)
     }));
+    parts.extend(ALGORITHMS.iter().filter(|entry| entry.name == name).map(algorithm));
     parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
     parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
     if parts.is_empty() {
@@ -136,6 +142,14 @@ fn tcp_parameters(profile: &str) -> String {
     format!(
         "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\n{}",
         table(&rows)
+    )
+}
+
+fn algorithm(entry: &AlgorithmEntry) -> String {
+    let AlgorithmEntry { name, summary, source } = entry;
+    format!(
+        "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
+         Use: tcp = {{ profile = \"rfc\", algorithm = \"{name}\" }}, or with another profile\n"
     )
 }
 

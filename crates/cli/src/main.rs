@@ -32,7 +32,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::List { what } => output::print(&catalogue::list(what))?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
         Command::Schema => {
-            let schema = serde_json::to_string_pretty(&apportion_scenario::describe::schema())?;
+            let schema = serde_json::to_string(&apportion_scenario::describe::schema())?;
             output::print(&format!("{schema}\n"))?;
         }
         Command::Completions { shell } => {

@@ -186,9 +186,16 @@ fn everything_listed_is_explained() {
     assert!(names > 20, "{names}");
     let all = apportion(folder.path(), &["list"]).out;
     assert!(
-        ["Disciplines\n", "\nTCP profiles\n", "\nSources\n", "\nTopologies\n"]
+        ["Disciplines\n", "\nTCP profiles\n", "\nTCP algorithms\n", "\nSources\n", "\nTopologies\n"]
             .iter()
             .all(|part| all.contains(part))
+    );
+    assert_eq!(
+        apportion(folder.path(), &["explain", "newreno"]).out,
+        "newreno: TCP algorithm\n\
+         Reno whose fast recovery goes on until everything sent before the loss is acknowledged.\n\
+         Source: RFC 6582\n\
+         Use: tcp = { profile = \"rfc\", algorithm = \"newreno\" }, or with another profile\n"
     );
     let red = apportion(folder.path(), &["explain", "red"]).out;
     assert!(red.contains("min_th") && red.contains("default") && red.contains("Paper: "), "{red}");

@@ -1,10 +1,11 @@
-//! What the unit tests of this crate share: a small packet and a sink that remembers.
+//! What the tests of this crate share: a small packet and a sink that remembers.
+//!
+//! The integration tests include this file by its path, so it names what it needs by way of `super`.
 
-use alloc::vec::Vec;
+use std::vec::Vec;
 
-use crate::packet::{Ecn, FlowId, Packet};
-use crate::queue::{DropReason, Sink};
-use crate::units::{Bytes, Time};
+use super::units::{Bytes, Time};
+use super::{DropReason, Ecn, FlowId, Packet, Sink};
 
 /// A packet with an identity, so that tests can follow who left and who was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Packet for TestPacket {
 }
 
 /// Keeps what a discipline reported.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Log {
     pub dropped: Vec<(Time, u32, DropReason)>,
     pub marked: Vec<(Time, u32)>,

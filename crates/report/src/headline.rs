@@ -43,7 +43,7 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
             percent(worst)
         )
     };
-    Some(shares + &waiting(run).unwrap_or_default())
+    Some(shares + &waiting(run).unwrap_or_default() + &transfers(run).unwrap_or_default())
 }
 
 /// Chosen: a difference that is felt.
@@ -64,6 +64,25 @@ fn waiting(run: &Run) -> Option<String> {
         )
     })
 }
+
+/// Chosen: what decides how a page feels is worth saying from half as much again.
+const SLOWER: f64 = 1.5;
+
+/// Where finite transfers take how long, if that differs: those of the first group that has any.
+fn transfers(run: &Run) -> Option<String> {
+    let all: Vec<(Metrics, &str)> = run.points.iter().map(|p| (Metrics::of(p), p.name())).collect();
+    let metric = all.iter().flat_map(|(metrics, _)| &metrics.0).find(|m| m.name.starts_with(COMPLETION))?;
+    let mut ranked: Vec<(f64, &str)> =
+        all.iter().filter_map(|(metrics, name)| Some((metrics.get(&metric.name)?.mean, *name))).collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
+    (least > 0.0 && most > SLOWER * least).then(|| {
+        let (least, most, group) = (number(least), number(most), &metric.name[COMPLETION.len()..]);
+        format!(" Of the transfers of {group}, 95 % are done in {least} s with {shortest}, but in {most} s with {longest}.")
+    })
+}
+
+const COMPLETION: &str = "completion_p95_s/";
 
 /// One point in a sentence. Names keep their case where they begin it.
 pub(crate) fn of_point(point: &PointRecord) -> String {

@@ -40,7 +40,7 @@ pub(crate) fn build(
     let Finished { nodes, mut links, lost } = network.finish(problems);
 
     let routing = Routing::new(nodes.len(), &links);
-    let mut builder = Builder { nodes: &nodes, links: &links, routing, files, complete };
+    let mut builder = Builder { nodes: &nodes, links: &links, routing, files, complete, end: stop };
     let flows =
         match fields.item("flow").and_then(|item| named_tables(&fields, item.as_table(), "flow", problems)) {
             Some(table) => builder.flows(table, problems),

@@ -121,10 +121,16 @@ fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
     }
 }
 
-/// A JSON Schema (draft 2020-12) of scenario files.
+/// A JSON Schema (draft 2020-12) of scenario files. What has many forms and many places is defined once.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = table_schema(ROOT);
+    schema["$defs"] = json!({
+        "queue": queue_schema(),
+        "tcp": tcp_schema(),
+        "source": variants_schema(SOURCES),
+        "topology": variants_schema(TOPOLOGIES),
+    });
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Apportion scenario");
     schema
@@ -140,13 +146,18 @@ fn object<'a>(properties: impl Iterator<Item = (&'a str, Value)>, keys: &[Key]) 
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
+/// A place that holds what [`schema`] defines under this name.
+fn defined(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
 fn key_schema(key: &Key) -> Value {
-    let mut schema = kind_schema(key.kind);
+    let schema = match key.kind {
+        Kind::Variants(_) => defined(key.name),
+        kind => kind_schema(kind),
+    };
     let container = matches!(key.kind, Kind::Table(_) | Kind::Map(_));
-    if !LISTS.contains(&key.name) && !container {
-        // Any value may be swept.
-        schema = json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] });
-    }
+    let mut schema = if LISTS.contains(&key.name) || container { schema } else { swept(schema) };
     schema["description"] = json!(key.doc);
     if let Need::Default(text) = key.need {
         schema["default"] =
@@ -173,8 +184,8 @@ fn kind_schema(kind: Kind) -> Value {
         Kind::Map(keys) => json!({ "type": "object", "additionalProperties": table_schema(keys) }),
         Kind::Tables(keys) => json!({ "type": "array", "items": table_schema(keys) }),
         Kind::Variants(variants) => variants_schema(variants),
-        Kind::Queue => queue_schema(),
-        Kind::Tcp => tcp_schema(),
+        Kind::Queue => defined("queue"),
+        Kind::Tcp => defined("tcp"),
         Kind::Any => json!({}),
     }
 }
@@ -216,9 +227,14 @@ fn variants_schema(variants: &[Variant]) -> Value {
     json!({ "anyOf": forms })
 }
 
-/// Any of these values, or a list of them.
-fn swept(mut schema: Value, doc: &str) -> Value {
-    schema = json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] });
+/// Such a value, or a list of them to sweep.
+fn swept(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] })
+}
+
+/// [`swept`], with what the key does.
+fn parameter(schema: Value, doc: &str) -> Value {
+    let mut schema = swept(schema);
     schema["description"] = json!(doc);
     schema
 }
@@ -235,10 +251,10 @@ fn queue_schema() -> Value {
         ("drop", names(&[Role::Policy]), "Buffer policy beside a scheduler."),
         ("shaper", names(&[Role::Shaper]), "What holds packets back."),
     ] {
-        properties.insert(key.to_owned(), swept(json!({ "enum": names }), doc));
+        properties.insert(key.to_owned(), parameter(json!({ "enum": names }), doc));
     }
     for param in catalog::all().flat_map(|entry| entry.params) {
-        properties.insert(param.name.to_owned(), swept(param_schema(param.kind), param.doc));
+        properties.insert(param.name.to_owned(), parameter(param_schema(param.kind), param.doc));
     }
     let table = json!({
         "type": "object", "properties": properties, "required": ["kind"], "additionalProperties": false,
@@ -262,10 +278,11 @@ fn tcp_schema() -> Value {
     let names: Vec<_> = PROFILES.iter().map(|entry| entry.name).collect();
     let mut properties = Map::new();
     properties
-        .insert("profile".to_owned(), swept(json!({ "enum": names }), "What the parameters start from."));
+        .insert("profile".to_owned(), parameter(json!({ "enum": names }), "What the parameters start from."));
     for entry in PARAMS {
         let value = json!({ "type": ["string", "integer", "boolean"] });
-        properties.insert(entry.name.to_owned(), swept(value, &format!("{} ({})", entry.doc, entry.unit)));
+        properties
+            .insert(entry.name.to_owned(), parameter(value, &format!("{} ({})", entry.doc, entry.unit)));
     }
     let table = json!({
         "type": "object", "properties": properties, "required": ["profile"], "additionalProperties": false,
@@ -287,12 +304,39 @@ mod tests {
         assert_eq!(at(&format!("{flow}/count/anyOf/0/anyOf/0/maximum")), json!(1_000_000));
         assert_eq!(at(&format!("{flow}/weight/default")), json!(1));
         assert_eq!(at(&format!("{flow}/path/type")), json!("array"));
-        let queue = "/properties/link/additionalProperties/properties/queue/anyOf/0/anyOf/1/properties";
-        assert_eq!(at(&format!("{queue}/quantum/anyOf/0/type")), json!("string"));
-        assert!(at(&format!("{flow}/tcp")).to_string().contains("\"ns2-235\""));
+        let queue = "/properties/link/additionalProperties/properties/queue";
+        assert_eq!(at(&format!("{queue}/anyOf/0/$ref")), json!("#/$defs/queue"));
+        assert_eq!(at("/$defs/queue/anyOf/1/properties/quantum/anyOf/0/type"), json!("string"));
+        assert!(at("/$defs/tcp").to_string().contains("\"ns2-235\""));
         for key in ROOT.iter().chain(FLOW).chain(LINK).chain(CHANGE) {
             assert!(schema.to_string().contains(&json!(key.doc).to_string()), "{}", key.name);
         }
+    }
+
+    #[test]
+    fn the_schema_defines_what_it_refers_to_and_nothing_twice() {
+        fn references<'a>(value: &'a Value, found: &mut std::collections::BTreeSet<&'a str>) {
+            match value {
+                Value::Object(map) => {
+                    found.extend(map.get("$ref").and_then(Value::as_str));
+                    map.values().for_each(|value| references(value, found));
+                }
+                Value::Array(all) => all.iter().for_each(|value| references(value, found)),
+                _ => (),
+            }
+        }
+        let schema = schema();
+        let mut found = std::collections::BTreeSet::new();
+        references(&schema, &mut found);
+        let defined: Vec<String> = schema["$defs"]
+            .as_object()
+            .into_iter()
+            .flat_map(|all| all.keys().map(|name| format!("#/$defs/{name}")))
+            .collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), defined);
+        // Editors read it for every file they open. Spelled out at each place it had 364 kB.
+        let size = schema.to_string().len();
+        assert!((1..60_000).contains(&size), "{size}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
 use crate::model::{
-    Flow, Frames, Law, LawShape, Link, LinkId, MAX_PACKET, Node, NodeId, Source, Start, Transport,
+    Flow, Frames, Law, LawShape, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId, Source, Start,
+    Transport,
 };
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
@@ -30,6 +31,8 @@ pub(crate) struct Builder<'a> {
     pub files: &'a Files<'a>,
     /// Whether all nodes are known; without them groups are checked, but not their members.
     pub complete: bool,
+    /// When the run ends, if that could be read.
+    pub end: Option<Time>,
 }
 
 /// What the members of a group have in common.
@@ -181,6 +184,9 @@ impl Builder<'_> {
                 format!("flow `{name}` stops at {stop}, but may start as late as {start}; stop it later");
             fields.refuse("stop", message, problems);
             return None;
+        }
+        if let (Some(source), Some(start), Some(end)) = (&source, start, self.end) {
+            check_arrivals(source, start, stop.map_or(end, |stop| stop.min(end)), &group.source.1, problems)?;
         }
         Some(Flow {
             group: self.group_name(group, &name),
@@ -415,6 +421,30 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
             _ => return None,
         },
     })
+}
+
+/// Refuses more short flows than can be made; a formula may ask for too many in one member only.
+fn check_arrivals(
+    source: &Source,
+    start: Start,
+    stop: Time,
+    fields: &Fields<'_>,
+    problems: &mut Problems,
+) -> Option<()> {
+    let &Source::ShortFlows { per_second, .. } = source else { return Some(()) };
+    let (Start::At(first) | Start::Between(first, _)) = start;
+    let length = stop.as_secs_f64() - first.as_secs_f64();
+    if per_second * length <= f64::from(MAX_ARRIVALS) {
+        return Some(());
+    }
+    // Cut to thousandths, so that what is named is allowed.
+    let most = (f64::from(MAX_ARRIVALS) / length * 1e3).floor() / 1e3;
+    let message = format!(
+        "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} connections; write at most \
+         {most}, or a shorter time"
+    );
+    fields.refuse("per_second", message, problems);
+    None
 }
 
 fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<LawShape> {

@@ -260,6 +260,10 @@ pub enum Setting {
 /// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).
 pub const MAX_PACKET: Bytes = Bytes::new(65_535);
 
+/// Most connections of one [`Source::ShortFlows`] (chosen: a thousand a second for 1000 s), so that a typing error in
+/// a rate does not end with the memory of the machine.
+pub const MAX_ARRIVALS: u32 = 1_000_000;
+
 /// A count of packets with their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {

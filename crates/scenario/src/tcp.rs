@@ -11,12 +11,14 @@
 //! | `ns2-235` | the defaults of ns-2.35 |
 //! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
 
+mod algorithms;
 mod profiles;
 mod text;
 
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::model::MAX_PACKET;
+pub use algorithms::{ALGORITHMS, AlgorithmEntry};
 use profiles::{ns2_235, ns2_2000, reno_1999, rfc};
 use text::Text;
 

@@ -267,6 +267,31 @@ fn each_kind_of_slip_has_its_message() {
 }
 
 #[test]
+fn more_short_flows_than_can_be_made_are_refused() {
+    let text = |per_second: &str, times: &str| {
+        format!(
+            "seed = 1\nstop = \"1000s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+             [flow.web]\nfrom = \"a\"\nto = \"b\"\ntcp = \"rfc\"\n{times}\n\
+             source = {{ kind = \"short_flows\", mean_size = \"30kB\", per_second = {per_second} }}\n"
+        )
+    };
+    // 1000 s at 1000 a second are a million, which is allowed.
+    scenario(&text("1000", ""));
+    assert_eq!(
+        errors(&text("1500", "")),
+        ["dir/x.toml:13: flow.web.source.per_second: 1500 a second from 0s to 1000s are more than 1000000 \
+             connections; write at most 1000, or a shorter time"]
+    );
+    // The time of the source counts, not that of the run: 400 s at 2500 a second are a million.
+    scenario(&text("2500", "start = \"100s\"\nstop = \"500s\""));
+    assert_eq!(
+        errors(&text("2501", "start = \"100s\"\nstop = \"500s\"")),
+        ["dir/x.toml:14: flow.web.source.per_second: 2501 a second from 100s to 500s are more than 1000000 \
+             connections; write at most 2500, or a shorter time"]
+    );
+}
+
+#[test]
 fn an_unreachable_destination_names_flow_and_ends() {
     let text = |source: &str| {
         format!(

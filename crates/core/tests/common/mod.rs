@@ -3,50 +3,12 @@
 
 use apportion_core::catalog::{self, Role, Selection};
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Time, Weight};
+use apportion_core::units::{self, Rate, Time, Weight};
 use apportion_core::{DropReason, Ecn, FlowId, Packet, Queue, Sink};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TestPacket {
-    pub id: u32,
-    pub flow: FlowId,
-    pub size: Bytes,
-    pub ecn: Ecn,
-}
-
-pub fn packet(id: u32, flow: u32, size: u64) -> TestPacket {
-    TestPacket { id, flow: FlowId(flow), size: Bytes::new(size), ecn: Ecn::NotEct }
-}
-
-impl Packet for TestPacket {
-    fn flow(&self) -> FlowId {
-        self.flow
-    }
-    fn size(&self) -> Bytes {
-        self.size
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-}
-
-#[derive(Debug, Default, PartialEq)]
-pub struct Log {
-    pub dropped: Vec<(Time, u32, DropReason)>,
-    pub marked: Vec<(Time, u32)>,
-}
-
-impl Sink<TestPacket> for Log {
-    fn dropped(&mut self, now: Time, packet: TestPacket, reason: DropReason) {
-        self.dropped.push((now, packet.id, reason));
-    }
-    fn marked(&mut self, now: Time, packet: &TestPacket) {
-        self.marked.push((now, packet.id));
-    }
-}
+#[path = "../../src/testing.rs"]
+mod testing;
+pub use testing::{Log, TestPacket, packet};
 
 /// Reads a scenario table: `kind`, then `key=value` pairs, of which `drop` and `shaper` select entries.
 pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {

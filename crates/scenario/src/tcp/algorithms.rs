@@ -1,0 +1,58 @@
+//! What each congestion control is, for people.
+
+/// A congestion control that `algorithm` may name.
+#[derive(Debug)]
+pub struct AlgorithmEntry {
+    /// The name scenario files use.
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+}
+
+/// Every congestion control, in the order of [`Algorithm`](super::Algorithm).
+pub const ALGORITHMS: &[AlgorithmEntry] = &[
+    AlgorithmEntry {
+        name: "tahoe",
+        summary: "Fast retransmit after duplicate ACKs, then slow start from one segment.",
+        source: "Jacobson, Congestion avoidance and control (SIGCOMM 1988); RFC 5681 section 3.1 without fast recovery",
+    },
+    AlgorithmEntry {
+        name: "reno",
+        summary: "Fast retransmit and fast recovery, which ends with the first new ACK: one loss a round trip.",
+        source: "RFC 5681 section 3.2",
+    },
+    AlgorithmEntry {
+        name: "newreno",
+        summary: "Reno whose fast recovery goes on until everything sent before the loss is acknowledged.",
+        source: "RFC 6582",
+    },
+    AlgorithmEntry {
+        name: "sack",
+        summary: "Reno with selective acknowledgments: many losses are repaired in one round trip.",
+        source: "RFC 2018, 6675 (`sack_recovery` selects RFC 6675 or ns-2's Sack1)",
+    },
+    AlgorithmEntry {
+        name: "cubic",
+        summary: "The window grows as a cubic function of the time since the last loss, over selective acknowledgments.",
+        source: "RFC 9438",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::ALGORITHMS;
+    use crate::tcp::{PARAMS, TcpParams};
+
+    #[test]
+    fn the_table_has_every_algorithm_that_can_be_selected() {
+        let names: Vec<_> = ALGORITHMS.iter().map(|entry| entry.name).collect();
+        let words = PARAMS.iter().find(|entry| entry.name == "algorithm").map(|entry| entry.unit);
+        assert_eq!(Some(names.join(" ").as_str()), words.map(str::trim_end));
+        for name in names {
+            let mut params = TcpParams::profile("rfc").expect("a profile");
+            assert_eq!(params.set("algorithm", name), Ok(()));
+        }
+    }
+}
