@@ -88,15 +88,6 @@ impl Connection {
     }
 }
 
-impl Tcp {
-    /// The earliest timer of both ends.
-    #[must_use]
-    pub fn next_timer(&self) -> Time {
-        let sender = self.sender.next_timer().unwrap_or(Time::MAX);
-        sender.min(self.receiver.next_timer().unwrap_or(Time::MAX))
-    }
-}
-
 impl Carrier {
     /// For a flow of the scenario, before its start.
     #[must_use]

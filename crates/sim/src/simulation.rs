@@ -163,14 +163,18 @@ impl Simulation<'_> {
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
         act(tcp, &mut Outlet { now, flow, direction, hop, store, packets });
 
+        // Only the end that acted can have moved its timer or finished; with many flows, a look at the other would be a
+        // look at cold memory.
+        let (due, done) = match direction {
+            Direction::Forth => (tcp.sender.next_timer(), tcp.sender.is_done()),
+            Direction::Back => (tcp.receiver.next_timer(), false),
+        };
         // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
         // on with every acknowledgement so costs an event per timeout, not one per acknowledgement.
-        let due = tcp.next_timer();
-        if due < connection.armed {
+        if let Some(due) = due.filter(|&due| due < connection.armed) {
             connection.armed = due;
             self.shared.events.schedule(due, Event::Timer(flow.0));
         }
-        let done = tcp.sender.is_done();
         if direction == Direction::Back {
             self.note_completion(now, flow);
         }
@@ -179,7 +183,7 @@ impl Simulation<'_> {
             self.inject(now, packet);
         }
         self.outbox = packets;
-        if direction == Direction::Forth && done {
+        if done {
             self.end(flow.0);
         }
     }
