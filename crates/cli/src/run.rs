@@ -141,7 +141,8 @@ impl<'a> Captures<'a> {
         std::mem::take(&mut *self.staged.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the captures of one point: `bottleneck.pcap`, or `2-bottleneck.pcap` for the second of several points.
+    /// Opens the captures of one point: `bottleneck.pcap`, or `2-bottleneck.pcap` for the second of several
+    /// points.
     fn opener(
         &self,
         at: usize,

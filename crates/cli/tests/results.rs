@@ -1,4 +1,5 @@
-//! What the command writes: the same bytes for the same run, captures that others read, and nothing by halves.
+//! What the command writes: the same bytes for the same run, captures that others read, and nothing by
+//! halves.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
@@ -211,7 +212,8 @@ fn a_full_disk_leaves_nothing_by_halves() {
 
     let folder = folder();
     let out = folder.path().join("out");
-    // Without an earlier run the folder stays empty, and with one it stays what it was, whichever file comes to grief.
+    // Without an earlier run the folder stays empty, and with one it stays what it was, whichever file comes
+    // to grief.
     std::fs::create_dir(&out).unwrap();
     for earlier in [false, true] {
         for name in ["run.json", "series.csv", "report.html"] {
@@ -242,8 +244,8 @@ fn a_disk_too_full_for_a_capture_leaves_nothing_by_halves() {
             assert_eq!(run.status, 0, "{}", run.err);
         }
         let before = files(&out);
-        // No file may grow beyond 16 blocks, of 512 or 1024 bytes; the capture would have some 70 kB. An error, and not
-        // a signal, is what a write beyond that gets if the signal is ignored.
+        // No file may grow beyond 16 blocks, of 512 or 1024 bytes; the capture would have some 70 kB. An
+        // error, and not a signal, is what a write beyond that gets if the signal is ignored.
         let limited =
             "trap '' XFSZ; ulimit -f 16; exec \"$APPORTION\" run x.toml --quiet --out out --set seed=4";
         let output = Command::new("sh")

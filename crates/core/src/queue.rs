@@ -21,9 +21,9 @@ pub trait Queue<P: Packet> {
     /// `None` with a backlog means "not yet": ask again at [`next_wakeup`](Queue::next_wakeup).
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// Whether a packet that comes to the empty queue and leaves at once always gets through and leaves no trace, nor
-    /// does asking the empty queue. A transmitter that is free may then send such a packet, most of a link that is not
-    /// congested, without asking.
+    /// Whether a packet that comes to the empty queue and leaves at once always gets through and leaves no
+    /// trace, nor does asking the empty queue. A transmitter that is free may then send such a packet, most
+    /// of a link that is not congested, without asking.
     fn is_transparent(&self) -> bool {
         false
     }

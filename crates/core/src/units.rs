@@ -348,8 +348,8 @@ impl fmt::Display for UnitError {
 }
 impl core::error::Error for UnitError {}
 
-/// A family of units: what to call it, an example to show, how to print nothing, each unit's name and its size in base
-/// units.
+/// A family of units: what to call it, an example to show, how to print nothing, each unit's name and its
+/// size in base units.
 struct Family {
     what: &'static str,
     example: &'static str,

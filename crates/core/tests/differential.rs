@@ -187,8 +187,8 @@ proptest! {
 
 #[test]
 fn codel_is_the_rfc_s_through_many_relapses() {
-    // A packet leaves each millisecond. Load comes and goes in spells of about 200 ms, so that the dropping state is
-    // left and entered again well within 16 intervals of 20 ms, with counts above 1.
+    // A packet leaves each millisecond. Load comes and goes in spells of about 200 ms, so that the dropping
+    // state is left and entered again well within 16 intervals of 20 ms, with counts above 1.
     let mut ours = build("codel", &["limit=100000p", "target=5ms", "interval=20ms"], &[]);
     let mut slow = Codel::new(5_000_000, 20_000_000, 1_514);
     let (mut log, mut random) = (Log::default(), Stream::new(1, "load"));

@@ -72,8 +72,8 @@ fn flow_of(ops: &[Op], id: u32) -> u32 {
     }
 }
 
-/// What a run of operations did in which most arrivals are followed at once by a request. `bypass`: those that find a
-/// transparent queue empty go by it.
+/// What a run of operations did in which most arrivals are followed at once by a request. `bypass`: those
+/// that find a transparent queue empty go by it.
 fn run_passing(mut queue: Discipline<TestPacket>, ops: &[Op], bypass: bool) -> (Vec<u32>, Log) {
     let (mut log, mut left) = (Log::default(), Vec::new());
     let mut now = Time::ZERO;

@@ -44,7 +44,8 @@ pub fn summary(run: &Run) -> String {
     out
 }
 
-/// Who waits: a header and a metric for each group. Finite transfers wait for their end, other flows for a packet.
+/// Who waits: a header and a metric for each group. Finite transfers wait for their end, other flows for a
+/// packet.
 fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
     let finite = |group: &str| {

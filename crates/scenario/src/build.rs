@@ -15,7 +15,8 @@ use crate::tables::ROOT;
 use crate::text::Table;
 use crate::topology;
 
-/// Checks the whole file; every slip goes to `problems`. What comes back is meant to be run only if there were none.
+/// Checks the whole file; every slip goes to `problems`. What comes back is meant to be run only if there
+/// were none.
 pub(crate) fn build(
     root: &Table,
     file_name: &str,

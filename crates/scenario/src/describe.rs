@@ -1,4 +1,5 @@
-//! What scenario files may hold, for people and for editors: all of it read from the tables that the loader uses.
+//! What scenario files may hold, for people and for editors: all of it read from the tables that the loader
+//! uses.
 
 use std::fmt::Write as _;
 
@@ -157,7 +158,7 @@ fn key_schema(key: &Key) -> Value {
         kind => kind_schema(kind),
     };
     let container = matches!(key.kind, Kind::Table(_) | Kind::Map(_));
-    let mut schema = if LISTS.contains(&key.name) || container { schema } else { swept(schema) };
+    let mut schema = if LISTS.contains(&key.name) || container { schema } else { swept(&schema) };
     schema["description"] = json!(key.doc);
     if let Need::Default(text) = key.need {
         schema["default"] =
@@ -228,12 +229,12 @@ fn variants_schema(variants: &[Variant]) -> Value {
 }
 
 /// Such a value, or a list of them to sweep.
-fn swept(schema: Value) -> Value {
+fn swept(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] })
 }
 
 /// [`swept`], with what the key does.
-fn parameter(schema: Value, doc: &str) -> Value {
+fn parameter(schema: &Value, doc: &str) -> Value {
     let mut schema = swept(schema);
     schema["description"] = json!(doc);
     schema
@@ -251,10 +252,10 @@ fn queue_schema() -> Value {
         ("drop", names(&[Role::Policy]), "Buffer policy beside a scheduler."),
         ("shaper", names(&[Role::Shaper]), "What holds packets back."),
     ] {
-        properties.insert(key.to_owned(), parameter(json!({ "enum": names }), doc));
+        properties.insert(key.to_owned(), parameter(&json!({ "enum": names }), doc));
     }
     for param in catalog::all().flat_map(|entry| entry.params) {
-        properties.insert(param.name.to_owned(), parameter(param_schema(param.kind), param.doc));
+        properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
     }
     let table = json!({
         "type": "object", "properties": properties, "required": ["kind"], "additionalProperties": false,
@@ -277,12 +278,14 @@ fn param_schema(kind: catalog::Kind) -> Value {
 fn tcp_schema() -> Value {
     let names: Vec<_> = PROFILES.iter().map(|entry| entry.name).collect();
     let mut properties = Map::new();
-    properties
-        .insert("profile".to_owned(), parameter(json!({ "enum": names }), "What the parameters start from."));
+    properties.insert(
+        "profile".to_owned(),
+        parameter(&json!({ "enum": names }), "What the parameters start from."),
+    );
     for entry in PARAMS {
         let value = json!({ "type": ["string", "integer", "boolean"] });
         properties
-            .insert(entry.name.to_owned(), parameter(value, &format!("{} ({})", entry.doc, entry.unit)));
+            .insert(entry.name.to_owned(), parameter(&value, &format!("{} ({})", entry.doc, entry.unit)));
     }
     let table = json!({
         "type": "object", "properties": properties, "required": ["profile"], "additionalProperties": false,

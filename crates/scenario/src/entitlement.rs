@@ -6,11 +6,12 @@ use apportion_core::units::{Bytes, Rate};
 use crate::model::{Flow, Frames, Scenario, Setting, Source, Start};
 
 impl Scenario {
-    /// The weighted max-min share of each flow over the measured part of the run, in the order of its flows; `None`
-    /// where no single rate can be said: rates or weights change, flows come and go, or guarantees exceed a link.
+    /// The weighted max-min share of each flow over the measured part of the run, in the order of its flows;
+    /// `None` where no single rate can be said: rates or weights change, flows come and go, or guarantees
+    /// exceed a link.
     ///
-    /// Finite files count as greedy, other sources want their mean rate. Headers that TCP adds to application-limited
-    /// sources and acknowledgements on their way back are not counted.
+    /// Finite files count as greedy, other sources want their mean rate. Headers that TCP adds to
+    /// application-limited sources and acknowledgements on their way back are not counted.
     #[must_use]
     pub fn entitlements(&self) -> Option<Vec<Rate>> {
         let steady = |setting: &Setting| {

@@ -1,6 +1,8 @@
-//! Formulas of `i`, the number of a flow or host in its group: `"100 * i"`, `"2ms * i"`, and names such as `"l{i}"`.
+//! Formulas of `i`, the number of a flow or host in its group: `"100 * i"`, `"2ms * i"`, and names such as
+//! `"l{i}"`.
 //!
-//! A formula is parsed once per group and evaluated once per member. Operators: `+ - * / %`, `min(a, b)`, `max(a, b)`,
+//! A formula is parsed once per group and evaluated once per member. Operators: `+ - * / %`, `min(a, b)`,
+//! `max(a, b)`,
 //! `floor(a)`, `ceil(a)`. They round alike on every platform, so a scenario is the same scenario everywhere.
 
 use std::fmt;
@@ -38,7 +40,8 @@ type ReadUnit<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
 pub(crate) struct Formula {
     text: String,
     plain: FlatEx<f64, Operators>,
-    /// The same with every quantity doubled: a formula that adds a bare number to a quantity does not double with it.
+    /// The same with every quantity doubled: a formula that adds a bare number to a quantity does not double
+    /// with it.
     doubled: Option<FlatEx<f64, Operators>>,
 }
 
@@ -53,7 +56,8 @@ impl Formula {
         })
     }
 
-    /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are refused.
+    /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are
+    /// refused.
     pub(crate) fn parse(text: &str, unit: Option<ReadUnit<'_>>) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("a formula may have at most {LONGEST} characters"));

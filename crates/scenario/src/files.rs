@@ -1,7 +1,7 @@
 //! Files that a scenario refers to: graphs, video traces and packet captures.
 //!
-//! Nothing here opens a file: the caller hands in a function that does, so that a scenario can be checked without a
-//! disk.
+//! Nothing here opens a file: the caller hands in a function that does, so that a scenario can be checked
+//! without a disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -92,7 +92,8 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
     if frames.is_empty() { Err("there are no frames in it".to_owned()) } else { Ok(frames.into()) }
 }
 
-/// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in time.
+/// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in
+/// time.
 pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
     let fail = |error: pcap_file::PcapError| format!("not a pcap file: {error}");
     let (mut rest, parser) = PcapParser::new(capture).map_err(fail)?;

@@ -1,7 +1,8 @@
-//! Graphs in the Graph Modelling Language (Himsolt 1997): the nodes and edges of a file, and the edges' attributes.
+//! Graphs in the Graph Modelling Language (Himsolt 1997): the nodes and edges of a file, and the edges'
+//! attributes.
 //!
-//! Strings, whole and real numbers, nested lists and `#` comments are read; attributes that do not describe a link,
-//! such as coordinates, are skipped. Nesting is bounded, so no file can exhaust the stack.
+//! Strings, whole and real numbers, nested lists and `#` comments are read; attributes that do not describe a
+//! link, such as coordinates, are skipped. Nesting is bounded, so no file can exhaust the stack.
 
 /// Most levels of brackets (chosen: published graphs use three).
 const DEEPEST: usize = 16;

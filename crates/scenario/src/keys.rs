@@ -1,6 +1,7 @@
 //! Keys as data: what a table may hold, and the one walker that checks a table against it.
 //!
-//! The lists themselves are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read them.
+//! The lists themselves are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read
+//! them.
 
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 

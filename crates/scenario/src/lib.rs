@@ -1,7 +1,7 @@
 //! A scenario and the outcome of running it: what every world is given and what it gives back.
 //!
-//! [`load()`] turns the text of a scenario file into checked [`model::Scenario`]s, one for each point of its sweep, or
-//! says everything that is wrong with it.
+//! [`load()`] turns the text of a scenario file into checked [`model::Scenario`]s, one for each point of its
+//! sweep, or says everything that is wrong with it.
 //!
 //! | module | holds |
 //! |---|---|

@@ -24,11 +24,11 @@ pub struct Suite {
     pub title: String,
     /// In the order of the grid: the first axis of the file varies slowest.
     pub points: Vec<Point>,
-    /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to the
-    /// same suite.
+    /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to
+    /// the same suite.
     pub canonical: String,
-    /// Of the canonical text without the title: equal for files that differ only in order, comments, what they are
-    /// called and how values are written.
+    /// Of the canonical text without the title: equal for files that differ only in order, comments, what
+    /// they are called and how values are written.
     pub hash: u64,
 }
 
@@ -43,8 +43,9 @@ pub struct Point {
     pub scenario: Scenario,
 }
 
-/// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run is the run
-/// of that seed, and well mixed ones after it, so that scenarios with seeds 1 and 2 share no replication.
+/// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run
+/// is the run of that seed, and well mixed ones after it, so that scenarios with seeds 1 and 2 share no
+/// replication.
 #[must_use]
 pub fn replication_seed(seed: u64, k: u64) -> u64 {
     if k == 0 { seed } else { mix(mix(seed).wrapping_add(k)) }
@@ -52,8 +53,9 @@ pub fn replication_seed(seed: u64, k: u64) -> u64 {
 
 /// Reads and checks a scenario file.
 ///
-/// `origin` is the path that messages name and that files in the scenario are relative to; `overrides` are key paths
-/// with values, put in place before anything is checked; `read` opens the files that the scenario refers to.
+/// `origin` is the path that messages name and that files in the scenario are relative to; `overrides` are
+/// key paths with values, put in place before anything is checked; `read` opens the files that the scenario
+/// refers to.
 ///
 /// # Errors
 /// Everything that is wrong with the file, in the order of its lines.

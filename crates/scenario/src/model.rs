@@ -1,7 +1,7 @@
 //! A checked scenario: everything a world needs to run, with every name resolved and every quantity typed.
 //!
-//! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario. Lists are
-//! indexed by the ids declared here.
+//! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario.
+//! Lists are indexed by the ids declared here.
 
 use std::sync::Arc;
 
@@ -148,8 +148,8 @@ pub enum Source {
         /// Of the file.
         size: Bytes,
     },
-    /// One write of `write` bytes after another, evenly spaced for `rate` with each gap varied by up to ± `jitter`
-    /// of itself. Over UDP this is CBR traffic; over TCP an application-limited flow.
+    /// One write of `write` bytes after another, evenly spaced for `rate` with each gap varied by up to ±
+    /// `jitter` of itself. Over UDP this is CBR traffic; over TCP an application-limited flow.
     Cbr {
         /// Of the bytes written.
         rate: Rate,
@@ -243,13 +243,15 @@ pub struct Change {
 /// A parameter with its new value.
 #[derive(Clone, Debug)]
 pub enum Setting {
-    /// The rate of a link; zero holds packets in the queue. A packet in transmission finishes at the old rate.
+    /// The rate of a link; zero holds packets in the queue. A packet in transmission finishes at the old
+    /// rate.
     LinkRate(LinkId, Rate),
     /// The delay of a link. A wire is FIFO: no packet overtakes an earlier one.
     LinkDelay(LinkId, Span),
     /// The random loss of a link.
     LinkLoss(LinkId, Ratio),
-    /// The discipline of a link. Packets in the old queue move into the new one in the order they would be served.
+    /// The discipline of a link. Packets in the old queue move into the new one in the order they would be
+    /// served.
     LinkQueue(LinkId, Box<DisciplineParams>),
     /// The rate of a flow's source (index in [`Scenario::flows`]); zero silences it.
     FlowRate(usize, Rate),
@@ -260,8 +262,8 @@ pub enum Setting {
 /// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).
 pub const MAX_PACKET: Bytes = Bytes::new(65_535);
 
-/// Most connections of one [`Source::ShortFlows`] (chosen: a thousand a second for 1000 s), so that a typing error in
-/// a rate does not end with the memory of the machine.
+/// Most connections of one [`Source::ShortFlows`] (chosen: a thousand a second for 1000 s), so that a typing
+/// error in a rate does not end with the memory of the machine.
 pub const MAX_ARRIVALS: u32 = 1_000_000;
 
 /// A count of packets with their bytes.

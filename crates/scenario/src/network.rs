@@ -1,5 +1,5 @@
-//! A network in the making: links as drafts that may still be changed by name, then the sorted nodes and links of the
-//! model.
+//! A network in the making: links as drafts that may still be changed by name, then the sorted nodes and
+//! links of the model.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -51,8 +51,8 @@ impl Spec {
         Self { rate, delay: Span::ZERO, queue: queue::deep(), loss: Ratio::ZERO, watch: false }
     }
 
-    /// The other direction, unless it is said otherwise: as fast and as long, with a queue that does not drop what
-    /// data needs to come back.
+    /// The other direction, unless it is said otherwise: as fast and as long, with a queue that does not drop
+    /// what data needs to come back.
     pub(crate) fn other_way(&self) -> Self {
         Self { queue: queue::deep(), loss: Ratio::ZERO, watch: false, ..self.clone() }
     }

@@ -1,8 +1,8 @@
 //! What a world reports back from one run of a [`Scenario`](crate::model::Scenario).
 //!
-//! Counts cover the measured part of the run, from [`measure_from`](crate::model::Scenario::measure_from) on; series
-//! cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput is new payload
-//! delivered in order.
+//! Counts cover the measured part of the run, from [`measure_from`](crate::model::Scenario::measure_from) on;
+//! series cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput
+//! is new payload delivered in order.
 
 use std::collections::BTreeMap;
 

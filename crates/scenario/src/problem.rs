@@ -45,8 +45,8 @@ impl std::error::Error for Problem {}
 /// Most problems that are worth reading at once (chosen: a few screens).
 const MOST: usize = 200;
 
-/// Collects everything that is wrong, so that the user learns of all of it at once. The points of a sweep share most
-/// of their keys, so what was said once is not said again.
+/// Collects everything that is wrong, so that the user learns of all of it at once. The points of a sweep
+/// share most of their keys, so what was said once is not said again.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: BTreeSet<(Place, String, String)>,
@@ -62,7 +62,8 @@ impl Problems {
         }
     }
 
-    /// As [`add`](Problems::add), where everything that comes later of the same key would only be a consequence.
+    /// As [`add`](Problems::add), where everything that comes later of the same key would only be a
+    /// consequence.
     pub(crate) fn add_final(&mut self, place: Place, path: String, message: impl Into<String>) {
         self.add(place, path.clone(), message);
         self.settled.insert(path);

@@ -1,5 +1,5 @@
-//! Queue disciplines in scenario files: a name, or a table with `kind`, `drop`, `shaper` and parameters, read by the
-//! catalogue of disciplines.
+//! Queue disciplines in scenario files: a name, or a table with `kind`, `drop`, `shaper` and parameters, read
+//! by the catalogue of disciplines.
 
 use std::rc::Rc;
 
@@ -17,7 +17,8 @@ pub(crate) fn default() -> Rc<DisciplineParams> {
     fifo(None)
 }
 
-/// A queue that does not drop what ordinary use puts into it: 1000 packets, as Linux interfaces have (`txqueuelen`).
+/// A queue that does not drop what ordinary use puts into it: 1000 packets, as Linux interfaces have
+/// (`txqueuelen`).
 pub(crate) fn deep() -> Rc<DisciplineParams> {
     fifo(Some("1000p"))
 }
@@ -116,7 +117,8 @@ fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamErr
     })
 }
 
-/// The discipline as TOML with every parameter that it has, set or not; `None` if it is refused or swept inside.
+/// The discipline as TOML with every parameter that it has, set or not; `None` if it is refused or swept
+/// inside.
 pub(crate) fn canonical(item: &Item) -> Option<String> {
     let (selection, errors) = select(item).ok()?;
     if !errors.is_empty() {

@@ -1,7 +1,8 @@
-//! The canonical text of a scenario: what the loader understood, as TOML that loads back to the same scenario.
+//! The canonical text of a scenario: what the loader understood, as TOML that loads back to the same
+//! scenario.
 //!
-//! Tables and keys are sorted, quantities are written in one way, defaults are filled in, sweeps stay sweeps. Files
-//! that differ only in order, comments and spelling have the same canonical text, and so the same hash.
+//! Tables and keys are sorted, quantities are written in one way, defaults are filled in, sweeps stay sweeps.
+//! Files that differ only in order, comments and spelling have the same canonical text, and so the same hash.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,8 @@ use crate::tables::ROOT;
 use crate::text::{Item, Table, Value, join, key_text, quoted};
 use crate::transport;
 
-/// The text, and the hash of all but the title. `title` stands in for a missing one; `files` are the contents the scenario refers to.
+/// The text, and the hash of all but the title. `title` stands in for a missing one; `files` are the contents
+/// the scenario refers to.
 pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (String, u64) {
     let mut out = String::new();
     for (path, hash) in files {

@@ -1,7 +1,7 @@
 //! Paths through the network: least delay, then fewest links, then first names.
 //!
-//! Costs are computed once per destination and paths once per pair of nodes. A host with a single link adds that link
-//! to the path of its router, so ten thousand hosts behind one router need one computation.
+//! Costs are computed once per destination and paths once per pair of nodes. A host with a single link adds
+//! that link to the path of its router, so ten thousand hosts behind one router need one computation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -81,7 +81,8 @@ impl<'a> Routing<'a> {
         Some(head)
     }
 
-    /// Adds the links from `at` to `end` to `path`: at each node the first by name that is on a path of least cost.
+    /// Adds the links from `at` to `end` to `path`: at each node the first by name that is on a path of least
+    /// cost.
     fn walk(&mut self, mut at: NodeId, end: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
         if at == end {
             return Some(());
@@ -185,7 +186,8 @@ mod tests {
     fn what_cannot_be_reached_has_no_path() {
         assert_eq!(path(3, &[(0, 1, 1)], 0, 2), None);
         assert_eq!(path(3, &[(0, 1, 1)], 1, 0), None);
-        // A ring that never comes by node 3: single links on both sides, followed no further than there are nodes.
+        // A ring that never comes by node 3: single links on both sides, followed no further than there are
+        // nodes.
         assert_eq!(path(5, &[(0, 1, 1), (1, 2, 1), (2, 0, 1), (4, 3, 1), (3, 4, 1)], 0, 3), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Sweeps: lists and ranges in place of values, and what they expand to.
 //!
-//! A list stands for its alternatives, except under keys whose values are lists by nature; `"10ms..50ms step 10ms"`
-//! stands for five of them. Several lists are axes of a grid: their points are visited in the order of the file, the
-//! last axis fastest.
+//! A list stands for its alternatives, except under keys whose values are lists by nature; `"10ms..50ms step
+//! 10ms"` stands for five of them. Several lists are axes of a grid: their points are visited in the order of
+//! the file, the last axis fastest.
 
 use std::str::FromStr;
 
@@ -268,8 +268,8 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(name).collect()
 }
 
-/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with what else tells it
-/// from its like.
+/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with what else
+/// tells it from its like.
 fn labels(values: &[Item]) -> Vec<String> {
     static EMPTY: Table = Table { entries: Vec::new() };
     let kind = |item: &Item| {
@@ -299,8 +299,8 @@ fn labels(values: &[Item]) -> Vec<String> {
     labels
 }
 
-/// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a discipline
-/// given by name becomes a table, so that its parameters can be set.
+/// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a
+/// discipline given by name becomes a table, so that its parameters can be set.
 pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
     let keys = keys_of(path);
     if keys.iter().any(String::is_empty) || keys.len() > DEEPEST {

@@ -1,4 +1,5 @@
-//! Ready topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] says what they look like.
+//! Ready topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] says what they look
+//! like.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -143,8 +144,8 @@ fn row(fields: &Fields<'_>, parking_lot: bool, problems: &mut Problems) -> Optio
     Some(network)
 }
 
-/// The generic fairness configuration in the dimensions that core-stateless fair queueing with minimum guarantees was
-/// evaluated in (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
+/// The generic fairness configuration in the dimensions that core-stateless fair queueing with minimum
+/// guarantees was evaluated in (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
 fn gfc(fields: &Fields<'_>, problems: &mut Problems) -> Network {
     const LINKS: [(&str, u64); 3] = [("R1-R2", 15_600), ("R2-R3", 36_000), ("R3-R4", 22_800)];
     let place = fields.place;

@@ -36,7 +36,8 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
     };
     let entries = table.into_iter().flat_map(|table| &table.entries);
     let mut pending: Vec<_> = entries.filter(|(key, _)| key != "profile").collect();
-    // Some parameters bound each other, so that one can be set only after another: go round until nothing moves.
+    // Some parameters bound each other, so that one can be set only after another: go round until nothing
+    // moves.
     loop {
         let mut refused = Vec::new();
         let count = pending.len();

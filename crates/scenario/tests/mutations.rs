@@ -1,5 +1,5 @@
-//! The corpus of the fuzzer and the examples, cut and changed: nothing panics, whatever is refused is refused with a
-//! reason, and whatever loads survives its canonical text.
+//! The corpus of the fuzzer and the examples, cut and changed: nothing panics, whatever is refused is refused
+//! with a reason, and whatever loads survives its canonical text.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

@@ -59,8 +59,8 @@ fn dumbbells(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One event out and another one in, with `pending` of them waiting: of links, which are near and go to the calendar,
-/// and of connections, which go to the heap.
+/// One event out and another one in, with `pending` of them waiting: of links, which are near and go to the
+/// calendar, and of connections, which go to the heap.
 fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("events");
     let horizon = Span::from_millis(50);
@@ -70,7 +70,8 @@ fn queue(criterion: &mut Criterion) {
             let mut events = Events::new(pending as usize, horizon, f64::from(pending) / 0.05);
             let mut spread = 1u64;
             let mut gap = move || {
-                // A linear congruential generator (Knuth's MMIX) is as random as this needs and costs next to nothing.
+                // A linear congruential generator (Knuth's MMIX) is as random as this needs and costs next to
+                // nothing.
                 spread =
                     spread.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 Span::from_nanos((spread >> 33) % horizon.as_nanos())

@@ -1,7 +1,7 @@
 //! The cost of the event loop on one scenario, for comparisons of speed.
 //!
-//! `event_loop FILE.toml` prints `packet_hops N cpu_seconds S setup_seconds B events E peak_bytes M`: S is processor time
-//! of the event loop without loading and set-up, B that of the set-up. Linux only.
+//! `event_loop FILE.toml` prints `packet_hops N cpu_seconds S setup_seconds B events E peak_bytes M`: S is
+//! processor time of the event loop without loading and set-up, B that of the set-up. Linux only.
 
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 

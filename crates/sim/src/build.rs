@@ -211,7 +211,8 @@ fn events_for(scenario: &Scenario) -> Events {
     Events::new(scenario.links.len(), horizon, 6.0 * packets_per_second)
 }
 
-/// Of the links that decide how far ahead the event queue looks. Chosen: 1 s; slower ones are rare and have few events.
+/// Of the links that decide how far ahead the event queue looks. Chosen: 1 s; slower ones are rare and have
+/// few events.
 const LONGEST_HORIZON: Span = Span::from_secs(1);
 const LONGEST_TRANSMISSION: Span = Span::from_millis(100);
 

@@ -158,7 +158,8 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// The capture of one link of a simulation. An error ends the capture and is kept for [`finish`](LinkCapture::finish).
+/// The capture of one link of a simulation. An error ends the capture and is kept for
+/// [`finish`](LinkCapture::finish).
 pub struct LinkCapture {
     capture: Capture<Box<dyn Write + Send>>,
     error: Option<CaptureError>,

@@ -1,8 +1,8 @@
 //! Connections: what the simulator makes of the flows of a scenario.
 //!
-//! A flow is one connection, except a source of short flows, which is one connection per arrival. Connections are
-//! numbered in the scenario's order; the number is the flow id that disciplines see. TCP state exists from the start
-//! of a connection to its end only.
+//! A flow is one connection, except a source of short flows, which is one connection per arrival. Connections
+//! are numbered in the scenario's order; the number is the flow id that disciplines see. TCP state exists
+//! from the start of a connection to its end only.
 
 use std::sync::Arc;
 

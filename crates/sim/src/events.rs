@@ -1,13 +1,15 @@
 //! The event queue: what happens next, and when.
 //!
-//! Events are small numbers, not closures. Events at the same time come out in the order in which they were scheduled.
+//! Events are small numbers, not closures. Events at the same time come out in the order in which they were
+//! scheduled.
 //!
-//! A link has at most one pending arrival and one pending end of transmission, both near: these live in a calendar
-//! (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links. What lies beyond the
-//! calendar, and everything else, goes to a 4-ary heap.
+//! A link has at most one pending arrival and one pending end of transmission, both near: these live in a
+//! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
+//! What lies beyond the calendar, and everything else, goes to a 4-ary heap.
 //!
-//! Cost: O(1) per event of a link in the calendar, O(log n) for the others. What would have to be put into the midst of
-//! a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16 per other pending event.
+//! Cost: O(1) per event of a link in the calendar, O(log n) for the others. What would have to be put into
+//! the midst of a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16
+//! per other pending event.
 
 use apportion_core::units::{Span, Time};
 
@@ -92,15 +94,15 @@ pub struct Events {
 const NOTHING: u128 = u128::MAX;
 
 impl Events {
-    /// No events. There are `links` links, whose events lie at most about `horizon` ahead and come about `per_second`
-    /// times a second; wrong guesses cost time and nothing else.
+    /// No events. There are `links` links, whose events lie at most about `horizon` ahead and come about
+    /// `per_second` times a second; wrong guesses cost time and nothing else.
     #[must_use]
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
         Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::default(), scheduled: 0 }
     }
 
-    /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than [`MAX_TIME`]
-    /// never happens. A link's arrival and end of transmission must not be pending already.
+    /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than
+    /// [`MAX_TIME`] never happens. A link's arrival and end of transmission must not be pending already.
     #[inline]
     pub fn schedule(&mut self, at: Time, event: Event) {
         if at > MAX_TIME {
@@ -176,8 +178,8 @@ struct Node {
 const NO_NODE: u32 = u32::MAX;
 /// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million events pending.
 const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
-/// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one wire come
-/// in order, and so do those of one instant.
+/// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one
+/// wire come in order, and so do those of one instant.
 const LONGEST_WALK: usize = 16;
 
 impl Calendar {
@@ -220,7 +222,8 @@ impl Calendar {
         true
     }
 
-    /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that is found soon.
+    /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that is
+    /// found soon.
     fn insert_before_last(&mut self, slot: usize, place: u32, key: u128) -> bool {
         let mut previous = NO_NODE;
         let mut next = self.days[slot].first;
@@ -248,7 +251,8 @@ impl Calendar {
         let start = (self.today as usize) & (self.days.len() - 1);
         let mut word = start / 64;
         let mut bits = self.busy[word] & (!0 << (start % 64));
-        // Terminates: some day has a list. The word of today comes round again for the days before today's bit.
+        // Terminates: some day has a list. The word of today comes round again for the days before today's
+        // bit.
         while bits == 0 {
             word = (word + 1) & (self.busy.len() - 1);
             bits = self.busy[word];
@@ -367,7 +371,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted list, with events at equal times, beyond the calendar, and scheduled while others come out.
+        /// Against a sorted list, with events at equal times, beyond the calendar, and scheduled while others
+        /// come out.
         #[test]
         fn events_come_out_in_order(
             steps in proptest::collection::vec((0u32..120, 0u64..5_000, prop::bool::weighted(0.4)), 1..600),

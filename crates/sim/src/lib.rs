@@ -1,7 +1,8 @@
 //! A deterministic packet-level simulator with its own TCP.
 //!
-//! A [`Simulation`] runs one scenario with one seed; [`replicate`] runs many in parallel. A run depends on its scenario and
-//! its seed alone: not on threads, not on the order of declarations, not on the build profile.
+//! A [`Simulation`] runs one scenario with one seed; [`replicate()`] runs many in parallel. A run depends on
+//! its scenario and its seed alone: not on threads, not on the order of declarations, not on the build
+//! profile.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! One direction of a link: a queue discipline, a transmitter and a wire.
 //!
-//! The packet in transmission is not in the queue. A packet's arrival is known when its transmission starts, and a wire
-//! is first in, first out, so each wire needs one pending event, for its head. A transmitter that sends its last waiting
-//! packet needs no event either: that it then asks the discipline in vain is made up for, at the right time, when the
-//! next packet comes.
+//! The packet in transmission is not in the queue. A packet's arrival is known when its transmission starts,
+//! and a wire is first in, first out, so each wire needs one pending event, for its head. A transmitter that
+//! sends its last waiting packet needs no event either: that it then asks the discipline in vain is made up
+//! for, at the right time, when the next packet comes.
 //!
 //! Cost: O(1) per packet beside the discipline's, one event per packet, a second one while packets wait.
 
@@ -64,8 +64,8 @@ pub struct Link {
     delay: Span,
     /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
     remainder: u64,
-    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the rate: most
-    /// packets of a link have one size, and a division costs more than all else here.
+    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the
+    /// rate: most packets of a link have one size, and a division costs more than all else here.
     divided: (Bytes, u64, u64),
     wire: VecDeque<(Time, Packet)>,
     /// When the packet that was sent last arrives; no later packet arrives before.
@@ -381,7 +381,8 @@ impl Link {
         self.queue.inner_mut().set_weight(flow, weight);
     }
 
-    /// Replaces the discipline. What waits moves into the new one in the order in which it would have been sent.
+    /// Replaces the discipline. What waits moves into the new one in the order in which it would have been
+    /// sent.
     pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
         queue.set_link_rate(self.rate);
         if !self.plain {

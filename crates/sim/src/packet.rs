@@ -1,4 +1,5 @@
-//! Packets of the simulator: a small handle that moves through queues and wires, and a body that stays where it is.
+//! Packets of the simulator: a small handle that moves through queues and wires, and a body that stays where
+//! it is.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -8,8 +9,8 @@ use apportion_core::units::{Bytes, Time};
 
 use crate::tcp::Segment;
 
-/// What disciplines, transmitters and wires handle: 16 bytes in two words, so that a packet, and whether there is one,
-/// moves in two registers.
+/// What disciplines, transmitters and wires handle: 16 bytes in two words, so that a packet, and whether
+/// there is one, moves in two registers.
 #[derive(Clone, Copy)]
 pub struct Packet {
     /// Place of the body plus one, 32 bits; flow, 32 bits.
@@ -31,7 +32,8 @@ pub enum Direction {
 pub const MAX_SIZE: Bytes = Bytes::new(u16::MAX as u64);
 
 impl Packet {
-    /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop` of the table of routes. Its body is at
+    /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop` of the table of routes. Its
+    /// body is at
     /// `body` in the [`Store`]; `flow` is its connection, in both directions.
     #[must_use]
     pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
@@ -118,7 +120,8 @@ pub enum Header {
     Udp,
 }
 
-/// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under way.
+/// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under
+/// way.
 #[derive(Debug, Default)]
 pub struct Store {
     bodies: Vec<Body>,

@@ -56,7 +56,8 @@ pub fn replicate(
         .build()
         .map_err(|source| ReplicateError::Threads { threads, source })?;
     pool.install(|| {
-        // One job at a time per thread: they differ in length, and the first ones are the user's first points.
+        // One job at a time per thread: they differ in length, and the first ones are the user's first
+        // points.
         jobs.par_iter()
             .enumerate()
             .with_max_len(1)

@@ -148,8 +148,8 @@ impl Simulation<'_> {
         self.links[link as usize].receive(now, packet, &mut self.shared);
     }
 
-    /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its timer is
-    /// armed, and the connection ends if it is done.
+    /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
+    /// timer is armed, and the connection ends if it is done.
     fn act(
         &mut self,
         now: Time,
@@ -163,14 +163,15 @@ impl Simulation<'_> {
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
         act(tcp, &mut Outlet { now, flow, direction, hop, store, packets });
 
-        // Only the end that acted can have moved its timer or finished; with many flows, a look at the other would be a
-        // look at cold memory.
+        // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
+        // would be a look at cold memory.
         let (due, done) = match direction {
             Direction::Forth => (tcp.sender.next_timer(), tcp.sender.is_done()),
             Direction::Back => (tcp.receiver.next_timer(), false),
         };
-        // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer that moves
-        // on with every acknowledgement so costs an event per timeout, not one per acknowledgement.
+        // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer
+        // that moves on with every acknowledgement so costs an event per timeout, not one per
+        // acknowledgement.
         if let Some(due) = due.filter(|&due| due < connection.armed) {
             connection.armed = due;
             self.shared.events.schedule(due, Event::Timer(flow.0));

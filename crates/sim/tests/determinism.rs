@@ -157,8 +157,8 @@ fn the_order_of_declarations_changes_nothing() {
 #[test]
 fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     // Golden: continuous integration runs this unoptimised; `cargo test --release -p apportion-sim --test
-    // determinism` must find the same number. A deliberate change of the engine, of a discipline or of what an
-    // outcome holds moves it, and says so in the change log.
+    // determinism` must find the same number. A deliberate change of the engine, of a discipline or of what
+    // an outcome holds moves it, and says so in the change log.
     let outcome = run(&rich());
     // What the scenario is here for does happen.
     let sum = |count: &dyn Fn(&apportion_scenario::outcome::FlowOutcome) -> u64| -> u64 {
@@ -173,8 +173,8 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
 }
 const GOLDEN: u64 = 0xc2aa_c77b_223b_76e7;
 
-/// A pair of hosts with a link of its own, on which all is random: start, writes, loss, RED, and the phase of clocks
-/// with ticks of 100 ms, which decides whether a round trip of 120 ms measures one tick or two.
+/// A pair of hosts with a link of its own, on which all is random: start, writes, loss, RED, and the phase of
+/// clocks with ticks of 100 ms, which decides whether a round trip of 120 ms measures one tick or two.
 fn isolated(name: &str, tcp: &str, source: &str) -> String {
     format!(
         r#"
@@ -210,7 +210,8 @@ fn a_new_component_shifts_nobody_elses_draws() {
     ];
     for (tcp, source) in cases {
         let pair = isolated("pair", tcp, source);
-        // One component comes before the pair by name, another one after it, and links and flows get new numbers.
+        // One component comes before the pair by name, another one after it, and links and flows get new
+        // numbers.
         let others = isolated("before", "tcp = \"ns2-2000\"", "") + &isolated("zebra", "tcp = \"rfc\"", "");
         let alone = run(&(HEAD.to_owned() + &pair));
         let together = run(&(HEAD.to_owned() + &pair + &others));

@@ -38,8 +38,8 @@ fn a_file_takes_as_long_as_by_hand() {
     assert_eq!(took(bare, 1_000), 10_832_000);
     // The window is 2: both go at once.
     assert_eq!(took(bare, 2_000), 11_664_000);
-    // Four: the acknowledgement of the first one arrives at 10.832 + 0.032 + 10 = 20.864 ms, lets the third and
-    // the fourth segment go, and they need 2 * 0.832 + 10 ms more.
+    // Four: the acknowledgement of the first one arrives at 10.832 + 0.032 + 10 = 20.864 ms, lets the third
+    // and the fourth segment go, and they need 2 * 0.832 + 10 ms more.
     assert_eq!(took(bare, 4_000), 20_864_000 + 11_664_000);
     // Three would need 0.832 ms less.
     assert_eq!(took(bare, 3_000), 20_864_000 + 10_832_000);

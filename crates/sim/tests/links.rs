@@ -8,7 +8,8 @@ mod common;
 
 use common::{dropped, flow, link, run, throughput};
 
-/// Packets of flow `x` that have reached the sink `nanos` after the start of a run of `text`, which has no stop.
+/// Packets of flow `x` that have reached the sink `nanos` after the start of a run of `text`, which has no
+/// stop.
 fn arrived(text: &str, nanos: u64) -> u64 {
     flow(&run(&format!("seed = 1\nstop = \"{nanos}ns\"\n{text}")), "x").delivered.packets.get()
 }
@@ -47,8 +48,8 @@ fn change(at: &str, set: &str, to: &str) -> String {
 
 #[test]
 fn a_rate_does_not_drift_by_rounding() {
-    // 1000 packets of 8000 bit at 7 Mb/s end after 8 * 10^6 / (7 * 10^6) s = 1,142,857,142.86 ns, and 1 ms later
-    // they arrive. Transmissions cut to whole nanoseconds would be 142 ns early.
+    // 1000 packets of 8000 bit at 7 Mb/s end after 8 * 10^6 / (7 * 10^6) s = 1,142,857,142.86 ns, and 1 ms
+    // later they arrive. Transmissions cut to whole nanoseconds would be 142 ns early.
     let text = WIRE.replace("1Mbit", "7Mbit") + &burst(1_000);
     arrives(&text, 1_000, 1_143_857_142);
 }
@@ -187,8 +188,8 @@ fn the_rate_of_a_link_is_reported_and_used_over_its_changes() {
 
 #[test]
 fn a_shorter_delay_lets_no_packet_overtake() {
-    // Sent at 0, 8 and 16 ms. The first two arrive after 10 ms of wire, at 18 and 26 ms. The third one has 1 ms of
-    // wire and would come at 25 ms, before the second.
+    // Sent at 0, 8 and 16 ms. The first two arrive after 10 ms of wire, at 18 and 26 ms. The third one has 1
+    // ms of wire and would come at 25 ms, before the second.
     let text = WIRE.replace("delay = \"1ms\"", "delay = \"10ms\"")
         + &burst(4)
         + &change("9ms", "link.wire.delay", "\"1ms\"");
@@ -200,8 +201,8 @@ fn a_shorter_delay_lets_no_packet_overtake() {
 
 #[test]
 fn loss_may_begin_and_end_while_a_link_carries_traffic() {
-    // Packets begin at 0, 8, 16 ... ms; all that begin in [20, 60) ms are lost: those of 24, 32, 40, 48 and 56 ms.
-    // Without and with a probe, which takes another way through the link.
+    // Packets begin at 0, 8, 16 ... ms; all that begin in [20, 60) ms are lost: those of 24, 32, 40, 48 and
+    // 56 ms. Without and with a probe, which takes another way through the link.
     for watch in ["watch = true\n", ""] {
         let text = format!("seed = 1\nstop = \"1s\"\n{WIRE}").replace("watch = true\n", watch)
             + &burst(12)
@@ -279,8 +280,8 @@ fn a_weight_may_change_and_a_queue_that_comes_later_knows_it() {
 
 #[test]
 fn a_queue_that_comes_later_knows_the_rate_of_the_link() {
-    // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s all is forgotten in an off
-    // period, at 1 Mb/s little is.
+    // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s all is forgotten in
+    // an off period, at 1 Mb/s little is.
     let text = r#"
         seed = 1
         stop = "60s"
@@ -384,7 +385,8 @@ fn what_is_measured_is_what_came_after_measure_from() {
         "#
         )
     };
-    // At an instant at which nothing happens. Sources are silent from the same time on in the run that is cut short.
+    // At an instant at which nothing happens. Sources are silent from the same time on in the run that is cut
+    // short.
     let stops = |head: &str| text(head).replace("tcp = \"ns2-235\"", "tcp = \"ns2-235\"\nstop = \"20s\"");
     let whole = run(&stops("stop = \"20s\""));
     let first = run(&stops("stop = \"7000000007ns\""));

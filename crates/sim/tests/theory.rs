@@ -65,7 +65,8 @@ fn the_utilisation_by_constant_bit_rate_is_exact() {
 #[test]
 fn drr_divides_by_weights_as_a_fluid() {
     // 1 : 2 : 3 of 6 Mb/s. What two backlogged flows got for their weight differs by about a packet of each
-    // (Shreedhar and Varghese 1995, theorem 2): 16 kbit in 20 s are 0.0008 Mb/s, 0.08 % of the smallest share.
+    // (Shreedhar and Varghese 1995, theorem 2): 16 kbit in 20 s are 0.0008 Mb/s, 0.08 % of the smallest
+    // share.
     let outcome = run(r#"
         seed = 1
         stop = "25s"
@@ -91,11 +92,11 @@ fn drr_divides_by_weights_as_a_fluid() {
 
 #[test]
 fn fq_codel_is_fair_to_a_thousand_flows_and_hashing_is_as_unfair_as_collisions() {
-    // A queue per flow: in 10 s at 100 Mb/s each gets 125 packets of 1000 B; a round more or less leaves Jain's
-    // index above 1 - (1/125)^2 = 0.9999.
+    // A queue per flow: in 10 s at 100 Mb/s each gets 125 packets of 1000 B; a round more or less leaves
+    // Jain's index above 1 - (1/125)^2 = 0.9999.
     //
-    // Hashed into m = 1024 buckets, colliding flows split a share: with k_b flows in bucket b and B buckets in
-    // use, Jain is B^2 / (n sum 1/k_b). For n = 1000 uniform choices k is about Poisson of 0.977:
+    // Hashed into m = 1024 buckets, colliding flows split a share: with k_b flows in bucket b and B buckets
+    // in use, Jain is B^2 / (n sum 1/k_b). For n = 1000 uniform choices k is about Poisson of 0.977:
     // B = 1024 (1 - e^-0.977) = 638.5 and sum 1/k = 1024 e^-0.977 sum 0.977^k / (k! k) = 493, so Jain is
     // 638.5^2 / (1000 * 493) = 0.83.
     let outcomes = sweep(
@@ -131,9 +132,9 @@ fn fq_codel_is_fair_to_a_thousand_flows_and_hashing_is_as_unfair_as_collisions()
 
 #[test]
 fn reno_under_random_loss_follows_the_square_root_law() {
-    // Mean window sqrt(3 / (2 p)) packets with an acknowledgement for each (Mathis et al. 1997). For p = 0.01:
-    // sqrt(150) = 12.25 packets of 8000 bit in a round trip of 100 ms: 0.980 Mb/s. The link takes 0.08 ms a
-    // packet and never has a queue.
+    // Mean window sqrt(3 / (2 p)) packets with an acknowledgement for each (Mathis et al. 1997). For p =
+    // 0.01: sqrt(150) = 12.25 packets of 8000 bit in a round trip of 100 ms: 0.980 Mb/s. The link takes 0.08
+    // ms a packet and never has a queue.
     let outcome = run(r#"
         seed = 1
         stop = "1010s"

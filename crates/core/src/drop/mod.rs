@@ -73,7 +73,8 @@ pub trait BufferPolicy<P: Packet> {
         scheduler.pop(now)
     }
 
-    /// Whether a packet of any size that comes to the empty buffer and leaves at once is admitted and leaves no trace.
+    /// Whether a packet of any size that comes to the empty buffer and leaves at once is admitted and leaves
+    /// no trace.
     fn is_transparent(&self) -> bool {
         false
     }

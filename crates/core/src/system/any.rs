@@ -166,7 +166,8 @@ macro_rules! policy {
     };
 }
 
-// Always inlined: a packet that is handed up through calls by way of memory costs more than FIFO does, about 10 ns.
+// Always inlined: a packet that is handed up through calls by way of memory costs more than FIFO does, about
+// 10 ns.
 impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
     #[inline(always)]
     fn push(&mut self, now: Time, packet: P) {

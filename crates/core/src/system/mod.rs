@@ -181,7 +181,8 @@ impl<P: Packet> Discipline<P> {
         }
     }
 
-    /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is replaced.
+    /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is
+    /// replaced.
     pub fn drain(&mut self, now: Time) -> Option<P> {
         match self {
             Self::Plain(core) => core.drain(now),

@@ -10,8 +10,8 @@ use apportion_scenario::model::{LawShape, MAX_ARRIVALS};
 
 use super::{Carry, draw};
 
-/// The mean is at most [`MAX_ARRIVALS`]; a hundredth of it is ten standard deviations, so a checked scenario is never
-/// cut short.
+/// The mean is at most [`MAX_ARRIVALS`]; a hundredth of it is ten standard deviations, so a checked scenario
+/// is never cut short.
 const GUARD: usize = MAX_ARRIVALS as usize / 100 * 101;
 
 /// The start and the file size of each connection, from `start` until before `stop`.

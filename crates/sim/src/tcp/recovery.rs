@@ -2,9 +2,10 @@
 //!
 //! RFC 5681 section 3.2 (Reno), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 3042 (limited transmit), RFC 3168
 //! section 6.1.2 (ECN). Tahoe and the `pipe` recovery of ns-2's Sack1 as described by Fall and Floyd,
-//! "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996, and as traces of ns-2.35 show
-//! (validation/forced-loss). Deviations: with a window of one segment an ECN echo does not make the sender wait
-//! for its timer (RFC 3168 section 6.1.2). Cost: O(1) per ACK; O(ranges reported) in SACK recovery.
+//! "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996, and as traces of ns-2.35
+//! show (validation/forced-loss). Deviations: with a window of one segment an ECN echo does not make the
+//! sender wait for its timer (RFC 3168 section 6.1.2). Cost: O(1) per ACK; O(ranges reported) in SACK
+//! recovery.
 
 use apportion_core::units::Time;
 use apportion_scenario::tcp::{Algorithm, Halving, Inflate, RecoveryExit, SackRecovery};
