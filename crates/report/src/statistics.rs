@@ -134,15 +134,12 @@ pub fn merge(parts: &[&Distribution]) -> Distribution {
     let mut values: Vec<Span> = parts.iter().flat_map(|d| d.quantiles.iter().map(|&(_, v)| v)).collect();
     values.sort_unstable();
     values.dedup();
-    let cumulative: Vec<Step> = values
-        .iter()
-        .map(|&value| Step {
-            value,
-            below: parts.iter().map(|d| weight(d) * share_at(d, value).0).sum(),
-            within: parts.iter().map(|d| weight(d) * share_at(d, value).1).sum(),
-        })
-        .collect();
-    let quantiles = Distribution::SHARES.iter().map(|&share| (share, invert(&cumulative, share))).collect();
+    let step = |value| Step {
+        value,
+        below: parts.iter().map(|d| weight(d) * share_at(d, value).0).sum(),
+        within: parts.iter().map(|d| weight(d) * share_at(d, value).1).sum(),
+    };
+    let quantiles = Distribution::SHARES.iter().map(|&share| (share, invert(&values, step, share))).collect();
     Distribution { count, mean, quantiles }
 }
 
@@ -171,18 +168,20 @@ fn share_at(d: &Distribution, value: Span) -> (f64, f64) {
     }
 }
 
-/// The smallest value with at least `share` of the samples at or below it.
-fn invert(cumulative: &[Step], share: f64) -> Span {
+/// The smallest value with at least `share` of the samples at or below it. `values` are ascending; `step` looks at all
+/// parts, so it is asked about as few of them as a bisection needs.
+fn invert(values: &[Span], step: impl Fn(Span) -> Step, share: f64) -> Span {
     // Sums of weights differ from whole shares by rounding only.
     const ROUNDING: f64 = 1e-12;
-    let Some(at) = cumulative.iter().position(|step| step.within >= share - ROUNDING) else {
-        return cumulative.last().map_or(Span::ZERO, |step| step.value);
+    let at = values.partition_point(|&value| step(value).within < share - ROUNDING);
+    let Some(&value) = values.get(at) else {
+        return values.last().copied().unwrap_or(Span::ZERO);
     };
-    let here = &cumulative[at];
+    let here = step(value);
     if at == 0 || here.below <= share {
-        return here.value;
+        return value;
     }
-    let before = &cumulative[at - 1];
+    let before = step(values[at - 1]);
     let part = ((share - before.within) / (here.below - before.within)).clamp(0.0, 1.0);
     let width = here.value.saturating_sub(before.value).as_secs_f64();
     before.value + Span::from_secs_f64(width * part)
