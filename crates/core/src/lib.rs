@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
+//! | [`label`] | what a packet tells routers about its flow, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
 //! | [`mod@drop`] | buffer policies: who is dropped or marked |
@@ -33,6 +34,7 @@ pub mod counted;
 pub mod drop;
 pub mod estimate;
 pub mod fairness;
+pub mod label;
 mod list;
 pub mod packet;
 pub mod queue;
@@ -44,5 +46,5 @@ mod testing;
 mod tournament;
 pub mod units;
 
-pub use packet::{Ecn, FlowId, Packet};
+pub use packet::{About, Colour, Ecn, FlowId, Packet};
 pub use queue::{Backlog, DropReason, Queue, Sink};
