@@ -34,6 +34,12 @@ impl AverageQueue {
 
     /// An arrival at `now` finds a queue of `q`.
     pub(crate) fn update(&mut self, now: Time, q: f64) {
+        self.resume(now);
+        self.sample(q);
+    }
+
+    /// Idle time, if there was any, ends at `now`.
+    pub(crate) fn resume(&mut self, now: Time) {
         if let Some(q_time) = self.q_time.take() {
             // Section 11: the m small packets that could have been sent meanwhile would each have seen an
             // empty queue.
@@ -42,6 +48,10 @@ impl AverageQueue {
                 self.avg *= libm::pow(1.0 - self.w_q, m as f64);
             }
         }
+    }
+
+    /// One more observation of the queue.
+    pub(crate) const fn sample(&mut self, q: f64) {
         // 1993 paper, eq. (1).
         self.avg = (1.0 - self.w_q) * self.avg + self.w_q * q;
     }

@@ -10,7 +10,13 @@
 //!
 //! Cost: O(1).
 
-use crate::units::{Packets, Ratio};
+use alloc::format;
+
+use super::Limit;
+use crate::catalog::{ParamError, require};
+use crate::queue::{Backlog, DropReason};
+use crate::random::Stream;
+use crate::units::{Bytes, Packets, Ratio};
 
 /// The probability as a function of the average.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +96,21 @@ impl Gate {
         Zone::Ramp(self.ramp.p_b(avg))
     }
 
+    /// All of RED for an arrival worth `step`: why it is dropped, if it is.
+    pub(crate) fn early(
+        &mut self,
+        avg: f64,
+        queued: Packets,
+        step: f64,
+        random: &mut Stream,
+    ) -> Option<DropReason> {
+        match self.arrival(avg, queued, step) {
+            Zone::Free => None,
+            Zone::Forced => Some(DropReason::Forced),
+            Zone::Ramp(p_b) => random.chance(self.spread(p_b) * step).then_some(DropReason::Early),
+        }
+    }
+
     /// The probability `p` of the arrival just counted, spaced by the count.
     pub(crate) fn spread(&self, p: f64) -> f64 {
         spread(p, self.count, self.wait)
@@ -111,6 +132,57 @@ pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
         false if expected < 1.0 => p_b / (1.0 - expected),
         _ => 1.0,
     }
+}
+
+/// A threshold as a number, in its own unit.
+pub(crate) fn level(threshold: Limit) -> f64 {
+    match threshold {
+        Limit::Packets(packets) => packets.get() as f64,
+        Limit::Bytes(bytes) => bytes.get() as f64,
+    }
+}
+
+/// A queue in the unit of `threshold`.
+pub(crate) fn measure(backlog: Backlog, threshold: Limit) -> f64 {
+    match threshold {
+        Limit::Packets(_) => backlog.packets.get() as f64,
+        Limit::Bytes(_) => backlog.bytes.get() as f64,
+    }
+}
+
+/// Refuses a lower and an upper threshold, with their names, that contradict each other or `limit`.
+pub(crate) fn check_thresholds(
+    (min_name, min_th): (&str, Limit),
+    (max_name, max_th): (&str, Limit),
+    limit: Limit,
+) -> Result<(), ParamError> {
+    let same_unit = matches!(min_th, Limit::Packets(_)) == matches!(max_th, Limit::Packets(_));
+    require(
+        same_unit,
+        max_name,
+        &format!("`{min_name}` and `{max_name}` must both be in packets or both in bytes"),
+    )?;
+    require(
+        level(min_th) < level(max_th),
+        max_name,
+        &format!("{max_th} must be above `{min_name}`, which is {min_th}"),
+    )?;
+    let reachable = match (max_th, limit) {
+        (Limit::Packets(max_th), Limit::Packets(limit)) => max_th <= limit,
+        (Limit::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
+        _ => true,
+    };
+    require(
+        reachable,
+        max_name,
+        &format!("{max_th} can never be reached with a `limit` of {limit}: raise the limit"),
+    )
+}
+
+/// Refuses an average that would never move and packets without size.
+pub(crate) fn check_average(w_q: Ratio, mean_pktsize: Bytes) -> Result<(), ParamError> {
+    require(w_q > Ratio::ZERO, "w_q", "with 0 the average never moves; write for example 0.002")?;
+    require(mean_pktsize > Bytes::ZERO, "mean_pktsize", "a packet has at least 1B")
 }
 
 #[cfg(test)]

@@ -6,26 +6,76 @@
 //!
 //! Readings, where the paper leaves room:
 //! - The average is taken over the queue without the arriving packet.
-//! - Of the count and of idle time: in `ramp.rs` and `average.rs`, which hold the two
-//!   halves of the algorithm for RED's relatives to share.
+//! - Of the count and of idle time: in `ramp.rs` and `average.rs`, which hold the two halves of the algorithm
+//!   for RED's relatives to share.
 //! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean
 //!   packet.
 //! - Only early drops become marks; above the thresholds and beyond `limit`, packets are dropped.
 //!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
-use alloc::format;
-
 use super::average::AverageQueue;
-use super::ramp::{Gate, Ramp, Zone};
+use super::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Packets, Rate, Ratio, Time};
+
+// Parameters that RED's relatives have too.
+pub(crate) const MIN_TH: Param = param(
+    "min_th",
+    "min_th",
+    Kind::Limit,
+    "5p",
+    "ns-2 before 2002",
+    "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
+);
+pub(crate) const MAX_TH: Param = param(
+    "max_th",
+    "max_th",
+    Kind::Limit,
+    "15p",
+    "ns-2 before 2002",
+    "Average above which everything is dropped, or from which `gentle` goes on.",
+);
+pub(crate) const W_Q: Param = param(
+    "w_q",
+    "w_q",
+    Kind::Ratio,
+    "0.002",
+    "1993 paper, section 4; ns-2",
+    "Weight of the present queue in the average.",
+);
+pub(crate) const MAX_P: Param =
+    param("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`.");
+pub(crate) const GENTLE: Param = param(
+    "gentle",
+    "–",
+    Kind::Switch,
+    "false",
+    "ns-2 before 2001-04",
+    "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
+);
+pub(crate) const WAIT: Param = param(
+    "wait",
+    "–",
+    Kind::Switch,
+    "true",
+    "ns-2",
+    "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
+);
+pub(crate) const MEAN_PKTSIZE: Param = param(
+    "mean_pktsize",
+    "s",
+    Kind::Bytes,
+    "500B",
+    "ns-2",
+    "Mean packet size: the unit of idle time, and of `bytes` where that is a switch.",
+);
 
 /// RED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -36,47 +86,12 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, no state per flow",
     params: &[
         LIMIT,
-        param(
-            "min_th",
-            "min_th",
-            Kind::Limit,
-            "5p",
-            "ns-2 before 2002",
-            "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
-        ),
-        param(
-            "max_th",
-            "max_th",
-            Kind::Limit,
-            "15p",
-            "ns-2 before 2002",
-            "Average above which everything is dropped, or from which `gentle` goes on.",
-        ),
-        param(
-            "w_q",
-            "w_q",
-            Kind::Ratio,
-            "0.002",
-            "1993 paper, section 4; ns-2",
-            "Weight of the present queue in the average.",
-        ),
-        param("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`."),
-        param(
-            "gentle",
-            "–",
-            Kind::Switch,
-            "false",
-            "ns-2 before 2001-04",
-            "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
-        ),
-        param(
-            "wait",
-            "–",
-            Kind::Switch,
-            "true",
-            "ns-2",
-            "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
-        ),
+        MIN_TH,
+        MAX_TH,
+        W_Q,
+        MAX_P,
+        GENTLE,
+        WAIT,
         param(
             "bytes",
             "–",
@@ -85,14 +100,7 @@ pub const ENTRY: Entry = Entry {
             "ns-2 before 2001",
             "Drop in proportion to packet size, and count bytes.",
         ),
-        param(
-            "mean_pktsize",
-            "s",
-            Kind::Bytes,
-            "500B",
-            "ns-2",
-            "Mean packet size: the unit of idle time and of `bytes`.",
-        ),
+        MEAN_PKTSIZE,
         param(
             "ecn",
             "–",
@@ -104,7 +112,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-const fn param(
+/// A parameter with a default.
+pub(crate) const fn param(
     name: &'static str,
     symbol: &'static str,
     kind: Kind,
@@ -155,36 +164,8 @@ impl RedParams {
     }
 
     fn check(&self) -> Result<(), ParamError> {
-        let (min_th, max_th) = (level(self.min_th), level(self.max_th));
-        let same_unit = matches!(self.min_th, Limit::Packets(_)) == matches!(self.max_th, Limit::Packets(_));
-        require(same_unit, "max_th", "`min_th` and `max_th` must both be in packets or both in bytes")?;
-        require(
-            min_th < max_th,
-            "max_th",
-            &format!("{} must be above `min_th`, which is {}", self.max_th, self.min_th),
-        )?;
-        let reachable = match (self.max_th, self.limit) {
-            (Limit::Packets(max_th), Limit::Packets(limit)) => max_th <= limit,
-            (Limit::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
-            _ => true,
-        };
-        require(
-            reachable,
-            "max_th",
-            &format!(
-                "{} can never be reached with a `limit` of {}: raise the limit",
-                self.max_th, self.limit
-            ),
-        )?;
-        require(self.w_q > Ratio::ZERO, "w_q", "with 0 the average never moves; write for example 0.002")?;
-        require(self.mean_pktsize > Bytes::ZERO, "mean_pktsize", "a packet has at least 1B")
-    }
-}
-
-fn level(limit: Limit) -> f64 {
-    match limit {
-        Limit::Packets(packets) => packets.get() as f64,
-        Limit::Bytes(bytes) => bytes.get() as f64,
+        check_thresholds(("min_th", self.min_th), ("max_th", self.max_th), self.limit)?;
+        check_average(self.w_q, self.mean_pktsize)
     }
 }
 
@@ -226,25 +207,13 @@ impl Red {
     fn early(&mut self, size: Bytes, queued: Packets) -> Option<DropReason> {
         let step =
             if self.params.bytes { size.get() as f64 / self.params.mean_pktsize.get() as f64 } else { 1.0 };
-        match self.gate.arrival(self.average.get(), queued, step) {
-            Zone::Free => None,
-            Zone::Forced => Some(DropReason::Forced),
-            Zone::Ramp(p_b) => {
-                // In byte mode in proportion to size; else step is 1.
-                let p_a = self.gate.spread(p_b) * step;
-                self.random.chance(p_a).then_some(DropReason::Early)
-            }
-        }
+        self.gate.early(self.average.get(), queued, step, &mut self.random)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Red {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
-        let q = match self.params.min_th {
-            Limit::Packets(_) => backlog.packets.get() as f64,
-            Limit::Bytes(_) => backlog.bytes.get() as f64,
-        };
-        self.average.update(now, q);
+        self.average.update(now, measure(backlog, self.params.min_th));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
