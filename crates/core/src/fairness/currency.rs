@@ -22,13 +22,16 @@
 //!
 //! Filling. A flow is *limited* where its share of what is left, by tickets, is least. If all unfrozen flows
 //! on a link are limited there, they are frozen at that share. Freezing only raises the shares of the others,
-//! so each frozen flow keeps its bottleneck. Weights that differ from link to link need not leave such a link
-//! (one where A is limited by its tickets and B is not, and one the other way round). Then every unfrozen flow
-//! is granted its least share and the rest is shared in the same manner. The grants can lose sight of the
-//! definition, so the result is checked against it, and refused as [`Infeasible::Ambiguous`] if it fails.
+//! so each frozen flow keeps its bottleneck. Weights that differ from link to link need not leave such a link:
+//! A may be limited at one and B at another, where the poorer of the two is always the other one. Then each
+//! link has a price, in tickets for a unit of bandwidth, a flow has what it can pay for on all its links, and
+//! prices move until each link is full or costs nothing. Nothing says that they settle, so the result is
+//! checked against the definition, and refused as [`Infeasible::Ambiguous`] if it fails. Links that weigh the
+//! same flows opposite ways may leave a whole range of allocations that fit; one of it is returned.
 //!
 //! Cost: O(path entries) for a sweep and for a round; as many sweeps as a ticket has hops unless there are
-//! cycles, as many rounds as there are bottlenecks unless grants are needed.
+//! cycles, as many rounds as there are bottlenecks; moving prices adds O(Σ n log n) over the n flows of each
+//! link, up to [`PATIENCE`] times.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -55,13 +58,13 @@ pub struct Holding {
     pub demand: Option<f64>,
 }
 
-/// Sweeps beyond one per link, and rounds with grants. Chosen: a cycle that has not settled by then, or grants
-/// that have not filled the links, do so too slowly to tell whether they ever will.
-const PATIENCE: usize = 10_000;
-/// Relative change of a ticket rate below which it has settled, and what is taken as equal. Chosen: some
+/// Sweeps beyond one per link, and moves of prices. Chosen: what settles does so in some tens, so what has not
+/// by then circles.
+const PATIENCE: usize = 2_000;
+/// Relative change of a ticket rate or price below which it has settled, and what is taken as equal. Chosen: some
 /// hundred times the rounding of a sum.
 const EPSILON: f64 = 1e-12;
-/// How far a result with grants may be off the definition. Chosen: far above [`EPSILON`] after [`PATIENCE`].
+/// How far a result by prices may be off the definition, relatively. Chosen: far above [`EPSILON`].
 const TOLERANCE: f64 = 1e-6;
 
 /// A flow on a link that it crosses: who, and the place of its ticket rate.
@@ -89,7 +92,7 @@ struct Graph<'a> {
 /// the filling finds no allocation that fits the definition.
 pub fn ticket_shares(links: &[Exchange], flows: &[Holding]) -> Result<Vec<f64>, Infeasible> {
     let graph = Graph::new(links, flows)?;
-    let tickets = graph.ticket_rates()?;
+    let tickets = graph.weights(graph.ticket_rates()?);
     graph.fill(&tickets)
 }
 
@@ -157,43 +160,92 @@ impl<'a> Graph<'a> {
         Err(Infeasible::Unsettled)
     }
 
+    /// What each flow weighs, by place, from its ticket rates: a flow that crosses a link more than once weighs
+    /// there what its poorest crossing says, since all of them carry the same.
+    fn weights(&self, mut tickets: Vec<f64>) -> Vec<f64> {
+        for crossings in &self.crossings {
+            for same in crossings.chunk_by(|a, b| a.flow == b.flow) {
+                let least = same.iter().map(|crossing| tickets[crossing.place]).fold(f64::INFINITY, f64::min);
+                same.iter().for_each(|crossing| tickets[crossing.place] = least);
+            }
+        }
+        tickets
+    }
+
     fn fill(&self, tickets: &[f64]) -> Result<Vec<f64>, Infeasible> {
         let mut left: Vec<f64> = self.links.iter().map(|link| link.capacity).collect();
         let mut shares = vec![0.0; self.flows.len()];
         let mut frozen = vec![false; self.flows.len()];
-        let mut grants = 0;
         while frozen.contains(&false) {
             let levels = self.levels(tickets, &left, &frozen);
-            let least: Vec<f64> = (0..self.flows.len())
-                .map(|flow| if frozen[flow] { 0.0 } else { self.least(flow, tickets, &levels, shares[flow]) })
-                .collect();
-            let mut done = self.done(tickets, &levels, &least, &shares, &frozen);
-            let granted = done.is_empty();
-            if granted {
-                grants += 1;
-                if grants > PATIENCE {
-                    break;
+            let least: Vec<f64> =
+                (0..self.flows.len()).map(|flow| self.least(flow, tickets, |link| levels[link])).collect();
+            let done = self.done(tickets, &levels, &least, &frozen);
+            if done.is_empty() {
+                let levels = self.balance(tickets, &left, levels, &frozen);
+                for flow in (0..shares.len()).filter(|&flow| !frozen[flow]) {
+                    shares[flow] = self.least(flow, tickets, |link| levels[link]);
                 }
-                done = (0..self.flows.len()).filter(|&flow| !frozen[flow]).collect();
+                return match self.undue(tickets, &shares) {
+                    Some(flow) => Err(Infeasible::Ambiguous { flow }),
+                    None => Ok(shares),
+                };
             }
             for flow in done {
-                shares[flow] += least[flow];
-                frozen[flow] = !granted;
+                shares[flow] = least[flow];
+                frozen[flow] = true;
                 for &link in &self.flows[flow].links {
-                    left[link] -= least[flow];
-                }
-            }
-            for (link, left) in left.iter_mut().enumerate() {
-                if *left <= EPSILON * self.links[link].capacity {
-                    *left = 0.0;
+                    left[link] = (left[link] - least[flow]).max(0.0);
                 }
             }
         }
-        let first_below = || (0..shares.len()).find(|&flow| !self.is_due(flow, tickets, &shares));
-        match if grants > 0 { first_below() } else { None } {
-            Some(flow) => Err(Infeasible::Ambiguous { flow }),
-            None => Ok(shares),
+        Ok(shares)
+    }
+
+    /// Moves the price of each link, in tickets for a unit, half way to where it would fill the link if the other
+    /// prices stayed, until all stay. Takes and returns levels, which are what a ticket pays for.
+    fn balance(&self, tickets: &[f64], left: &[f64], mut levels: Vec<f64>, frozen: &[bool]) -> Vec<f64> {
+        let start: Vec<f64> = levels.iter().map(|level| level.recip()).collect();
+        let mut prices = start.clone();
+        for _ in 0..PATIENCE {
+            let mut stays = true;
+            for (link, price) in prices.iter_mut().enumerate() {
+                let before = *price;
+                *price = 0.5 * (before + self.filling(link, tickets, left[link], &levels, frozen));
+                if *price < EPSILON * start[link] {
+                    *price = 0.0;
+                }
+                stays &= *price == before || (*price - before).abs() <= EPSILON * before;
+            }
+            levels = prices.iter().map(|price| price.recip()).collect();
+            if stays {
+                break;
+            }
         }
+        levels
+    }
+
+    /// The price at which `link` is full at these `levels` of the others; 0 if it is not full at any.
+    fn filling(&self, link: usize, tickets: &[f64], left: f64, levels: &[f64], frozen: &[bool]) -> f64 {
+        let elsewhere = |other: usize| if other == link { f64::INFINITY } else { levels[other] };
+        let unfrozen = |crossing: &&Crossing| !frozen[crossing.flow] && tickets[crossing.place] > 0.0;
+        let mut caps: Vec<(f64, f64)> = self.crossings[link]
+            .iter()
+            .filter(unfrozen)
+            .map(|crossing| (self.least(crossing.flow, tickets, elsewhere), tickets[crossing.place]))
+            .map(|(cap, weight)| (cap / weight, weight))
+            .collect();
+        caps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut weight: f64 = caps.iter().map(|&(_, weight)| weight).sum();
+        let mut left = left;
+        for (cap, own) in caps {
+            if left < weight * cap {
+                return weight / left;
+            }
+            left -= own * cap;
+            weight -= own;
+        }
+        0.0
     }
 
     /// What is left of each link, per ticket of its unfrozen flows.
@@ -207,22 +259,20 @@ impl<'a> Graph<'a> {
         self.crossings.iter().zip(left).map(level).collect()
     }
 
-    /// The least share of `flow`, which has `share` already.
-    fn least(&self, flow: usize, tickets: &[f64], levels: &[f64], share: f64) -> f64 {
-        let wanted = self.flows[flow].demand.map_or(f64::INFINITY, |demand| (demand - share).max(0.0));
-        let shares = self.places(flow).map(|(place, link)| tickets[place] * levels[link]);
+    /// The least share of `flow` at these levels, or what it demands if that is less.
+    fn least(&self, flow: usize, tickets: &[f64], level: impl Fn(usize) -> f64) -> f64 {
+        let wanted = self.flows[flow].demand.unwrap_or(f64::INFINITY);
+        let share = |(place, link): (usize, usize)| match tickets[place] {
+            // Nothing is worth nothing at any level.
+            tickets if tickets > 0.0 => tickets * level(link),
+            _ => 0.0,
+        };
+        let shares = self.places(flow).map(share);
         shares.fold(wanted, f64::min)
     }
 
     /// The unfrozen flows that are all limited where one of them is, or have what they demand.
-    fn done(
-        &self,
-        tickets: &[f64],
-        levels: &[f64],
-        least: &[f64],
-        shares: &[f64],
-        frozen: &[bool],
-    ) -> Vec<usize> {
+    fn done(&self, tickets: &[f64], levels: &[f64], least: &[f64], frozen: &[bool]) -> Vec<usize> {
         let mut done = vec![false; self.flows.len()];
         for (crossings, level) in self.crossings.iter().zip(levels) {
             let limited = |crossing: &Crossing| {
@@ -233,24 +283,33 @@ impl<'a> Graph<'a> {
                 crossings.iter().for_each(|crossing| done[crossing.flow] = true);
             }
         }
-        let met =
-            |flow: usize| self.flows[flow].demand.is_some_and(|demand| least[flow] >= demand - shares[flow]);
+        let met = |flow: usize| self.flows[flow].demand.is_some_and(|demand| least[flow] >= demand);
         (0..self.flows.len()).filter(|&flow| !frozen[flow] && (done[flow] || met(flow))).collect()
     }
 
-    /// Whether `flow` has what it demands, no tickets, or a bottleneck.
-    fn is_due(&self, flow: usize, tickets: &[f64], shares: &[f64]) -> bool {
-        let met = self.flows[flow].demand.is_some_and(|demand| shares[flow] >= demand * (1.0 - TOLERANCE));
-        met || self.places(flow).any(|(place, link)| {
-            let used: f64 = self.crossings[link].iter().map(|crossing| shares[crossing.flow]).sum();
-            let level = shares[flow] * (1.0 + TOLERANCE);
+    /// The first flow that has neither what it demands nor a bottleneck, or that overfills a link.
+    fn undue(&self, tickets: &[f64], shares: &[f64]) -> Option<usize> {
+        let used =
+            |link: usize| -> f64 { self.crossings[link].iter().map(|crossing| shares[crossing.flow]).sum() };
+        let used: Vec<f64> = (0..self.links.len()).map(used).collect();
+        let (below, above) = (1.0 - TOLERANCE, 1.0 + TOLERANCE);
+        let is_bottleneck = |flow: usize, place: usize, link: usize| {
             let nobody_has_more = |other: &Crossing| {
-                shares[other.flow] * tickets[place] <= level * tickets[other.place]
+                shares[other.flow] * tickets[place] <= shares[flow] * tickets[other.place] * above
                     || shares[other.flow] <= 0.0
             };
-            tickets[place] <= 0.0
-                || used >= self.links[link].capacity * (1.0 - TOLERANCE)
-                    && self.crossings[link].iter().all(nobody_has_more)
+            used[link] >= self.links[link].capacity * below
+                && self.crossings[link].iter().all(nobody_has_more)
+        };
+        (0..self.flows.len()).find(|&flow| {
+            let met = self.flows[flow].demand.is_some_and(|demand| shares[flow] >= demand * below);
+            // Without tickets there is no share to have.
+            let due = met
+                || self
+                    .places(flow)
+                    .any(|(place, link)| tickets[place] <= 0.0 || is_bottleneck(flow, place, link));
+            let overfull = self.places(flow).any(|(_, link)| used[link] > self.links[link].capacity * above);
+            overfull || !due
         })
     }
 
@@ -427,7 +486,8 @@ mod tests {
     #[test]
     fn opposite_weights_leave_a_range_and_the_middle_of_it_is_taken() {
         // A and B weigh 2 : 1 at link 0; then A's tickets are exchanged for 1, B's for 2, so 1 : 2 at link 3. Both
-        // carry 3: A could have from 1 to 2. Each is granted 1, then a third of the 1 that is left, and so on.
+        // carry 3: A could have from 1 to 2. At a price of 1 each link is full with (2, 1) and (1, 2), at 2/3 both
+        // are with (1.5, 1.5).
         let links = [plain(3.0), issued(WIDE, 1.0), issued(WIDE, 2.0), plain(3.0)];
         let flows = [holding(&[0, 1, 3], 2.0, None), holding(&[0, 2, 3], 1.0, None)];
         let shares = ticket_shares(&links, &flows).unwrap();
@@ -501,22 +561,22 @@ mod tests {
         #[test]
         fn no_link_is_overfull_and_everybody_has_a_bottleneck((links, flows) in network()) {
             let graph = Graph::new(&links, &flows).unwrap();
-            let tickets = graph.ticket_rates().unwrap();
+            let tickets = graph.weights(graph.ticket_rates().unwrap());
             let shares = graph.fill(&tickets);
-            if matches!(shares, Err(Infeasible::Ambiguous { .. })) { std::println!("AMB"); return Ok(()); }
+            // Some one in ten thousand of these networks: prices that circle.
+            prop_assume!(!matches!(shares, Err(Infeasible::Ambiguous { .. })));
             let shares = shares.unwrap();
             for (link, crossings) in links.iter().zip(&graph.crossings) {
                 let used: f64 = crossings.iter().map(|crossing| shares[crossing.flow]).sum();
                 prop_assert!(used <= link.capacity * (1.0 + 1e-9), "{used} of {}", link.capacity);
             }
-            for flow in 0..flows.len() {
-                prop_assert!(graph.is_due(flow, &tickets, &shares), "flow {flow} of {shares:?}");
-            }
+            prop_assert_eq!(graph.undue(&tickets, &shares), None, "{:?}", shares);
         }
 
         #[test]
-        fn the_scale_of_a_currency_does_not_matter((links, flows) in network(), node in 0..NODES, by in 2u8..50) {
-            let by = f64::from(by);
+        fn the_scale_of_a_currency_does_not_matter((links, flows) in network(), node in 0..NODES, by in 1..8) {
+            // By powers of two, so that nothing is rounded differently and results are equal to the bit.
+            let by = 2.0_f64.powi(by);
             let (mut scaled_links, mut scaled_flows) = (links.clone(), flows.clone());
             for (link, exchange) in scaled_links.iter_mut().enumerate() {
                 if (link / 2 + link % 2 + 1) % NODES == node {
@@ -526,14 +586,7 @@ mod tests {
             for flow in scaled_flows.iter_mut().filter(|flow| flow.links[0] / 2 == node) {
                 flow.tickets *= by;
             }
-            match (ticket_shares(&links, &flows), ticket_shares(&scaled_links, &scaled_flows)) {
-                (Ok(one), Ok(other)) => {
-                    for (one, other) in one.iter().zip(&other) {
-                        prop_assert!((one - other).abs() < 1e-6 * one.max(1.0), "{one} against {other}");
-                    }
-                }
-                (one, other) => prop_assert!(one.is_err() && other.is_err(), "{one:?} against {other:?}"),
-            }
+            prop_assert_eq!(ticket_shares(&links, &flows), ticket_shares(&scaled_links, &scaled_flows));
         }
     }
 }
