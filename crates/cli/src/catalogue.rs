@@ -70,6 +70,8 @@ const fn role(role: Role) -> &'static str {
         Role::Policy => "buffer policy",
         Role::System => "system",
         Role::Shaper => "shaper",
+        Role::Marker => "marker",
+        Role::Exchange => "exchange",
     }
 }
 
@@ -102,6 +104,8 @@ fn discipline(entry: &Entry) -> String {
         Role::Scheduler | Role::System => "queue = { kind",
         Role::Policy => "queue = { kind = \"fifo\", drop",
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
+        Role::Marker => "mark = { kind",
+        Role::Exchange => "exchange = { kind",
     };
     let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
     let policy = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);

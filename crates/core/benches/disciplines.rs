@@ -6,16 +6,18 @@
 use std::hint::black_box;
 
 use apportion_core::catalog::Selection;
+use apportion_core::label::Label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_core::{DropReason, Ecn, FlowId, Packet, Queue, Sink};
+use apportion_core::{About, Colour, DropReason, Ecn, FlowId, Packet, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
 struct Small {
     flow: FlowId,
     size: u32,
-    id: u64,
+    label: u32,
+    id: u32,
 }
 
 impl Packet for Small {
@@ -29,6 +31,16 @@ impl Packet for Small {
         Ecn::NotEct
     }
     fn set_ce(&mut self) {}
+    fn colour(&self) -> Colour {
+        Colour::Unmarked
+    }
+    fn set_colour(&mut self, _: Colour) {}
+    fn label(&self, _: About) -> Option<Label> {
+        Some(Label::from_code(self.label))
+    }
+    fn set_label(&mut self, _: About, label: Label) {
+        self.label = label.code();
+    }
 }
 
 struct Discard;
@@ -45,7 +57,7 @@ const ROUND: usize = 1 << 18;
 /// Packets whose flow numbers are scattered, made beforehand so that making them is not measured.
 fn packets(flows: u32) -> Vec<Small> {
     let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
-    (0..ROUND as u32).map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, id: u64::from(i) }).collect()
+    (0..ROUND as u32).map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 40, id: i }).collect()
 }
 
 fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {

@@ -18,6 +18,10 @@ impl<S, B> Buffer<S, B> {
     pub const fn new(scheduler: S, policy: B) -> Self {
         Self { scheduler, policy }
     }
+    /// The policy, to look at it.
+    pub const fn policy(&self) -> &B {
+        &self.policy
+    }
     /// The policy, to change its settings.
     pub const fn policy_mut(&mut self) -> &mut B {
         &mut self.policy
@@ -31,7 +35,7 @@ impl<S, B> Buffer<S, B> {
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
-        match self.policy.admit(now, &packet, self.scheduler.backlog()) {
+        match self.policy.admit(now, &mut packet, self.scheduler.backlog()) {
             Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
             Verdict::Mark => {
                 packet.set_ce();

@@ -10,10 +10,13 @@
 //! |---|---|
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
+//! | [`label`] | what a packet tells routers about its flow, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
 //! | [`mod@drop`] | buffer policies: who is dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
+//! | [`mark`], [`exchange`] | what is written on packets at the edge, and rewritten between routers |
+//! | [`tickets`] | how writers of tickets keep to what they were issued |
 //! | [`control`] | what acts by the clock: the token-bucket shaper |
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees |
@@ -32,8 +35,11 @@ pub mod control;
 pub mod counted;
 pub mod drop;
 pub mod estimate;
+pub mod exchange;
 pub mod fairness;
+pub mod label;
 mod list;
+pub mod mark;
 pub mod packet;
 pub mod queue;
 pub mod random;
@@ -41,8 +47,9 @@ pub mod schedule;
 pub mod system;
 #[cfg(test)]
 mod testing;
+pub mod tickets;
 mod tournament;
 pub mod units;
 
-pub use packet::{Ecn, FlowId, Packet};
+pub use packet::{About, Colour, Ecn, FlowId, Packet};
 pub use queue::{Backlog, DropReason, Queue, Sink};

@@ -1,5 +1,6 @@
 //! What a discipline may know of a packet. Nothing else of it is visible to core.
 
+use crate::label::Label;
 use crate::units::Bytes;
 
 /// The flow a packet belongs to: a small dense number that the world hands out and reuses.
@@ -39,6 +40,30 @@ impl Ecn {
     }
 }
 
+/// The drop precedence that a marker gave a packet (RFC 2697 section 1; RFC 2597 section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Colour {
+    /// No marker has seen it. Treated as out of profile.
+    #[default]
+    Unmarked,
+    /// In profile.
+    Green,
+    /// Above the committed rate, within the peak rate.
+    Yellow,
+    /// Out of profile.
+    Red,
+}
+
+/// What the label of a packet is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// The packet itself: its tickets, or the rate of its flow.
+    Data,
+    /// The packets that this one acknowledges: tickets of the receiver-based scheme. A separate field, so that
+    /// no router takes one for the other.
+    Ack,
+}
+
 /// What a discipline may read and write of a packet.
 pub trait Packet {
     /// The flow it belongs to.
@@ -49,4 +74,12 @@ pub trait Packet {
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to "congestion experienced". Called only when [`Ecn::is_capable`].
     fn set_ce(&mut self);
+    /// Its drop precedence.
+    fn colour(&self) -> Colour;
+    /// Sets its drop precedence.
+    fn set_colour(&mut self, colour: Colour);
+    /// Its label about `about`; none if nobody labelled it.
+    fn label(&self, about: About) -> Option<Label>;
+    /// Sets its label about `about`. A packet that has room for one label only forgets the other.
+    fn set_label(&mut self, about: About, label: Label);
 }

@@ -4,8 +4,9 @@
 
 use std::vec::Vec;
 
+use super::label::Label;
 use super::units::{Bytes, Time};
-use super::{DropReason, Ecn, FlowId, Packet, Sink};
+use super::{About, Colour, DropReason, Ecn, FlowId, Packet, Sink};
 
 /// A packet with an identity, so that tests can follow who left and who was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +15,15 @@ pub struct TestPacket {
     pub flow: FlowId,
     pub size: Bytes,
     pub ecn: Ecn,
+    pub colour: Colour,
+    /// About data, then about what is acknowledged.
+    pub labels: [Option<Label>; 2],
 }
 
-/// A packet without ECN.
+/// A packet without ECN, colour or label.
 pub fn packet(id: u32, flow: u32, size: u64) -> TestPacket {
-    TestPacket { id, flow: FlowId(flow), size: Bytes::new(size), ecn: Ecn::NotEct }
+    let (flow, size) = (FlowId(flow), Bytes::new(size));
+    TestPacket { id, flow, size, ecn: Ecn::NotEct, colour: Colour::Unmarked, labels: [None; 2] }
 }
 
 impl Packet for TestPacket {
@@ -33,6 +38,18 @@ impl Packet for TestPacket {
     }
     fn set_ce(&mut self) {
         self.ecn = Ecn::Ce;
+    }
+    fn colour(&self) -> Colour {
+        self.colour
+    }
+    fn set_colour(&mut self, colour: Colour) {
+        self.colour = colour;
+    }
+    fn label(&self, about: About) -> Option<Label> {
+        self.labels[about as usize]
+    }
+    fn set_label(&mut self, about: About, label: Label) {
+        self.labels[about as usize] = Some(label);
     }
 }
 

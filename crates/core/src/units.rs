@@ -12,6 +12,7 @@
 //! | [`Bytes`], [`Packets`] | counts | 2^64 |
 //! | [`Ratio`] | a probability or share in 0..=1 | f64 |
 //! | [`Weight`] | a flow's weight | finite f64 above 0 |
+//! | [`TicketRate`] | tickets per second of some currency | finite f64 from 0 |
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -48,6 +49,23 @@ pub struct Ratio(f64);
 /// The weight of a flow against other flows: above zero, finite, never NaN.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Weight(f64);
+
+/// Tickets per second in the currency of whoever issues them: from zero, finite, never NaN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct TicketRate(f64);
+
+impl TicketRate {
+    /// `value` tickets per second; `None` if it is negative or not finite.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        (value >= 0.0 && value.is_finite()).then_some(Self(value))
+    }
+    /// Tickets per second.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
 
 impl Time {
     /// The start of the run.
@@ -504,6 +522,23 @@ impl FromStr for Weight {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         text.trim().parse().ok().and_then(Self::new).ok_or_else(|| {
             UnitError(alloc::format!("`{text}` is not a weight: write a number above 0, for example 2.5"))
+        })
+    }
+}
+
+impl fmt::Display for TicketRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+impl FromStr for TicketRate {
+    type Err = UnitError;
+    /// Reads `1000`: tickets per second.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        text.trim().parse().ok().and_then(Self::new).ok_or_else(|| {
+            UnitError(alloc::format!(
+                "`{text}` is not a ticket rate: write tickets per second, for example 1000"
+            ))
         })
     }
 }

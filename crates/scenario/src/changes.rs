@@ -84,6 +84,8 @@ fn order(a: &Setting, b: &Setting) -> Ordering {
             Setting::LinkQueue(link, _) => (3, link.0 as usize),
             Setting::FlowRate(flow, _) => (4, *flow),
             Setting::FlowWeight(flow, _) => (5, *flow),
+            Setting::FlowTickets(flow, about, _) => (6 + *about as u8, *flow),
+            Setting::LinkTickets(link, about, _) => (8 + *about as u8, link.0 as usize),
         }
     }
     rank(a).cmp(&rank(b))

@@ -11,6 +11,7 @@
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 pub mod describe;
+mod marking;
 pub mod model;
 pub mod outcome;
 pub mod tcp;

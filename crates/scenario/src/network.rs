@@ -262,6 +262,10 @@ impl Draft {
             lost: Vec::new(),
             watched: watch,
             pcap: self.pcap,
+            other_way: None,
+            tickets: None,
+            ack_tickets: None,
+            exchange: crate::marking::default_exchange(),
         };
         (link, self.lost)
     }

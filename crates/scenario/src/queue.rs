@@ -92,7 +92,7 @@ fn selection(kind: &str, drop: Option<&str>, shaper: Option<&str>) -> Result<Sel
         let shapes = error.key == "shaper";
         let name =
             [Some(kind), drop, shaper][SELECTORS.iter().position(|key| *key == error.key).unwrap_or(0)];
-        let candidates = catalog::all().filter(|entry| (entry.role == Role::Shaper) == shapes);
+        let candidates = catalog::disciplines().filter(|entry| (entry.role == Role::Shaper) == shapes);
         if let Some(name) = name.filter(|name| catalog::find(name).is_none()) {
             error.message.push_str(&did_you_mean(name, candidates.map(|entry| entry.name)));
         }

@@ -32,10 +32,10 @@ pub enum Detail {
 /// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The simulator numbers connections, links and changes in 28 bits.
+    /// The simulator numbers connections, links, changes and the places of links on routes in 28 bits.
     #[error("the scenario has {count} {what}; at most {MAX_INDEX} can be simulated")]
     TooMany {
-        /// Connections, links or changes.
+        /// Connections, links, changes or places.
         what: &'static str,
         /// How many.
         count: usize,
@@ -79,6 +79,7 @@ impl<'a> Simulation<'a> {
             ("connections", connections),
             ("links", scenario.links.len()),
             ("changes", scenario.changes.len()),
+            ("links on routes", simulation.routes.len()),
         ] {
             if count > MAX_INDEX as usize {
                 return Err(BuildError::TooMany { what, count });

@@ -405,6 +405,11 @@ impl Link {
         }
     }
 
+    /// Shows numbers by name that say what its discipline has done or stands at.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.inner().statistics(show);
+    }
+
     /// Of its transmitter.
     #[must_use]
     pub fn rate(&self) -> Rate {

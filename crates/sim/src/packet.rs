@@ -4,18 +4,22 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-use apportion_core::packet::{Ecn, FlowId};
+use apportion_core::label::Label;
+use apportion_core::packet::{About, Colour, Ecn, FlowId};
 use apportion_core::units::{Bytes, Time};
 
 use crate::tcp::Segment;
 
 /// What disciplines, transmitters and wires handle: 16 bytes in two words, so that a packet, and whether
 /// there is one, moves in two registers.
+///
+/// It has room for one label. TCP connections of the simulator send data one way, so a packet is either data
+/// or an acknowledgement and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
-    /// Place of the body plus one, 32 bits; flow, 32 bits.
+    /// Place of the body plus one, 28 bits; flow, 28; colour, 2; which label it has, 2.
     body_flow: NonZeroU64,
-    /// Hop, 32 bits; size, 16; ECN, 8; direction, 8.
+    /// Hop, 28 bits; label, 17; size, 16; ECN, 2; direction, 1.
     rest: u64,
 }
 
@@ -30,57 +34,113 @@ pub enum Direction {
 
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
 pub const MAX_SIZE: Bytes = Bytes::new(u16::MAX as u64);
+/// The largest place of a body, flow or hop: 28 bits each.
+pub const MAX_PLACE: u32 = (1 << 28) - 2;
+
+/// A field of a word: its lowest bit and its number of bits.
+#[derive(Clone, Copy)]
+struct Field(u32, u32);
+
+impl Field {
+    const fn mask(self) -> u64 {
+        (1 << self.1) - 1
+    }
+    const fn get(self, word: u64) -> u64 {
+        word >> self.0 & self.mask()
+    }
+    const fn put(self, word: u64, value: u64) -> u64 {
+        word & !(self.mask() << self.0) | (value & self.mask()) << self.0
+    }
+}
+
+const LABELLED: Field = Field(4, 2);
+const COLOUR: Field = Field(6, 2);
+const FLOW: Field = Field(8, 28);
+const BODY: Field = Field(36, 28);
+
+const DIRECTION: Field = Field(0, 1);
+const ECN: Field = Field(1, 2);
+const SIZE: Field = Field(3, 16);
+const LABEL: Field = Field(19, Label::BITS);
+const HOP: Field = Field(36, 28);
 
 impl Packet {
     /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop` of the table of routes. Its
-    /// body is at
-    /// `body` in the [`Store`]; `flow` is its connection, in both directions.
+    /// body is at `body` in the [`Store`]; `flow` is its connection, in both directions. None of the three is
+    /// above [`MAX_PLACE`].
     #[must_use]
     pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
-        debug_assert!(size <= MAX_SIZE);
-        let body_flow = (u64::from(body) << 32 | u64::from(flow.0)).saturating_add(1 << 32);
-        let rest = u64::from(hop) << 32 | (size.get() & 0xffff) << 16 | (ecn as u64) << 8 | direction as u64;
+        debug_assert!(size <= MAX_SIZE && body.max(flow.0).max(hop) <= MAX_PLACE);
+        let body_flow = FLOW.put(BODY.put(0, u64::from(body) + 1), u64::from(flow.0));
+        let rest = SIZE.put(HOP.put(0, u64::from(hop)), size.get());
+        let rest = DIRECTION.put(ECN.put(rest, ecn as u64), direction as u64);
         Self { body_flow: NonZeroU64::new(body_flow).unwrap_or(NonZeroU64::MAX), rest }
     }
 
     /// The place of its body in the [`Store`].
     #[must_use]
     pub const fn body(self) -> u32 {
-        (self.body_flow.get() >> 32) as u32 - 1
+        BODY.get(self.body_flow.get()) as u32 - 1
     }
 
     /// Its position in the table of routes: the link it is on.
     #[must_use]
     pub const fn hop(self) -> u32 {
-        (self.rest >> 32) as u32
+        HOP.get(self.rest) as u32
     }
 
     /// The same packet about to enter the next link of its route.
     #[must_use]
     pub const fn at_next_hop(self) -> Self {
-        Self { rest: self.rest.wrapping_add(1 << 32), ..self }
+        Self { rest: self.rest.wrapping_add(1 << HOP.0), ..self }
     }
 
     /// Which way it goes.
     #[must_use]
     pub const fn direction(self) -> Direction {
-        if self.rest & 0xff == Direction::Forth as u64 { Direction::Forth } else { Direction::Back }
+        if DIRECTION.get(self.rest) == Direction::Forth as u64 { Direction::Forth } else { Direction::Back }
     }
+
+    fn put(&mut self, field: Field, value: u64) {
+        let word = field.put(self.body_flow.get(), value);
+        // The body's place plus one is never 0.
+        self.body_flow = NonZeroU64::new(word).unwrap_or(self.body_flow);
+    }
+}
+
+/// How [`LABELLED`] says what the label is about; 0 is no label.
+const fn labelled(about: About) -> u64 {
+    about as u64 + 1
 }
 
 impl apportion_core::Packet for Packet {
     fn flow(&self) -> FlowId {
-        FlowId(self.body_flow.get() as u32)
+        FlowId(FLOW.get(self.body_flow.get()) as u32)
     }
     fn size(&self) -> Bytes {
-        Bytes::new(self.rest >> 16 & 0xffff)
+        Bytes::new(SIZE.get(self.rest))
     }
     fn ecn(&self) -> Ecn {
         const ALL: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
-        ALL[(self.rest >> 8 & 3) as usize]
+        ALL[ECN.get(self.rest) as usize]
     }
     fn set_ce(&mut self) {
-        self.rest = self.rest & !0xff00 | (Ecn::Ce as u64) << 8;
+        self.rest = ECN.put(self.rest, Ecn::Ce as u64);
+    }
+    fn colour(&self) -> Colour {
+        const ALL: [Colour; 4] = [Colour::Unmarked, Colour::Green, Colour::Yellow, Colour::Red];
+        ALL[COLOUR.get(self.body_flow.get()) as usize]
+    }
+    fn set_colour(&mut self, colour: Colour) {
+        self.put(COLOUR, colour as u64);
+    }
+    fn label(&self, about: About) -> Option<Label> {
+        let here = LABELLED.get(self.body_flow.get()) == labelled(about);
+        here.then(|| Label::from_code(LABEL.get(self.rest) as u32))
+    }
+    fn set_label(&mut self, about: About, label: Label) {
+        self.put(LABELLED, labelled(about));
+        self.rest = LABEL.put(self.rest, u64::from(label.code()));
     }
 }
 
@@ -169,11 +229,20 @@ mod tests {
         for (ecn, direction) in
             [(Ecn::NotEct, Direction::Forth), (Ecn::Ect0, Direction::Back), (Ecn::Ect1, Direction::Forth)]
         {
-            let mut packet = Packet::new(7, FlowId(u32::MAX), 9, MAX_SIZE, ecn, direction).at_next_hop();
-            assert_eq!((packet.body(), packet.flow(), packet.hop()), (7, FlowId(u32::MAX), 10));
+            let flow = FlowId(MAX_PLACE);
+            let mut packet = Packet::new(7, flow, 9, MAX_SIZE, ecn, direction).at_next_hop();
+            assert_eq!((packet.body(), packet.flow(), packet.hop()), (7, flow, 10));
             assert_eq!((packet.size(), packet.ecn(), packet.direction()), (MAX_SIZE, ecn, direction));
+            assert_eq!((packet.colour(), packet.label(About::Data)), (Colour::Unmarked, None));
             packet.set_ce();
+            packet.set_colour(Colour::Red);
+            packet.set_label(About::Ack, Label::from_code(u32::MAX));
             assert_eq!((packet.size(), packet.ecn(), packet.hop()), (MAX_SIZE, Ecn::Ce, 10));
+            assert_eq!((packet.body(), packet.flow(), packet.direction()), (7, flow, direction));
+            assert_eq!((packet.colour(), packet.label(About::Data)), (Colour::Red, None));
+            assert_eq!(packet.label(About::Ack).map(Label::code), Some((1 << 17) - 1));
+            packet.set_label(About::Data, Label::ZERO);
+            assert_eq!((packet.label(About::Data), packet.label(About::Ack)), (Some(Label::ZERO), None));
         }
     }
 }

@@ -316,6 +316,7 @@ impl Simulation<'_> {
                     self.set_rate(now, index, *rate);
                 }
             }
+            Setting::FlowTickets(..) | Setting::LinkTickets(..) => {}
             Setting::FlowWeight(flow, weight) => {
                 self.weights.resize(self.connections.len(), Weight::ONE);
                 for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {

@@ -176,6 +176,11 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         }
     }
 
+    /// The discipline behind it, to look at it.
+    pub const fn inner(&self) -> &Q {
+        &self.inner
+    }
+
     /// The discipline behind it, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner

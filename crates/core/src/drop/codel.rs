@@ -270,7 +270,7 @@ impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
 }
 
 impl<P: Packet> BufferPolicy<P> for Codel {
-    fn admit(&mut self, _now: Time, packet: &P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         let fits = self.params.limit.admits(packet, backlog);
         if fits { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
     }

@@ -57,7 +57,7 @@ impl HeadDrop {
 }
 
 impl<P: Packet> BufferPolicy<P> for HeadDrop {
-    fn admit(&mut self, _now: Time, packet: &P, _backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
         if self.limit.admits(packet, Backlog::EMPTY) {
             Verdict::Accept
         } else {

@@ -92,7 +92,7 @@ impl LongestQueueDrop {
 }
 
 impl<P: Packet> BufferPolicy<P> for LongestQueueDrop {
-    fn admit(&mut self, _now: Time, packet: &P, _backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
         if !self.limit.admits(packet, Backlog::EMPTY) {
             return Verdict::Drop(DropReason::Overflow);
         }

@@ -50,8 +50,8 @@ pub struct Victim {
 /// A buffer policy, independent of the scheduler it is combined with.
 pub trait BufferPolicy<P: Packet> {
     /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
-    /// does join.
-    fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict;
+    /// does join, with the label that the policy may have given it.
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict;
 
     /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full. Asked again
     /// after each victim until it answers `None`.
@@ -78,6 +78,9 @@ pub trait BufferPolicy<P: Packet> {
     fn is_transparent(&self) -> bool {
         false
     }
+
+    /// Shows numbers by name that say what the policy has done or stands at, for results.
+    fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
     /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the
     /// next arrivals.

@@ -294,7 +294,7 @@ fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
 }
 
 impl<P: Packet> BufferPolicy<P> for Red {
-    fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         self.update_average(now, backlog);
         let early = self.early(packet.size(), backlog.packets);
         let reason =
@@ -349,7 +349,7 @@ mod tests {
     /// The verdict on a packet of 500 bytes that finds `packets` of 500 bytes.
     fn admit(red: &mut Red, now: Time, packets: u64) -> Verdict {
         let backlog = Backlog { packets: Packets::new(packets), bytes: Bytes::new(500 * packets) };
-        BufferPolicy::<TestPacket>::admit(red, now, &packet(0, 0, 500), backlog)
+        BufferPolicy::<TestPacket>::admit(red, now, &mut packet(0, 0, 500), backlog)
     }
 
     #[test]
@@ -422,7 +422,7 @@ mod tests {
                     // The plain probability: p_b = 0.05 at count 0.
                     red.count = -(size as f64 / 500.0);
                     red.above = true;
-                    BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &packet(0, 0, size), backlog)
+                    BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
                         != Verdict::Accept
                 })
                 .count() as f64

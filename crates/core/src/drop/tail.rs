@@ -64,7 +64,7 @@ impl TailDrop {
 
 impl<P: Packet> BufferPolicy<P> for TailDrop {
     #[inline]
-    fn admit(&mut self, _now: Time, packet: &P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         if self.limit.admits(packet, backlog) { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
     }
 
@@ -90,7 +90,7 @@ mod tests {
     fn what_fills_the_buffer_exactly_is_admitted_and_the_next_is_not() {
         let held = Backlog { packets: Packets::new(2), bytes: Bytes::new(200) };
         let verdict = |limit, size| {
-            TailDrop::new(&TailDropParams { limit }).admit(Time::ZERO, &packet(1, 0, size), held)
+            TailDrop::new(&TailDropParams { limit }).admit(Time::ZERO, &mut packet(1, 0, size), held)
         };
         let overflow = Verdict::Drop(DropReason::Overflow);
         assert_eq!(verdict(Limit::Packets(Packets::new(3)), 100), Verdict::Accept);

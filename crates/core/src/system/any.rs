@@ -197,7 +197,7 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
 
 impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     #[inline(always)]
-    fn admit(&mut self, now: Time, packet: &P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         policy!(self, it => it.admit(now, packet, backlog))
     }
     #[inline(always)]
@@ -218,6 +218,9 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
     fn is_transparent(&self) -> bool {
         policy!(self, it => BufferPolicy::<P>::is_transparent(it))
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        policy!(self, it => BufferPolicy::<P>::statistics(it, show));
     }
     fn set_limit(&mut self, limit: Limit) {
         policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));

@@ -172,6 +172,19 @@ impl<P: Packet> Core<P> {
     }
 }
 
+impl<P: Packet> Discipline<P> {
+    /// Shows numbers by name that say what it has done or stands at, for results.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let core = match self {
+            Self::Plain(core) => core,
+            Self::Shaped(shaper) => shaper.inner(),
+        };
+        if let Core::Buffered(buffer) = core {
+            BufferPolicy::<P>::statistics(buffer.policy(), show);
+        }
+    }
+}
+
 /// Changes while packets wait. None of them drops a packet.
 impl<P: Packet> Discipline<P> {
     fn core_mut(&mut self) -> &mut Core<P> {

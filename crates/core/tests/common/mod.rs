@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
 use apportion_core::catalog::{self, Role, Selection};
+use apportion_core::label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{DropReason, Ecn, FlowId, Packet, Queue, Sink};
+use apportion_core::{About, Colour, DropReason, Ecn, FlowId, Packet, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;

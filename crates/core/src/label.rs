@@ -1,0 +1,194 @@
+//! Labels: what a packet tells routers about its flow, in the 17 bits that an IPv4 header has to spare.
+//!
+//! Stoica, Zhang, "Providing guaranteed services without per flow management", SIGCOMM 1999, section 5.2
+//! (dynamic packet state): 13 bits of the fragment offset and 4 of the type of service, a floating form without
+//! sign and with a hidden leading one. A value below 2^m is written as it is, with exponent 0; a larger one of b
+//! bits as its m bits after the leading one, with exponent b - m.
+//!
+//! Reading: values are rounded to the nearest that can be written, with the carry going into the exponent.
+//! Truncation, as the form is often coded, makes labels too small by half a step on average, and every scheme
+//! here then drops too little. 0 stays exactly 0, for the schemes that reserve it.
+//!
+//! A [`Format`] is a narrower field. Writers round to their format first; what they round to can be written in
+//! 17 bits, except integers above 2^13, which lose up to 1 in 2^13. Readers need not know the format.
+//!
+//! Cost: O(1), a few shifts.
+
+use core::fmt;
+
+/// Mantissa bits of a [`Label`].
+const M: u32 = 12;
+/// Exponent bits of a [`Label`].
+const N: u32 = 5;
+
+/// A label as it stands in a header: 17 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Label(u32);
+
+impl Label {
+    /// Bits of a label.
+    pub const BITS: u32 = M + N;
+    /// Exactly zero.
+    pub const ZERO: Self = Self(0);
+
+    /// The label nearest to `value`. What is too large, or not a number, becomes the largest or zero.
+    #[must_use]
+    pub fn new(value: f64) -> Self {
+        Self(encode(value, M, N))
+    }
+
+    /// What it stands for.
+    #[must_use]
+    pub const fn value(self) -> f64 {
+        decode(self.0, M) as f64
+    }
+
+    /// Its bits; below 2^17.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        self.0
+    }
+
+    /// The label with these bits; those above the 17th are ignored.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Self {
+        Self(code & ((1 << Self::BITS) - 1))
+    }
+}
+
+/// A field that values are rounded to before they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Whole numbers of this many bits.
+    Integer {
+        /// Up to [`Label::BITS`].
+        bits: u32,
+    },
+    /// The floating form with these many bits.
+    Floating {
+        /// m, up to 12.
+        mantissa: u32,
+        /// n, up to 5.
+        exponent: u32,
+    },
+}
+
+impl Format {
+    /// All that a label holds.
+    pub const WIDEST: Self = Self::Floating { mantissa: M, exponent: N };
+
+    /// The largest value it can write.
+    #[must_use]
+    pub const fn max(self) -> f64 {
+        match self {
+            Self::Integer { bits } => ((1_u64 << bits) - 1) as f64,
+            Self::Floating { mantissa, exponent } => {
+                decode((1 << (mantissa + exponent)) - 1, mantissa) as f64
+            }
+        }
+    }
+
+    /// The value nearest to `value` that it can write; 0 for what is negative or not a number.
+    #[must_use]
+    pub fn round(self, value: f64) -> f64 {
+        match self {
+            Self::Integer { .. } => libm::round(value.clamp(0.0, self.max())).max(0.0),
+            Self::Floating { mantissa, exponent } => {
+                decode(encode(value, mantissa, exponent), mantissa) as f64
+            }
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer { bits } => write!(f, "{bits} bits"),
+            Self::Floating { mantissa, exponent } => write!(f, "{mantissa} + {exponent} bits"),
+        }
+    }
+}
+
+fn encode(value: f64, m: u32, n: u32) -> u32 {
+    let max = (1 << (m + n)) - 1;
+    // What is not a number stays so here and is cast to 0.
+    let value = value.clamp(0.0, decode(max, m) as f64);
+    let whole = libm::round(value) as u64;
+    if whole < 1 << m {
+        return whole as u32;
+    }
+    let bits = u64::BITS - whole.leading_zeros();
+    let shift = bits - m - 1;
+    // Rounded from the value itself: rounding the whole number again could round twice.
+    let scaled = libm::round(value / (1_u64 << shift) as f64) as u64;
+    // A carry out of the mantissa makes it 0 and the exponent one larger, which is what the sum says.
+    let code = (u64::from(shift + 1) << m) + (scaled - (1 << m));
+    code.min(u64::from(max)) as u32
+}
+
+const fn decode(code: u32, m: u32) -> u64 {
+    let (exponent, mantissa) = (code >> m, (code & ((1 << m) - 1)) as u64);
+    if exponent == 0 { mantissa } else { (mantissa + (1 << m)) << (exponent - 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_a_label_is_read_back_and_larger_codes_mean_more() {
+        let mut last = -1.0;
+        for code in 0..1 << Label::BITS {
+            let value = Label::from_code(code).value();
+            assert!(value > last, "{code}");
+            assert_eq!(Label::new(value).code(), code, "{value}");
+            last = value;
+        }
+        assert_eq!(Label::new(f64::INFINITY).code(), (1 << 17) - 1);
+        // (4095 + 4096) << 30.
+        assert_eq!(last, 8_191.0 * (1_u64 << 30) as f64);
+    }
+
+    #[test]
+    fn zero_and_what_is_no_number_are_zero() {
+        for value in [0.0, -0.0, -5.0, 0.4, f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(Label::new(value), Label::ZERO);
+            assert_eq!(Format::Integer { bits: 8 }.round(value), 0.0);
+        }
+    }
+
+    #[test]
+    fn the_error_is_at_most_half_a_step() {
+        // A mantissa of m bits after a hidden one: half a step is 2^-(m+1) of the value.
+        for (format, m) in [(Format::WIDEST, 12), (Format::Floating { mantissa: 3, exponent: 5 }, 3)] {
+            let bound = 0.5_f64.powi(m + 1);
+            let mut value = 1.0_f64;
+            while value < format.max() {
+                let wrong = (format.round(value.floor()) / value.floor() - 1.0).abs();
+                assert!(wrong <= bound, "{value}: {wrong} above {bound}");
+                value *= 1.000_37;
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_carries_into_the_exponent() {
+        // m = 3: 15 is 1.111; 15.6 rounds to 16 = 1.000 with the next exponent, 15.4 to 15.
+        let format = Format::Floating { mantissa: 3, exponent: 5 };
+        assert_eq!((format.round(15.6), format.round(15.4)), (16.0, 15.0));
+        // 31 lies between 30 and 32: halfway goes up.
+        assert_eq!(
+            (format.round(31.0), format.round(30.9), format.max()),
+            (32.0, 30.0, 15.0 * 2e0_f64.powi(30))
+        );
+    }
+
+    #[test]
+    fn integers_keep_to_their_width() {
+        let format = Format::Integer { bits: 8 };
+        assert_eq!((format.round(39.5), format.round(39.4), format.round(300.0)), (40.0, 39.0, 255.0));
+        // Every integer up to 13 bits is exact in a label.
+        assert!((0..1 << 13).all(|n| Label::new(f64::from(n)).value() == f64::from(n)));
+        assert_eq!(Format::Integer { bits: 17 }.max(), 131_071.0);
+    }
+}
