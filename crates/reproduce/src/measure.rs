@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Rate, Time};
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
 use apportion_report::mbps;
 use apportion_report::statistics::{jain, mean, sigma};
 use apportion_scenario::did_you_mean;
-use apportion_scenario::model::{Flow, Scenario};
+use apportion_scenario::model::{Flow, LinkId, Scenario};
 use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use serde::Deserialize;
 
@@ -246,6 +246,8 @@ impl From<Reason> for DropReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribute {
+    /// What their source, or else their sink, is issued: tickets a second.
+    Tickets,
     /// Their weight.
     Weight,
     /// Their number among those named, from 1.
@@ -255,19 +257,15 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// Of the flow that is the `index`th of those named.
+    /// Of the flow that is the `index`th of those named; `None` if it has none.
     #[must_use]
-    pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> f64 {
+    pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> Option<f64> {
+        let delay = |id: &LinkId| scenario.links.get(id.index()).map(|link| link.delay.as_secs_f64() * 1e3);
         match self {
-            Self::Weight => flow.weight.get(),
-            Self::Index => (index + 1) as f64,
-            Self::Rtt => {
-                let links = flow.path.iter().chain(flow.back.iter());
-                links
-                    .filter_map(|id| scenario.links.get(id.index()))
-                    .map(|l| l.delay.as_secs_f64() * 1e3)
-                    .sum()
-            }
+            Self::Tickets => flow.tickets.or(flow.ack_tickets).map(TicketRate::get),
+            Self::Weight => Some(flow.weight.get()),
+            Self::Index => Some((index + 1) as f64),
+            Self::Rtt => flow.path.iter().chain(flow.back.iter()).map(delay).sum(),
         }
     }
 
@@ -275,6 +273,7 @@ impl Attribute {
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Tickets => "tickets a second",
             Self::Weight => "weight",
             Self::Index => "flow",
             Self::Rtt => "round-trip time, ms",
@@ -356,6 +355,23 @@ pub fn flows_of(scenario: &Scenario, names: &[String]) -> Result<Vec<usize>, Fau
     Ok(all)
 }
 
+/// An attribute of each of these flows.
+///
+/// # Errors
+/// If one has none.
+pub fn attributes_of(scenario: &Scenario, flows: &[usize], on: Attribute) -> Result<Vec<f64>, Fault> {
+    let flows = flows.iter().filter_map(|at| scenario.flows.get(*at)).enumerate();
+    let attribute = |(k, flow): (usize, &Flow)| {
+        on.of(scenario, flow, k).ok_or_else(|| {
+            (
+                "on",
+                format!("flow `{}` has no {}; give it some, or choose another `on`", flow.name, on.label()),
+            )
+        })
+    };
+    flows.map(attribute).collect()
+}
+
 fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
     scenario.links.iter().position(|link| link.name == name).ok_or_else(|| {
         let names = || scenario.links.iter().map(|link| link.name.as_str());
@@ -435,8 +451,9 @@ impl Measure {
                 link_of(run_of(runs, run)?, link)?;
                 one()
             }
-            Self::Fit { of, run, .. } => {
-                if flows(run, of, Shape::Each)?.len() < 2 {
+            Self::Fit { of, run, on, .. } => {
+                let scenario = run_of(runs, run)?;
+                if attributes_of(scenario, &flows_of(scenario, of)?, *on)?.len() < 2 {
                     return Err(("of", "a line needs at least two flows".to_owned()));
                 }
                 one()
@@ -524,7 +541,7 @@ impl Measure {
             Self::Fit { of, on, give, run } => {
                 let flows = Flows::of(runs, run, of)?;
                 let points: Vec<_> =
-                    flows.attributes(*on).into_iter().zip(flows.throughputs(what, None, None)?).collect();
+                    flows.attributes(*on)?.into_iter().zip(flows.throughputs(what, None, None)?).collect();
                 let number = match give {
                     FitNumber::Slope => fit::slope_through_origin(&points),
                     FitNumber::R2 => fit::r2_through_origin(&points),
@@ -573,8 +590,8 @@ fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
 }
 
 /// What the discipline of a link reports under `name`.
-fn statistic(_link: &LinkOutcome, _name: &str) -> Option<f64> {
-    None
+fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
+    link.statistics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
 fn link_outcome<'a>(runs: &Runs<'a, Measured>, run: &str, link: &str, what: Of) -> Option<&'a LinkOutcome> {
@@ -603,10 +620,8 @@ impl<'a> Flows<'a> {
         &self.flows
     }
 
-    pub(crate) fn attributes(&self, on: Attribute) -> Vec<f64> {
-        let scenario = &self.run.scenario;
-        let flows = self.flows.iter().enumerate();
-        flows.filter_map(|(k, at)| Some(on.of(scenario, scenario.flows.get(*at)?, k))).collect()
+    pub(crate) fn attributes(&self, on: Attribute) -> Option<Vec<f64>> {
+        attributes_of(&self.run.scenario, &self.flows, on).ok()
     }
 
     fn each(&self, what: Of, number: impl Fn(&FlowOutcome, &Outcome) -> f64) -> Option<Vec<f64>> {
@@ -645,8 +660,8 @@ impl<'a> Flows<'a> {
         let close = |start: u64| -> Option<bool> {
             let means = self.throughputs(
                 what,
-                Some(Length(apportion_core::units::Span::from_nanos(start))),
-                Some(Length(apportion_core::units::Span::from_nanos(start + window))),
+                Some(Length(Span::from_nanos(start))),
+                Some(Length(Span::from_nanos(start + window))),
             )?;
             Some(means.iter().zip(targets).all(|(mean, target)| (mean - target).abs() <= within * target))
         };

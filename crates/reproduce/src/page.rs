@@ -7,6 +7,7 @@ use apportion_report::document;
 use apportion_report::html::escape;
 use apportion_report::statistics::number;
 
+use crate::expect::{Figure, Op};
 use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
 use crate::text::headline;
@@ -65,22 +66,25 @@ fn anchor(id: &str) -> String {
 /// All experiments, a row each.
 fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     let mut out = String::from(
-        "<div class=\"scroll\"><table class=\"words\">\n<thead><tr><th scope=\"col\">Experiment</th><th scope=\"col\">In the paper</th>\
-         <th scope=\"col\">Claims that hold</th><th scope=\"col\">What is done</th></tr></thead>\n<tbody>\n",
+        "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Experiment</th>\
+         <th scope=\"col\">Claims that hold</th><th scope=\"col\" class=\"words\">In the paper</th>\
+         <th scope=\"col\" class=\"words\">What is done</th></tr></thead>\n<tbody>\n",
     );
     for planned in &paper.experiments {
+        let experiment = &planned.experiment;
         let mine = of_experiment(planned, claims);
         let held = mine.iter().filter(|claim| claim.verdict == Verdict::Holds).count();
         let worst = mine.iter().map(|claim| class(claim)).max().unwrap_or_default();
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td>{}</td><td class=\"{}\">{held} of {}</td><td>{}</td></tr>",
-            anchor(&planned.experiment.id),
-            escape(&planned.experiment.id),
-            escape(&planned.experiment.source),
+            "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td class=\"{}\">{held} of {}</td>\
+             <td class=\"words\">{}</td><td class=\"words\">{}</td></tr>",
+            anchor(&experiment.id),
+            escape(&experiment.id),
             worst.name(),
             mine.len(),
-            escape(&planned.experiment.summary),
+            escape(&experiment.source),
+            escape(&experiment.summary),
         );
     }
     out + "</tbody>\n</table></div>\n"
@@ -123,11 +127,16 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
         escape(&experiment.source),
         escape(&experiment.summary)
     );
-    let figures: String =
-        experiment.figures.iter().map(|figure| figures::figure(figure, planned, results, claims)).collect();
-    if !figures.is_empty() {
-        let _ = write!(out, "<div class=\"plots\">\n{figures}</div>\n");
+    let draw = |table: bool| -> String {
+        let figures =
+            experiment.figures.iter().filter(|figure| matches!(figure, Figure::Table { .. }) == table);
+        figures.map(|figure| figures::figure(figure, planned, results, claims)).collect()
+    };
+    let plots = draw(false);
+    if !plots.is_empty() {
+        let _ = write!(out, "<div class=\"plots\">\n{plots}</div>\n");
     }
+    out.push_str(&draw(true));
     out.push_str(&table(&mine));
     out
 }
@@ -136,8 +145,8 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
 fn table(claims: &[&Claim]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Of</th>\
-         <th scope=\"col\">Paper</th><th scope=\"col\">Measured</th><th scope=\"col\">Error</th>\
-         <th scope=\"col\">Entitlement</th><th scope=\"col\">Error</th><th scope=\"col\">Verdict</th></tr></thead>\n",
+         <th scope=\"col\">Paper</th><th scope=\"col\">Measured</th><th scope=\"col\">off paper</th>\
+         <th scope=\"col\">Entitlement</th><th scope=\"col\">off entitlement</th><th scope=\"col\">Verdict</th></tr></thead>\n",
     );
     for claim in claims {
         out.push_str("<tbody>\n");
@@ -152,7 +161,8 @@ fn table(claims: &[&Claim]) -> String {
                 element.label.clone(),
                 claim.metric.expected(element.published),
                 element.shown(),
-                error(element, Some(element.published)),
+                // A bound is not something to be near to.
+                error(element, Some(element.published).filter(|_| claim.metric.op == Op::Approx)),
                 ideal.map_or_else(|| "–".to_owned(), number),
                 error(element, ideal),
             ];

@@ -11,7 +11,7 @@ use apportion_sim::replicate::{ReplicateError, replicate};
 
 use crate::Problems;
 use crate::expect::{Experiment, Figure, Paper, RunSpec};
-use crate::measure::{Fault, Measured, Runs, flows_of, run_of};
+use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -245,9 +245,10 @@ fn check_figure(
     runs: &Runs<'_, Scenario>,
 ) -> Result<(), Fault> {
     match figure {
-        Figure::Shares { series, .. } => {
+        Figure::Shares { series, on, .. } => {
             for one in series {
-                flows_of(run_of(runs, &one.run)?, &one.of)?;
+                let scenario = run_of(runs, &one.run)?;
+                attributes_of(scenario, &flows_of(scenario, &one.of)?, *on)?;
             }
         }
         Figure::OverTime { run, of, .. } => {

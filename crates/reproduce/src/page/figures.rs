@@ -72,7 +72,7 @@ pub(super) fn figure(
         }
         Figure::Table { title, head, rows, columns, foot } => {
             let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
-            format!("<section class=\"card wide\"><h3>{}</h3>\n{body}</section>\n", escape(title))
+            format!("<section><h3>{}</h3>\n{body}</section>\n", escape(title))
         }
     }
 }
@@ -99,7 +99,7 @@ fn legend(names: &[String], dashed: Option<&str>) -> String {
 
 /// A mark for each flow.
 fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
-    let xs = flows.attributes(on);
+    let xs = flows.attributes(on).unwrap_or_default();
     let seeds: Vec<Vec<f64>> = (0..flows.run().outcomes.len())
         .filter_map(|seed| flows.throughputs(Of::Seed(seed), None, None))
         .collect();
