@@ -6,6 +6,7 @@
 //! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
+//! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
@@ -22,6 +23,7 @@ pub mod longest_queue;
 pub(crate) mod ramp;
 pub mod red;
 pub mod tail;
+pub mod tred;
 
 use core::fmt;
 use core::str::FromStr;
