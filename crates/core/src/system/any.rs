@@ -8,6 +8,7 @@ use super::{CoreParams, Setup};
 use crate::catalog::{Args, Entry, ParamError};
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::drop::codel::{self, Codel, CodelParams};
+use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
@@ -65,6 +66,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     },
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
+    Known { entry: &csfq::ENTRY, read: |args| CsfqParams::from_args(args).map(PolicyParams::Csfq) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -103,6 +105,7 @@ pub enum PolicyParams {
     LongestQueue(LongestQueueDropParams),
     Red(RedParams),
     Tred(TredParams),
+    Csfq(CsfqParams),
     Codel(CodelParams),
 }
 
@@ -123,6 +126,7 @@ pub enum AnyPolicy {
     LongestQueue(LongestQueueDrop),
     Red(Red),
     Tred(Tred),
+    Csfq(Csfq),
     Codel(Codel),
 }
 
@@ -143,6 +147,7 @@ impl AnyPolicy {
             PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Csfq(params) => Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -167,6 +172,7 @@ macro_rules! policy {
             AnyPolicy::LongestQueue($it) => $body,
             AnyPolicy::Red($it) => $body,
             AnyPolicy::Tred($it) => $body,
+            AnyPolicy::Csfq($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };
