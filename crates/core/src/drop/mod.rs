@@ -6,18 +6,24 @@
 //! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
+//! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
+//!
+//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
 //! that is now too full ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the link
 //! asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
+pub(crate) mod average;
 pub mod codel;
 pub mod head;
 pub mod longest_queue;
+pub(crate) mod ramp;
 pub mod red;
 pub mod tail;
+pub mod tred;
 
 use core::fmt;
 use core::str::FromStr;

@@ -6,25 +6,76 @@
 //!
 //! Readings, where the paper leaves room:
 //! - The average is taken over the queue without the arriving packet.
-//! - The first arrival after the average came back above `min_th` is never dropped; it starts the count at 1.
-//! - Nothing is dropped early while at most one packet waits.
-//! - An idle period starts when the link asks and finds nothing, which is the end of the last transmission.
+//! - Of the count and of idle time: in `ramp.rs` and `average.rs`, which hold the two halves of the algorithm
+//!   for RED's relatives to share.
 //! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean
 //!   packet.
 //! - Only early drops become marks; above the thresholds and beyond `limit`, packets are dropped.
 //!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
-use alloc::format;
-
+use super::average::AverageQueue;
+use super::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Packets, Rate, Ratio, Time};
+
+// Parameters that RED's relatives have too.
+pub(crate) const MIN_TH: Param = param(
+    "min_th",
+    "min_th",
+    Kind::Limit,
+    "5p",
+    "ns-2 before 2002",
+    "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
+);
+pub(crate) const MAX_TH: Param = param(
+    "max_th",
+    "max_th",
+    Kind::Limit,
+    "15p",
+    "ns-2 before 2002",
+    "Average above which everything is dropped, or from which `gentle` goes on.",
+);
+pub(crate) const W_Q: Param = param(
+    "w_q",
+    "w_q",
+    Kind::Ratio,
+    "0.002",
+    "1993 paper, section 4; ns-2",
+    "Weight of the present queue in the average.",
+);
+pub(crate) const MAX_P: Param =
+    param("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`.");
+pub(crate) const GENTLE: Param = param(
+    "gentle",
+    "–",
+    Kind::Switch,
+    "false",
+    "ns-2 before 2001-04",
+    "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
+);
+pub(crate) const WAIT: Param = param(
+    "wait",
+    "–",
+    Kind::Switch,
+    "true",
+    "ns-2",
+    "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
+);
+pub(crate) const MEAN_PKTSIZE: Param = param(
+    "mean_pktsize",
+    "s",
+    Kind::Bytes,
+    "500B",
+    "ns-2",
+    "Mean packet size: the unit of idle time, and of `bytes` where that is a switch.",
+);
 
 /// RED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -35,47 +86,12 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, no state per flow",
     params: &[
         LIMIT,
-        param(
-            "min_th",
-            "min_th",
-            Kind::Limit,
-            "5p",
-            "ns-2 before 2002",
-            "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
-        ),
-        param(
-            "max_th",
-            "max_th",
-            Kind::Limit,
-            "15p",
-            "ns-2 before 2002",
-            "Average above which everything is dropped, or from which `gentle` goes on.",
-        ),
-        param(
-            "w_q",
-            "w_q",
-            Kind::Ratio,
-            "0.002",
-            "1993 paper, section 4; ns-2",
-            "Weight of the present queue in the average.",
-        ),
-        param("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`."),
-        param(
-            "gentle",
-            "–",
-            Kind::Switch,
-            "false",
-            "ns-2 before 2001-04",
-            "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
-        ),
-        param(
-            "wait",
-            "–",
-            Kind::Switch,
-            "true",
-            "ns-2",
-            "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
-        ),
+        MIN_TH,
+        MAX_TH,
+        W_Q,
+        MAX_P,
+        GENTLE,
+        WAIT,
         param(
             "bytes",
             "–",
@@ -84,14 +100,7 @@ pub const ENTRY: Entry = Entry {
             "ns-2 before 2001",
             "Drop in proportion to packet size, and count bytes.",
         ),
-        param(
-            "mean_pktsize",
-            "s",
-            Kind::Bytes,
-            "500B",
-            "ns-2",
-            "Mean packet size: the unit of idle time and of `bytes`.",
-        ),
+        MEAN_PKTSIZE,
         param(
             "ecn",
             "–",
@@ -103,7 +112,8 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-const fn param(
+/// A parameter with a default.
+pub(crate) const fn param(
     name: &'static str,
     symbol: &'static str,
     kind: Kind,
@@ -154,153 +164,61 @@ impl RedParams {
     }
 
     fn check(&self) -> Result<(), ParamError> {
-        let (min_th, max_th) = (level(self.min_th), level(self.max_th));
-        let same_unit = matches!(self.min_th, Limit::Packets(_)) == matches!(self.max_th, Limit::Packets(_));
-        require(same_unit, "max_th", "`min_th` and `max_th` must both be in packets or both in bytes")?;
-        require(
-            min_th < max_th,
-            "max_th",
-            &format!("{} must be above `min_th`, which is {}", self.max_th, self.min_th),
-        )?;
-        let reachable = match (self.max_th, self.limit) {
-            (Limit::Packets(max_th), Limit::Packets(limit)) => max_th <= limit,
-            (Limit::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
-            _ => true,
-        };
-        require(
-            reachable,
-            "max_th",
-            &format!(
-                "{} can never be reached with a `limit` of {}: raise the limit",
-                self.max_th, self.limit
-            ),
-        )?;
-        require(self.w_q > Ratio::ZERO, "w_q", "with 0 the average never moves; write for example 0.002")?;
-        require(self.mean_pktsize > Bytes::ZERO, "mean_pktsize", "a packet has at least 1B")
+        check_thresholds(("min_th", self.min_th), ("max_th", self.max_th), self.limit)?;
+        check_average(self.w_q, self.mean_pktsize)
     }
 }
 
-fn level(limit: Limit) -> f64 {
-    match limit {
-        Limit::Packets(packets) => packets.get() as f64,
-        Limit::Bytes(bytes) => bytes.get() as f64,
-    }
-}
-
-/// RED's state, with the paper's names.
+/// RED's state.
 #[derive(Clone, Debug)]
 pub struct Red {
     params: RedParams,
-    min_th: f64,
-    max_th: f64,
-    link_rate: Rate,
-    random: Stream,
     /// Average queue, in the unit of the thresholds.
-    avg: f64,
-    /// Arrivals since the last drop or since the average came above `min_th`, in packets or in mean packets.
-    count: f64,
-    /// Whether the average was already above `min_th` at the previous arrival.
-    above: bool,
-    /// Start of the idle period, if the queue is idle.
-    q_time: Option<Time>,
+    average: AverageQueue,
+    gate: Gate,
+    random: Stream,
 }
 
 impl Red {
     /// RED in front of a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &RedParams, link_rate: Rate, random: Stream) -> Self {
-        Self {
-            params: params.clone(),
+        let ramp = Ramp {
             min_th: level(params.min_th),
             max_th: level(params.max_th),
-            link_rate,
+            max_p: params.max_p,
+            gentle: params.gentle,
+        };
+        Self {
+            average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
+            gate: Gate::new(ramp, params.wait),
+            params: params.clone(),
             random,
-            avg: 0.0,
-            count: 0.0,
-            above: false,
-            q_time: Some(Time::ZERO),
         }
     }
 
     /// The average queue, in the unit of the thresholds.
     #[must_use]
     pub const fn avg(&self) -> f64 {
-        self.avg
-    }
-
-    fn update_average(&mut self, now: Time, backlog: Backlog) {
-        let w_q = self.params.w_q.get();
-        if let Some(q_time) = self.q_time.take() {
-            // Section 11: the m small packets that could have been sent meanwhile would each have seen an
-            // empty queue.
-            let m = self.link_rate.bytes_in(now.since(q_time)).get() / self.params.mean_pktsize.get();
-            if m > 0 {
-                self.avg *= libm::pow(1.0 - w_q, m as f64);
-            }
-        }
-        let q = match self.params.min_th {
-            Limit::Packets(_) => backlog.packets.get() as f64,
-            Limit::Bytes(_) => backlog.bytes.get() as f64,
-        };
-        // 1993 paper, eq. (1).
-        self.avg = (1.0 - w_q) * self.avg + w_q * q;
+        self.average.get()
     }
 
     /// What the average alone says of a packet of `size`.
     fn early(&mut self, size: Bytes, queued: Packets) -> Option<DropReason> {
         let step =
             if self.params.bytes { size.get() as f64 / self.params.mean_pktsize.get() as f64 } else { 1.0 };
-        self.count += step;
-        if self.avg < self.min_th || queued <= Packets::new(1) {
-            self.above = false;
-            return None;
-        }
-        let ceiling = if self.params.gentle { 2.0 * self.max_th } else { self.max_th };
-        if self.avg >= ceiling {
-            return Some(DropReason::Forced);
-        }
-        if !self.above {
-            self.above = true;
-            self.count = step;
-            return None;
-        }
-        let p_a = spread(self.p_b(), self.count, self.params.wait);
-        let p_a = if self.params.bytes { p_a * step } else { p_a };
-        self.random.chance(p_a).then_some(DropReason::Early)
-    }
-
-    /// The probability before spacing.
-    fn p_b(&self) -> f64 {
-        let (max_p, avg) = (self.params.max_p.get(), self.avg);
-        if avg >= self.max_th {
-            // Gentle: from max_p to 1 over max_th to 2 max_th.
-            return max_p + (1.0 - max_p) * (avg - self.max_th) / self.max_th;
-        }
-        // 1993 paper, eq. (2).
-        max_p * (avg - self.min_th) / (self.max_th - self.min_th)
-    }
-}
-
-/// Spaces drops evenly rather than at random: the probability after `count` arrivals without one.
-fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
-    let expected = count * p_b;
-    match wait {
-        true if expected < 1.0 => 0.0,
-        true if expected < 2.0 => p_b / (2.0 - expected),
-        // 1993 paper, section 4: p_a = p_b / (1 - count p_b).
-        false if expected < 1.0 => p_b / (1.0 - expected),
-        _ => 1.0,
+        self.gate.early(self.average.get(), queued, step, &mut self.random)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Red {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
-        self.update_average(now, backlog);
+        self.average.update(now, measure(backlog, self.params.min_th));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         let Some(reason) = reason else { return Verdict::Accept };
-        self.count = 0.0;
+        self.gate.dropped();
         if reason == DropReason::Early && self.params.ecn && packet.ecn().is_capable() {
             return Verdict::Mark;
         }
@@ -315,7 +233,7 @@ impl<P: Packet> BufferPolicy<P> for Red {
     ) -> Option<Queued<P>> {
         let queued = scheduler.pop(now);
         if queued.is_none() {
-            self.q_time.get_or_insert(now);
+            self.average.idle(now);
         }
         queued
     }
@@ -325,7 +243,7 @@ impl<P: Packet> BufferPolicy<P> for Red {
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.link_rate = rate;
+        self.average.set_link_rate(rate);
     }
 }
 
@@ -353,49 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn the_average_follows_the_queue_without_the_arrival() {
-        let mut red = red(&RedParams { w_q: Ratio::clamped(0.25), ..defaults() });
-        let avg = [8, 4, 0].map(|q| {
-            admit(&mut red, Time::ZERO, q);
-            red.avg
-        });
-        // 0.25·8 = 2; 0.75·2 + 0.25·4 = 2.5; 0.75·2.5 + 0 = 1.875.
-        assert_eq!(avg, [2.0, 2.5, 1.875]);
-    }
-
-    #[test]
-    fn idle_time_counts_as_the_packets_it_had_room_for() {
+    fn the_average_follows_the_queue_without_the_arrival_and_decays_while_the_link_finds_nothing() {
         let mut red = red(&RedParams { w_q: Ratio::clamped(0.5), ..defaults() });
-        red.q_time = None;
-        red.avg = 8.0;
-        let mut fifo = Fifo::<TestPacket>::new();
-        let mut log = Log::default();
-        assert!(red.dequeue(Time::from_millis(10), &mut fifo, &mut log).is_none());
-        // A second question while idle does not move the start.
-        assert!(red.dequeue(Time::from_millis(11), &mut fifo, &mut log).is_none());
-        // 500 B take 1 ms at 4 Mbit/s: in 2.9 ms m = 2, so avg = 8·0.5³ + 0.5·0 = 1.
-        admit(&mut red, Time::from_nanos(12_900_000), 0);
-        assert_eq!(red.avg, 1.0);
-        assert_eq!(red.q_time, None);
-    }
-
-    #[test]
-    fn drops_are_spaced_as_each_mode_says() {
-        // p_b = 0.1. wait: 0 below count 10, at 15 0.1/(2 - 1.5), from 20 certain.
-        assert_eq!([9.0, 15.0, 20.0].map(|count| spread(0.1, count, true)), [0.0, 0.2, 1.0]);
-        // Paper: at 0 plain, at 5 0.1/(1 - 0.5), from 10 certain.
-        assert_eq!([0.0, 5.0, 10.0].map(|count| spread(0.1, count, false)), [0.1, 0.2, 1.0]);
-    }
-
-    #[test]
-    fn the_ramp_goes_from_min_to_max_and_gently_on_to_twice_max() {
-        let mut red = red(&RedParams { gentle: true, ..defaults() });
-        let mut p_b = |avg| {
-            red.avg = avg;
-            red.p_b()
-        };
-        // 0.1·(10 - 5)/(15 - 5) = 0.05; at 15 0.1; at 22.5 0.1 + 0.9·7.5/15 = 0.55.
-        assert_eq!([5.0, 10.0, 15.0, 22.5].map(&mut p_b), [0.0, 0.05, 0.1, 0.55]);
+        admit(&mut red, Time::ZERO, 16);
+        assert_eq!(red.avg(), 8.0);
+        assert!(
+            red.dequeue(Time::from_millis(10), &mut Fifo::<TestPacket>::new(), &mut Log::default()).is_none()
+        );
+        // 500 B take 1 ms at 4 Mbit/s: in 2 ms m = 2, so avg = 8·0.5³ + 0.5·0 = 1.
+        admit(&mut red, Time::from_millis(12), 0);
+        assert_eq!(red.avg(), 1.0);
     }
 
     #[test]
@@ -412,24 +297,23 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_twice_the_mean_is_dropped_twice_as_often_in_byte_mode() {
+    fn a_packet_of_twice_the_mean_counts_and_is_dropped_twice_as_often_in_byte_mode() {
         let drops = |size: u64| {
             let params = RedParams { bytes: true, wait: false, w_q: Ratio::ONE, ..defaults() };
             let mut red = red(&params);
             let backlog = Backlog { packets: Packets::new(10), bytes: Bytes::new(5_000) };
-            (0..20_000)
-                .filter(|_| {
-                    // The plain probability: p_b = 0.05 at count 0.
-                    red.count = -(size as f64 / 500.0);
-                    red.above = true;
-                    BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
-                        != Verdict::Accept
-                })
-                .count() as f64
-                / 20_000.0
+            let mut drop = || {
+                // Each packet is the first after a drop.
+                red.gate.dropped();
+                BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
+                    != Verdict::Accept
+            };
+            assert!(!drop(), "the first above min_th");
+            (0..20_000).filter(|_| drop()).count() as f64 / 20_000.0
         };
         // 4σ of a share: 4·sqrt(p(1-p)/20000).
-        for (size, p) in [(500, 0.05), (1_000, 0.1)] {
+        // p_b = 0.05. Counts of 1 and 2 mean packets: 0.05/(1 - 0.05)·1 and 0.05/(1 - 2·0.05)·2.
+        for (size, p) in [(500, 0.05 / 0.95), (1_000, 0.1 / 0.9)] {
             let band = 4.0 * (p * (1.0 - p) / 20_000.0_f64).sqrt();
             assert!((drops(size) - p).abs() < band, "{size} B: {} against {p} ± {band}", drops(size));
         }

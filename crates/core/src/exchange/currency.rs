@@ -143,7 +143,7 @@ mod tests {
             exchange.exchange(Time::from_secs(100), &mut packet);
             packet.label(About::Data).unwrap().value()
         };
-        assert!((tag(3_000.0) / tag(1_000.0) - 3.0).abs() < 0.02);
+        assert!((tag(3_000.0) / tag(1_000.0) - 3.0).abs() < 0.05); // the first counts for the second
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
 use crate::drop::tail::{self, TailDrop, TailDropParams};
+use crate::drop::tred::{self, Tred, TredParams};
 use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, Sink};
@@ -63,6 +64,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         read: |args| LongestQueueDropParams::from_args(args).map(PolicyParams::LongestQueue),
     },
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
+    Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -100,6 +102,7 @@ pub enum PolicyParams {
     Head(HeadDropParams),
     LongestQueue(LongestQueueDropParams),
     Red(RedParams),
+    Tred(TredParams),
     Codel(CodelParams),
 }
 
@@ -119,6 +122,7 @@ pub enum AnyPolicy {
     Head(HeadDrop),
     LongestQueue(LongestQueueDrop),
     Red(Red),
+    Tred(Tred),
     Codel(Codel),
 }
 
@@ -138,6 +142,7 @@ impl AnyPolicy {
             PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
             PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -161,6 +166,7 @@ macro_rules! policy {
             AnyPolicy::Head($it) => $body,
             AnyPolicy::LongestQueue($it) => $body,
             AnyPolicy::Red($it) => $body,
+            AnyPolicy::Tred($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };

@@ -1,0 +1,225 @@
+//! RED's decision: a probability that grows with the average queue, and drops spaced evenly by a count.
+//!
+//! Floyd, Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993,
+//! section 4 and figure 2; `wait` and `gentle` are later additions by Floyd, as described for ns-2. Not a
+//! policy: what RED and its relatives share.
+//!
+//! Readings, where the paper leaves room:
+//! - The first arrival after the average came back above `min_th` is never dropped; it starts the count at 1.
+//! - Nothing is dropped early while at most one packet waits.
+//!
+//! Cost: O(1).
+
+use alloc::format;
+
+use super::Limit;
+use crate::catalog::{ParamError, require};
+use crate::queue::{Backlog, DropReason};
+use crate::random::Stream;
+use crate::units::{Bytes, Packets, Ratio};
+
+/// The probability as a function of the average.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ramp {
+    /// Below, nothing is dropped.
+    pub(crate) min_th: f64,
+    /// From here on everything is dropped, or from twice this if `gentle`.
+    pub(crate) max_th: f64,
+    /// Probability at `max_th`.
+    pub(crate) max_p: Ratio,
+    /// Whether it grows on from `max_p` to 1 between `max_th` and twice that.
+    pub(crate) gentle: bool,
+}
+
+impl Ramp {
+    /// The probability before spacing. `avg` lies between `min_th` and the [ceiling](Self::ceiling).
+    pub(crate) fn p_b(&self, avg: f64) -> f64 {
+        let max_p = self.max_p.get();
+        if avg >= self.max_th {
+            // Gentle: from max_p to 1 over max_th to 2 max_th.
+            return max_p + (1.0 - max_p) * (avg - self.max_th) / self.max_th;
+        }
+        // 1993 paper, eq. (2).
+        max_p * (avg - self.min_th) / (self.max_th - self.min_th)
+    }
+
+    /// The average from which on everything is dropped.
+    pub(crate) fn ceiling(&self) -> f64 {
+        if self.gentle { 2.0 * self.max_th } else { self.max_th }
+    }
+}
+
+/// What the average says of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Zone {
+    /// It joins.
+    Free,
+    /// It may be dropped: p_b. Draw with [`Gate::spread`] of it, or with p_b itself for drops at random.
+    Ramp(f64),
+    /// It is dropped.
+    Forced,
+}
+
+/// A ramp and the count of arrivals since the last drop.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    ramp: Ramp,
+    wait: bool,
+    /// Arrivals since the last drop or since the average came above `min_th`, in packets or in mean packets.
+    count: f64,
+    /// Whether the average was already above `min_th` at the previous arrival.
+    above: bool,
+}
+
+impl Gate {
+    /// Nothing counted. `wait` spaces drops as [`spread`] says.
+    pub(crate) const fn new(ramp: Ramp, wait: bool) -> Self {
+        Self { ramp, wait, count: 0.0, above: false }
+    }
+
+    /// Counts an arrival worth `step` that finds `queued` packets, and says what the average `avg` means for
+    /// it.
+    pub(crate) fn arrival(&mut self, avg: f64, queued: Packets, step: f64) -> Zone {
+        self.count += step;
+        if avg < self.ramp.min_th || queued <= Packets::new(1) {
+            self.above = false;
+            return Zone::Free;
+        }
+        if avg >= self.ramp.ceiling() {
+            return Zone::Forced;
+        }
+        if !self.above {
+            self.above = true;
+            self.count = step;
+            return Zone::Free;
+        }
+        Zone::Ramp(self.ramp.p_b(avg))
+    }
+
+    /// All of RED for an arrival worth `step`: why it is dropped, if it is.
+    pub(crate) fn early(
+        &mut self,
+        avg: f64,
+        queued: Packets,
+        step: f64,
+        random: &mut Stream,
+    ) -> Option<DropReason> {
+        match self.arrival(avg, queued, step) {
+            Zone::Free => None,
+            Zone::Forced => Some(DropReason::Forced),
+            Zone::Ramp(p_b) => random.chance(self.spread(p_b) * step).then_some(DropReason::Early),
+        }
+    }
+
+    /// The probability `p` of the arrival just counted, spaced by the count.
+    pub(crate) fn spread(&self, p: f64) -> f64 {
+        spread(p, self.count, self.wait)
+    }
+
+    /// An arrival was dropped or marked, for whatever reason: the count starts anew.
+    pub(crate) const fn dropped(&mut self) {
+        self.count = 0.0;
+    }
+}
+
+/// Spaces drops evenly rather than at random: the probability after `count` arrivals without one.
+pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
+    let expected = count * p_b;
+    match wait {
+        true if expected < 1.0 => 0.0,
+        true if expected < 2.0 => p_b / (2.0 - expected),
+        // 1993 paper, section 4: p_a = p_b / (1 - count p_b).
+        false if expected < 1.0 => p_b / (1.0 - expected),
+        _ => 1.0,
+    }
+}
+
+/// A threshold as a number, in its own unit.
+pub(crate) fn level(threshold: Limit) -> f64 {
+    match threshold {
+        Limit::Packets(packets) => packets.get() as f64,
+        Limit::Bytes(bytes) => bytes.get() as f64,
+    }
+}
+
+/// A queue in the unit of `threshold`.
+pub(crate) fn measure(backlog: Backlog, threshold: Limit) -> f64 {
+    match threshold {
+        Limit::Packets(_) => backlog.packets.get() as f64,
+        Limit::Bytes(_) => backlog.bytes.get() as f64,
+    }
+}
+
+/// Refuses a lower and an upper threshold, with their names, that contradict each other or `limit`.
+pub(crate) fn check_thresholds(
+    (min_name, min_th): (&str, Limit),
+    (max_name, max_th): (&str, Limit),
+    limit: Limit,
+) -> Result<(), ParamError> {
+    let same_unit = matches!(min_th, Limit::Packets(_)) == matches!(max_th, Limit::Packets(_));
+    require(
+        same_unit,
+        max_name,
+        &format!("`{min_name}` and `{max_name}` must both be in packets or both in bytes"),
+    )?;
+    require(
+        level(min_th) < level(max_th),
+        max_name,
+        &format!("{max_th} must be above `{min_name}`, which is {min_th}"),
+    )?;
+    let reachable = match (max_th, limit) {
+        (Limit::Packets(max_th), Limit::Packets(limit)) => max_th <= limit,
+        (Limit::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
+        _ => true,
+    };
+    require(
+        reachable,
+        max_name,
+        &format!("{max_th} can never be reached with a `limit` of {limit}: raise the limit"),
+    )
+}
+
+/// Refuses an average that would never move and packets without size.
+pub(crate) fn check_average(w_q: Ratio, mean_pktsize: Bytes) -> Result<(), ParamError> {
+    require(w_q > Ratio::ZERO, "w_q", "with 0 the average never moves; write for example 0.002")?;
+    require(mean_pktsize > Bytes::ZERO, "mean_pktsize", "a packet has at least 1B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ramp(gentle: bool) -> Ramp {
+        Ramp { min_th: 5.0, max_th: 15.0, max_p: Ratio::clamped(0.1), gentle }
+    }
+
+    #[test]
+    fn drops_are_spaced_as_each_mode_says() {
+        // p_b = 0.1. wait: 0 below count 10, at 15 0.1/(2 - 1.5), from 20 certain.
+        assert_eq!([9.0, 15.0, 20.0].map(|count| spread(0.1, count, true)), [0.0, 0.2, 1.0]);
+        // Paper: at 0 plain, at 5 0.1/(1 - 0.5), from 10 certain.
+        assert_eq!([0.0, 5.0, 10.0].map(|count| spread(0.1, count, false)), [0.1, 0.2, 1.0]);
+    }
+
+    #[test]
+    fn the_ramp_goes_from_min_to_max_and_gently_on_to_twice_max() {
+        // 0.1·(10 - 5)/(15 - 5) = 0.05; at 15 0.1; at 22.5 0.1 + 0.9·7.5/15 = 0.55.
+        assert_eq!([5.0, 10.0, 15.0, 22.5].map(|avg| ramp(true).p_b(avg)), [0.0, 0.05, 0.1, 0.55]);
+        assert_eq!([true, false].map(|gentle| ramp(gentle).ceiling()), [30.0, 15.0]);
+    }
+
+    #[test]
+    fn the_first_arrival_above_the_minimum_starts_the_count() {
+        let mut gate = Gate::new(ramp(false), false);
+        let mut arrival = |avg, queued| gate.arrival(avg, Packets::new(queued), 1.0);
+        let zones =
+            [(4.0, 9), (10.0, 9), (10.0, 9), (15.0, 9), (10.0, 1), (10.0, 9)].map(|(a, q)| arrival(a, q));
+        let free = Zone::Free;
+        // Below, first above, ramp, forced, too short a queue, and first above again.
+        assert_eq!(zones, [free, free, Zone::Ramp(0.05), Zone::Forced, free, free]);
+        // The last one restarted the count at 1: 0.05/(1 - 1·0.05).
+        assert_eq!(gate.spread(0.05), 0.05 / 0.95);
+        gate.dropped();
+        assert_eq!(gate.spread(0.05), 0.05);
+    }
+}
