@@ -1,4 +1,5 @@
-//! What each flow of a scenario is entitled to: by weights and guarantees, or by tickets where flows have them.
+//! What each flow of a scenario is entitled to: by weights and guarantees, or by tickets where flows have
+//! them.
 
 use apportion_core::fairness::{Claim, Exchange, Holding, max_min, ticket_shares};
 use apportion_core::units::{Bytes, Rate, TicketRate};
@@ -9,8 +10,9 @@ impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: by tickets if
     /// flows have tickets, else weighted max-min with guarantees.
     ///
-    /// `None` where no single rate can be said: rates, weights or tickets change, flows come and go, guarantees
-    /// exceed a link, or flows with tickets share a network with flows without, which nothing divides by.
+    /// `None` where no single rate can be said: rates, weights or tickets change, flows come and go,
+    /// guarantees exceed a link, or flows with tickets share a network with flows without, which nothing
+    /// divides by.
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
     /// tickets assume; whoever issues some then decides instead of the source.

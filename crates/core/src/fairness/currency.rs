@@ -4,10 +4,10 @@
 //! (exchange), II-E (the share at a bottleneck) and II-F (receiver-based). This is the fluid limit of that
 //! scheme, which the paper computes by hand for each of its experiments.
 //!
-//! Tickets. in_f(l) is the rate of f's tickets that arrive at link l, in the currency of the node that l leaves:
-//! at the first link what the source was issued. The entity at the end of l issues Out(l) to it, and
-//! out_f(l) = Out(l) in_f(l) / Σ in_g(l) over all flows g that use l; where nothing is issued, both ends share
-//! a currency and out_f(l) = in_f(l). What leaves one link arrives at the next one.
+//! Tickets. in_f(l) is the rate of f's tickets that arrive at link l, in the currency of the node that l
+//! leaves: at the first link what the source was issued. The entity at the end of l issues Out(l) to it, and
+//! out_f(l) = Out(l) in_f(l) / Σ in_g(l) over all flows g that use l; where nothing is issued, both ends
+//! share a currency and out_f(l) = in_f(l). What leaves one link arrives at the next one.
 //!
 //! Bandwidth. The allocation is the one in which every flow has what it demands or crosses a bottleneck: a
 //! full link on which nobody has more for its tickets there (II-E). With one currency everywhere, this is
@@ -22,16 +22,16 @@
 //!
 //! Filling. A flow is *limited* where its share of what is left, by tickets, is least. If all unfrozen flows
 //! on a link are limited there, they are frozen at that share. Freezing only raises the shares of the others,
-//! so each frozen flow keeps its bottleneck. Weights that differ from link to link need not leave such a link:
-//! A may be limited at one and B at another, where the poorer of the two is always the other one. Then each
-//! link has a price, in tickets for a unit of bandwidth, a flow has what it can pay for on all its links, and
-//! prices move until each link is full or costs nothing. Nothing says that they settle, so the result is
-//! checked against the definition, and refused as [`Infeasible::Ambiguous`] if it fails. Links that weigh the
-//! same flows opposite ways may leave a whole range of allocations that fit; one of it is returned.
+//! so each frozen flow keeps its bottleneck. Weights that differ from link to link need not leave such a
+//! link: A may be limited at one and B at another, where the poorer of the two is always the other one. Then
+//! each link has a price, in tickets for a unit of bandwidth, a flow has what it can pay for on all its
+//! links, and prices move until each link is full or costs nothing. Nothing says that they settle, so the
+//! result is checked against the definition, and refused as [`Infeasible::Ambiguous`] if it fails. Links that
+//! weigh the same flows opposite ways may leave a whole range of allocations that fit; one of it is returned.
 //!
 //! Cost: O(path entries) for a sweep and for a round; as many sweeps as a ticket has hops unless there are
 //! cycles, as many rounds as there are bottlenecks; moving prices adds O(Σ n log n) over the n flows of each
-//! link, up to [`PATIENCE`] times.
+//! link, up to PATIENCE times.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,13 +58,13 @@ pub struct Holding {
     pub demand: Option<f64>,
 }
 
-/// Sweeps beyond one per link, and moves of prices. Chosen: what settles does so in some tens, so what has not
-/// by then circles.
+/// Sweeps beyond one per link, and moves of prices. Chosen: what settles does so in some tens, so what has
+/// not by then circles.
 const PATIENCE: usize = 2_000;
-/// Relative change of a ticket rate or price below which it has settled, and what is taken as equal. Chosen: some
-/// hundred times the rounding of a sum.
+/// Relative change of a ticket rate or price below which it has settled, and what is taken as equal. Chosen:
+/// some hundred times the rounding of a sum.
 const EPSILON: f64 = 1e-12;
-/// How far a result by prices may be off the definition, relatively. Chosen: far above [`EPSILON`].
+/// How far a result by prices may be off the definition, relatively. Chosen: far above EPSILON.
 const TOLERANCE: f64 = 1e-6;
 
 /// A flow on a link that it crosses: who, and the place of its ticket rate.
@@ -160,8 +160,8 @@ impl<'a> Graph<'a> {
         Err(Infeasible::Unsettled)
     }
 
-    /// What each flow weighs, by place, from its ticket rates: a flow that crosses a link more than once weighs
-    /// there what its poorest crossing says, since all of them carry the same.
+    /// What each flow weighs, by place, from its ticket rates: a flow that crosses a link more than once
+    /// weighs there what its poorest crossing says, since all of them carry the same.
     fn weights(&self, mut tickets: Vec<f64>) -> Vec<f64> {
         for crossings in &self.crossings {
             for same in crossings.chunk_by(|a, b| a.flow == b.flow) {
@@ -202,8 +202,8 @@ impl<'a> Graph<'a> {
         Ok(shares)
     }
 
-    /// Moves the price of each link, in tickets for a unit, half way to where it would fill the link if the other
-    /// prices stayed, until all stay. Takes and returns levels, which are what a ticket pays for.
+    /// Moves the price of each link, in tickets for a unit, half way to where it would fill the link if the
+    /// other prices stayed, until all stay. Takes and returns levels, which are what a ticket pays for.
     fn balance(&self, tickets: &[f64], left: &[f64], mut levels: Vec<f64>, frozen: &[bool]) -> Vec<f64> {
         let start: Vec<f64> = levels.iter().map(|level| level.recip()).collect();
         let mut prices = start.clone();
@@ -350,8 +350,8 @@ mod tests {
         }
     }
 
-    /// Figure 1: S0, S1 -> S3; S2 -> S4; S3, S4 -> S5 -> S6 at 1 Mb/s. S3 issues `s3` to its two links, S5 900
-    /// and 300. The links are (S0, S3), (S1, S3), (S2, S4), (S3, S5), (S4, S5), (S5, S6).
+    /// Figure 1: S0, S1 -> S3; S2 -> S4; S3, S4 -> S5 -> S6 at 1 Mb/s. S3 issues `s3` to its two links, S5
+    /// 900 and 300. The links are (S0, S3), (S1, S3), (S2, S4), (S3, S5), (S4, S5), (S5, S6).
     fn figure_1(s3: [f64; 2]) -> [Exchange; 6] {
         let [a, b] = s3.map(|tickets| issued(WIDE, tickets));
         [a, b, issued(WIDE, 700.0), issued(WIDE, 900.0), issued(WIDE, 300.0), plain(1.0)]
@@ -400,7 +400,8 @@ mod tests {
         assert_shares(&[plain(4.65)], &flows, &expected);
     }
 
-    /// Figure 5: ten flows A over links 0 (P1, P3) and 2 (P3, P4), ten flows B over 1 and 2; each i-th has 100 i.
+    /// Figure 5: ten flows A over links 0 (P1, P3) and 2 (P3, P4), ten flows B over 1 and 2; each i-th has
+    /// 100 i.
     fn figure_5(demand: impl Fn(i32) -> Option<f64>) -> Vec<Holding> {
         let group = |link: usize| {
             let demand = &demand;
@@ -461,9 +462,10 @@ mod tests {
 
     #[test]
     fn receivers_decide_when_tickets_flow_backwards_as_in_figure_2() {
-        // Data goes S6 -> S5 -> S3 -> S0, S1 and S6 -> S5 -> S4 -> S2; tickets start at the sinks. The links are
-        // those of figure 1 turned round, each with what the entity that it leaves issues in its R-currency.
-        // S3 issues 1000 and 500 to its outputs, S5 900 and 300: 600, 300 and 300 arrive at (S6, S5).
+        // Data goes S6 -> S5 -> S3 -> S0, S1 and S6 -> S5 -> S4 -> S2; tickets start at the sinks. The links
+        // are those of figure 1 turned round, each with what the entity that it leaves issues in its
+        // R-currency. S3 issues 1000 and 500 to its outputs, S5 900 and 300: 600, 300 and 300 arrive at (S6,
+        // S5).
         assert_shares(&figure_1([1_000.0, 500.0]), &abc(None), &[0.5, 0.25, 0.25]);
         // In the order of the data, the same numbers say something else: S5's come last and decide nothing.
         let mut forwards = abc(None);
@@ -474,8 +476,8 @@ mod tests {
 
     #[test]
     fn tickets_that_go_in_a_circle_settle() {
-        // Flow 0 goes over 0 and 1, flow 1 over 1 and 0, 1 ticket each, each link is issued 2. With x arriving at
-        // the second link: x = 2·1/(1 + x), so x = 1, and both share both links equally.
+        // Flow 0 goes over 0 and 1, flow 1 over 1 and 0, 1 ticket each, each link is issued 2. With x
+        // arriving at the second link: x = 2·1/(1 + x), so x = 1, and both share both links equally.
         let links = [issued(1.0, 2.0), issued(1.0, 2.0)];
         let flows = [holding(&[0, 1], 1.0, None), holding(&[1, 0], 1.0, None)];
         let rates = Graph::new(&links, &flows).unwrap().ticket_rates().unwrap();
@@ -485,9 +487,9 @@ mod tests {
 
     #[test]
     fn opposite_weights_leave_a_range_and_the_middle_of_it_is_taken() {
-        // A and B weigh 2 : 1 at link 0; then A's tickets are exchanged for 1, B's for 2, so 1 : 2 at link 3. Both
-        // carry 3: A could have from 1 to 2. At a price of 1 each link is full with (2, 1) and (1, 2), at 2/3 both
-        // are with (1.5, 1.5).
+        // A and B weigh 2 : 1 at link 0; then A's tickets are exchanged for 1, B's for 2, so 1 : 2 at link 3.
+        // Both carry 3: A could have from 1 to 2. At a price of 1 each link is full with (2, 1) and (1, 2),
+        // at 2/3 both are with (1.5, 1.5).
         let links = [plain(3.0), issued(WIDE, 1.0), issued(WIDE, 2.0), plain(3.0)];
         let flows = [holding(&[0, 1, 3], 2.0, None), holding(&[0, 2, 3], 1.0, None)];
         let shares = ticket_shares(&links, &flows).unwrap();
@@ -518,8 +520,8 @@ mod tests {
         assert_eq!(ticket_shares(&[], &[holding(&[], 1.0, Some(3.0))]), Ok(vec![3.0]));
     }
 
-    /// Five nodes in a ring with links one and two further on; link 2 n + s leaves n and ends at n + s + 1. A flow
-    /// starts at a node and takes up to four steps, so tickets may go in circles.
+    /// Five nodes in a ring with links one and two further on; link 2 n + s leaves n and ends at n + s + 1. A
+    /// flow starts at a node and takes up to four steps, so tickets may go in circles.
     const NODES: usize = 5;
 
     fn network() -> impl Strategy<Value = (Vec<Exchange>, Vec<Holding>)> {
@@ -574,7 +576,7 @@ mod tests {
         }
 
         #[test]
-        fn the_scale_of_a_currency_does_not_matter((links, flows) in network(), node in 0..NODES, by in 1..8) {
+        fn the_scale_of_a_currency_is_no_matter((links, flows) in network(), node in 0..NODES, by in 1..8) {
             // By powers of two, so that nothing is rounded differently and results are equal to the bit.
             let by = 2.0_f64.powi(by);
             let (mut scaled_links, mut scaled_flows) = (links.clone(), flows.clone());

@@ -2,8 +2,8 @@
 //!
 //! | file | allocation | source |
 //! |---|---|---|
-//! | [`max_min`](mod@max_min) | weighted max-min with guarantees: a flow has one weight everywhere | Bertsekas, Gallager 1992 |
-//! | [`currency`] | shares by tickets: a flow weighs at each link what its tickets are worth there | Zhang, Wang, Peterson, Krishnamurthy |
+//! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
+//! | [`currency`] | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
 
