@@ -23,7 +23,7 @@ pub enum Command {
         /// Which of them; all if absent
         what: Option<What>,
     },
-    /// Explain a discipline, TCP profile, source or topology with its parameters
+    /// Explain a discipline, marker, TCP profile, source or topology with its parameters
     Explain {
         /// As `apportion list` prints it
         name: String,
@@ -102,6 +102,7 @@ pub struct Reproduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
     Disciplines,
+    Markers,
     Tcp,
     Sources,
     Topologies,

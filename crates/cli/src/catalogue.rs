@@ -44,14 +44,18 @@ fn experiments() -> anyhow::Result<Vec<Vec<String>>> {
     Ok(experiments.map(|one| vec![one.id, one.source, one.summary]).collect())
 }
 
-fn sections() -> [(What, &'static str, Vec<Vec<String>>); 5] {
+fn sections() -> [(What, &'static str, Vec<Vec<String>>); 6] {
     let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+    let entries = |all: Vec<&Entry>| {
+        all.iter().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect()
+    };
     let described = |all: Vec<Described>| all.iter().map(|one| row(&[one.name, one.doc])).collect();
     [
+        (What::Disciplines, "Disciplines", entries(catalog::disciplines().collect())),
         (
-            What::Disciplines,
-            "Disciplines",
-            catalog::all().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect(),
+            What::Markers,
+            "Markers and exchanges",
+            entries(catalog::all().filter(|entry| marks(entry)).collect()),
         ),
         (What::Tcp, "TCP profiles", PROFILES.iter().map(|entry| row(&[entry.name, entry.summary])).collect()),
         (
@@ -62,6 +66,10 @@ fn sections() -> [(What, &'static str, Vec<Vec<String>>); 5] {
         (What::Sources, "Sources", described(sources())),
         (What::Topologies, "Topologies", described(topologies())),
     ]
+}
+
+const fn marks(entry: &Entry) -> bool {
+    matches!(entry.role, Role::Marker | Role::Exchange)
 }
 
 const fn role(role: Role) -> &'static str {

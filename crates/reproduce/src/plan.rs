@@ -115,7 +115,6 @@ impl Plan {
         let Some(outcomes) = outcomes.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
         let mut outcomes = outcomes.into_iter();
         let measured = |scenario: &Scenario| Measured {
-            entitlements: scenario.entitlements(),
             outcomes: outcomes.by_ref().take(seeds as usize).collect(),
             scenario: scenario.clone(),
         };
@@ -161,25 +160,31 @@ impl Planner {
         ablate: bool,
         problems: &mut Vec<String>,
     ) -> Option<PlannedExperiment> {
-        let before = problems.len();
+        let mut bad = false;
         let mut runs = BTreeMap::new();
         for (name, spec) in &experiment.runs {
             match self.run(paper, spec, ablate) {
                 Ok(at) => {
                     runs.insert(name.clone(), at);
                 }
-                Err(messages) => problems.extend(
-                    messages
-                        .into_iter()
-                        .map(|m| format!("{}: {}: run {name}: {m}", paper.path.display(), experiment.id)),
-                ),
+                Err(messages) => {
+                    bad = true;
+                    for message in messages {
+                        // Experiments share scenarios: what was said of one is not said again.
+                        if problems.iter().all(|said: &String| !said.ends_with(&message)) {
+                            let file = paper.path.display();
+                            problems.push(format!("{file}: {}: run {name}: {message}", experiment.id));
+                        }
+                    }
+                }
             }
         }
-        if problems.len() > before {
+        if bad {
             return None;
         }
         let by_name: Runs<'_, Scenario> =
             runs.iter().map(|(name, at)| (name.as_str(), &self.scenarios[*at].1)).collect();
+        let before = problems.len();
         let mut labels = Vec::new();
         let mut add = |place: &str, (key, message): Fault| {
             problems.push(format!("{}: {}: {place}.{key}: {message}", paper.path.display(), experiment.id));

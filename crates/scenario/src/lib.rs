@@ -18,6 +18,7 @@ pub mod tcp;
 
 mod build;
 mod changes;
+mod defaults;
 mod entitlement;
 mod expression;
 mod files;
@@ -31,6 +32,7 @@ mod problem;
 mod queue;
 mod render;
 mod routing;
+mod selection;
 mod sweep;
 mod tables;
 mod text;

@@ -5,6 +5,7 @@
 use std::io;
 use std::path::Path;
 
+use apportion_core::catalog::{self, Role};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
@@ -172,22 +173,27 @@ to = "right"
 tcp = "rfc"
 weight = 0
 "#;
+    let kinds: Vec<_> =
+        catalog::disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name).collect();
+    let redd = format!(
+        "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: {}) (did you mean `red`?)",
+        kinds.join(", ")
+    );
     assert_eq!(
         errors(text),
         [
             "dir/x.toml:1: seed: missing; write for example seed = 10",
             "dir/x.toml:1: stop: `60` is not a time: the unit is missing; write for example \"20ms\"",
             "dir/x.toml:2: colour: unknown key; known here: title, seed, stop, measure_from, sample, topology, \
-             link, flow, change",
+             defaults, link, flow, change",
             "dir/x.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
              write for example \"10Mbit\"",
             "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
-            "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: fifo, drr, tail, head, lqd, \
-             red, codel, fq_codel) (did you mean `red`?)",
+            redd.as_str(),
             "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
             "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
-            "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, rate, delay, \
-             queue, loss, lost, back, watch, pcap",
+            "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, lost, back, \
+             rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap",
             "dir/x.toml:15: flow.bulk.from: missing; write for example from = \"name\"",
             "dir/x.toml:18: flow.bulk.weight: `0`: a number must be above zero here; write for example 2.5",
         ]
@@ -376,7 +382,8 @@ fn changes_find_links_flows_and_groups() {
     );
     assert_eq!(
         error("link.l.rates", "1"),
-        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue"
+        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue, \
+         tickets, ack_tickets"
     );
     assert_eq!(
         error("l", "1"),
