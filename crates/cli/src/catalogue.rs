@@ -1,6 +1,7 @@
 //! `apportion list` and `apportion explain`: the catalogues as text.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::anyhow;
 use apportion_core::catalog::{self, Entry, Kind, Role, Selection};
@@ -9,11 +10,19 @@ use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 use crate::arguments::What;
+use crate::reproduce::PAPERS;
 
 /// Names with a line each.
-pub fn list(what: Option<What>) -> String {
+pub fn list(what: Option<What>) -> anyhow::Result<String> {
     let mut out = String::new();
-    for (section, title, rows) in sections() {
+    let experiments = match what {
+        Some(What::Experiments) => Some(experiments()?),
+        // Away from a checkout there is nothing to list.
+        None => experiments().ok(),
+        Some(_) => None,
+    };
+    let experiments = experiments.map(|rows| (What::Experiments, "Experiments", rows));
+    for (section, title, rows) in sections().into_iter().chain(experiments) {
         if what.is_some_and(|what| what != section) {
             continue;
         }
@@ -25,7 +34,14 @@ pub fn list(what: Option<What>) -> String {
             let _ = writeln!(out, "{indent}{line}");
         }
     }
-    out
+    Ok(out)
+}
+
+/// Experiments of the papers in the current folder, with a line each.
+fn experiments() -> anyhow::Result<Vec<Vec<String>>> {
+    let (papers, _) = apportion_reproduce::find(Path::new(PAPERS), &[])?;
+    let experiments = papers.into_iter().flat_map(|paper| paper.content.experiments);
+    Ok(experiments.map(|one| vec![one.id, one.source, one.summary]).collect())
 }
 
 fn sections() -> [(What, &'static str, Vec<Vec<String>>); 6] {

@@ -19,7 +19,7 @@
 //! | [`tickets`] | how writers of tickets keep to what they were issued |
 //! | [`control`] | what acts by the clock: the token-bucket shaper |
 //! | [`estimate`] | rates and minima of what arrives |
-//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees |
+//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel |
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 

@@ -199,6 +199,9 @@ impl TicketWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::{Role, Selection};
+    use crate::exchange::currency;
+    use std::string::ToString;
 
     fn params(rounding: Rounding) -> WriterParams {
         WriterParams {
@@ -227,6 +230,32 @@ mod tests {
     fn the_first_tag_is_the_share_of_what_is_issued() {
         // 1000 t/s × 1/25 s = 40; policing starts at 1000/1000, which decays by nothing at t = 0.
         assert_eq!(writer(&params(Rounding::Nearest), 1_000.0).write(Time::ZERO, 0.04).value(), 40.0);
+    }
+
+    #[test]
+    fn a_tag_has_the_width_and_form_it_was_given() {
+        let format = |pairs: &[(&str, &str)]| {
+            let mut selection = Selection::of(Role::Exchange, "currency").unwrap();
+            for (key, value) in pairs {
+                selection.set(key, value).unwrap();
+            }
+            let args = selection.args.of(&currency::ENTRY);
+            WriterParams::from_args(&args).map(|params| params.format).map_err(|error| error.to_string())
+        };
+        let floating = |mantissa| Ok(Format::Floating { mantissa, exponent: 5 });
+        assert_eq!(format(&[]), Ok(Format::Integer { bits: 8 }));
+        assert_eq!(format(&[("bits", "8"), ("form", "floating")]), floating(3));
+        assert_eq!(format(&[("bits", "17")]), floating(12));
+        let refused = |pairs: &[(&str, &str)]| format(pairs).unwrap_err();
+        assert_eq!(refused(&[("bits", "3")]), "`bits`: a tag has 4 to 17 bits");
+        assert_eq!(
+            refused(&[("bits", "7"), ("form", "floating")]),
+            "`bits`: a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa"
+        );
+        assert_eq!(
+            refused(&[("policing_bound", "0.5")]),
+            "`policing_bound`: the factor lies between 1 / this and this: write a number from 1, for example 2"
+        );
     }
 
     #[test]

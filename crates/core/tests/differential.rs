@@ -7,11 +7,12 @@ use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_core::{DropReason, FlowId, Queue};
+use apportion_core::{Colour, DropReason, FlowId, Queue};
 use apportion_reference::bucket::Bucket;
 use apportion_reference::codel::Codel;
 use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
+use apportion_reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
 use common::{Log, TestPacket, build, packet, read, setup};
 use proptest::prelude::*;
 
@@ -34,6 +35,15 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (1usize..30, 0u64..2_000_000).prop_map(|(n, ns)| [Op::Dequeue, Op::Advance(ns)].repeat(n)),
     ];
     prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
+}
+
+fn reason(outcome: Outcome) -> Option<DropReason> {
+    match outcome {
+        Outcome::Enqueue => None,
+        Outcome::Early => Some(DropReason::Early),
+        Outcome::Forced => Some(DropReason::Forced),
+        Outcome::Overflow => Some(DropReason::Overflow),
+    }
 }
 
 fn config() -> ProptestConfig {
@@ -109,12 +119,7 @@ proptest! {
                     let waiting = queue.iter().map(|packet| packet.1 as f64).sum();
                     let (at, q) = (now.as_nanos(), queue.len() as f64);
                     let outcome = slow.arrive(at, size as f64, q, waiting, || random.uniform());
-                    let expected = match outcome {
-                        Outcome::Enqueue => None,
-                        Outcome::Early => Some((now, id, DropReason::Early)),
-                        Outcome::Forced => Some((now, id, DropReason::Forced)),
-                        Outcome::Overflow => Some((now, id, DropReason::Overflow)),
-                    };
+                    let expected = reason(outcome).map(|reason| (now, id, reason));
                     ours.enqueue(now, packet(id, flow, size), &mut log);
                     prop_assert_eq!(log.dropped.pop(), expected);
                     if expected.is_none() {
@@ -126,6 +131,47 @@ proptest! {
                     if expected.is_none() {
                         slow.empty(now.as_nanos());
                     }
+                    prop_assert_eq!(ours.dequeue(now, &mut log).map(|packet| packet.id), expected);
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns),
+                Op::PushOut(..) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn rio_is_the_paper_s(ops in ops(), switches in prop::array::uniform3(any::<bool>()), w_q in 1u8..100) {
+        let [gentle, wait, stale_out] = switches;
+        let w_q = f64::from(w_q) / 100.0;
+        let keys = format!(
+            "limit=25p in_min_th=4p in_max_th=10p in_max_p=0.1 out_min_th=3p out_max_th=12p out_max_p=0.3 \
+             w_q={w_q} gentle={gentle} wait={wait} stale_out={stale_out}"
+        );
+        let keys: Vec<&str> = keys.split_whitespace().collect();
+        let mut ours = read("rio", &keys).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut slow = SlowRio::new(SlowRioParams {
+            limit: 25,
+            input: Ramp { min_th: 4.0, max_th: 10.0, max_p: 0.1 },
+            output: Ramp { min_th: 3.0, max_th: 12.0, max_p: 0.3 },
+            w_q,
+            gentle,
+            wait,
+            packets_per_second: 10e6 / 8.0 / 500.0,
+            stale_out,
+        });
+        let mut random = Stream::new(1, "link");
+        let (mut now, mut log) = (Time::ZERO, Log::default());
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    let is_in = (u64::from(flow) + size) % 2 == 0;
+                    let colour = if is_in { Colour::Green } else { Colour::Yellow };
+                    let outcome = slow.arrive(now.as_nanos(), id, is_in, || random.uniform());
+                    ours.enqueue(now, TestPacket { colour, ..packet(id, flow, size) }, &mut log);
+                    prop_assert_eq!(log.dropped.pop(), reason(outcome).map(|reason| (now, id, reason)));
+                }
+                Op::Dequeue => {
+                    let expected = slow.leave(now.as_nanos());
                     prop_assert_eq!(ours.dequeue(now, &mut log).map(|packet| packet.id), expected);
                 }
                 Op::Advance(ns) => now += Span::from_nanos(ns),

@@ -5,9 +5,10 @@ mod common;
 use apportion_core::catalog;
 use apportion_core::counted::Counted;
 use apportion_core::fairness::jain;
+use apportion_core::label::Label;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, Time, Weight};
-use apportion_core::{Ecn, FlowId, Queue};
+use apportion_core::{About, Colour, Ecn, FlowId, Packet as _, Queue};
 use common::{Log, TestPacket, build, combinations, packet, serve_backlogged};
 use proptest::prelude::*;
 
@@ -28,6 +29,32 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
+/// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
+fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> TestPacket {
+    let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+    let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
+    let mut packet = TestPacket { ecn, colour, ..packet(id, flow, size) };
+    if size % 5 > 0 {
+        packet.set_label(About::Data, Label::new((size / 20) as f64));
+    }
+    packet
+}
+
+/// Keys for a buffer of `limit` packets. What has an average and thresholds is made to drop within a few
+/// packets, or an idle time that is not seen would not show.
+fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
+    let (low, high) = (limit / 4, 3 * limit / 4);
+    let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
+    let brisk = match drop.unwrap_or(kind) {
+        "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
+        "tred" => format!("w_q=0.3 {}", thresholds("")),
+        "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
+        _ => String::new(),
+    };
+    let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
+    format!("{drop}limit={limit}p {brisk}").split_whitespace().map(str::to_owned).collect()
+}
+
 /// What a run of operations did: who left, in order, who was dropped and who marked.
 fn run(
     queue: Discipline<TestPacket>,
@@ -43,8 +70,7 @@ fn run(
         match *op {
             Op::Advance(ns) => now += Span::from_nanos(ns),
             Op::Enqueue { flow, size, capable } => {
-                let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-                queue.enqueue(now, TestPacket { ecn, ..packet(id, flow, size) }, &mut log);
+                queue.enqueue(now, arrival(id, flow, size, capable), &mut log);
             }
             Op::Dequeue => {
                 let waiting = !queue.backlog().is_empty();
@@ -81,8 +107,7 @@ fn run_passing(mut queue: Discipline<TestPacket>, ops: &[Op], bypass: bool) -> (
         match *op {
             Op::Advance(ns) => now += Span::from_nanos(ns),
             Op::Enqueue { flow, size, capable } => {
-                let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-                let packet = TestPacket { ecn, ..packet(id, flow, size) };
+                let packet = arrival(id, flow, size, capable);
                 // Some arrivals stay, so that the queue is not always empty.
                 let sent = if size % 3 == 0 {
                     queue.enqueue(now, packet, &mut log);
@@ -107,12 +132,8 @@ proptest! {
     #[test]
     fn going_by_a_transparent_queue_is_enqueueing_and_dequeueing(ops in ops()) {
         for (kind, drop) in combinations() {
-            let drop = drop.map(|drop| format!("drop={drop}"));
-            let red = [kind, drop.as_deref().unwrap_or("")].iter().any(|word| word.ends_with("red"));
-            let mut pairs: Vec<&str> = drop.iter().map(String::as_str).collect();
-            pairs.push("limit=6p");
-            // RED must be able to drop within a few packets, or an idle time that is not seen would not show.
-            pairs.extend(red.then_some(["w_q=0.5", "min_th=1p", "max_th=4p"]).iter().flatten());
+            let keys = keys(kind, drop, 6);
+            let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
             let [by, through] = [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
             prop_assert_eq!(by, through, "{} {:?}", kind, pairs);
         }
@@ -122,13 +143,9 @@ proptest! {
     fn any_discipline_conserves_keeps_order_works_and_respects_its_limit(ops in ops()) {
         for (kind, drop) in combinations() {
             for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
-                let drop = drop.map(|drop| format!("drop={drop}"));
-                let red = [kind, drop.as_deref().unwrap_or("")].iter().any(|word| word.ends_with("red"));
-                let mut pairs: Vec<&str> = drop.iter().map(String::as_str).collect();
+                let keys = keys(kind, drop, 20);
+                let mut pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
                 pairs.extend(shaper.iter().flatten());
-                pairs.push("limit=20p");
-                // RED's average must be able to move within a few hundred packets.
-                pairs.extend(red.then_some(["w_q=0.2", "ecn=true"]).iter().flatten());
                 let (left, log) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, true);
                 for flow in 0..5 {
                     let order: Vec<_> = left.iter().filter(|&&id| flow_of(&ops, id) == flow).collect();
@@ -136,9 +153,9 @@ proptest! {
                 }
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
                 prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
-                // The same again, without the questions to an empty queue. RED learns of idle time by them
-                // and FQ-CoDel tidies its rounds; for them the laws above must do.
-                if !red && kind != "fq_codel" {
+                // The same again, without the questions to an empty queue. RED and its relatives learn of idle
+                // time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
+                if !["red", "rio", "tred", "fred", "choke", "fq_codel"].contains(&drop.unwrap_or(kind)) {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
                     prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);
                 }
@@ -265,9 +282,8 @@ fn a_weight_changed_on_a_backlogged_flow_holds_from_the_next_turns() {
 fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
     let mut log = Log::default();
     for (kind, drop) in combinations() {
-        let drop = drop.map(|drop| format!("drop={drop}"));
-        let mut pairs: Vec<_> = drop.iter().map(String::as_str).collect();
-        pairs.push("limit=30p");
+        let keys = keys(kind, drop, 30);
+        let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
         let mut queue = build(kind, &pairs, &[]);
         queue.set_limit("5p".parse().unwrap());
         for id in 0..10 {
@@ -288,7 +304,7 @@ fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
 #[test]
 fn every_entry_of_the_catalogue_is_under_these_laws() {
     let words: Vec<_> = combinations().into_iter().flat_map(|(kind, drop)| [Some(kind), drop]).collect();
-    for entry in catalog::all() {
+    for entry in catalog::disciplines() {
         assert!(words.contains(&Some(entry.name)) || entry.name == "token_bucket", "{}", entry.name);
     }
 }

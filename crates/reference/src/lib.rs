@@ -7,6 +7,7 @@
 //! | module | transcript of |
 //! |---|---|
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
+//! | [`rio`] | Clark, Fang 1998, section III |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
@@ -17,5 +18,6 @@ pub mod codel;
 pub mod drr;
 mod max_min;
 pub mod red;
+pub mod rio;
 
 pub use max_min::max_min;

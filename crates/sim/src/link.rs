@@ -447,9 +447,18 @@ impl Link {
         }
     }
 
-    /// Shows numbers by name that say what its discipline has done or stands at.
+    /// Shows numbers by name that say what its discipline and its exchanges have done or stand at.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.queue.inner().statistics(show);
+        for (about, exchange) in &self.extras.exchanges {
+            let stats = exchange.stats();
+            let [tickets_in, tickets_out] = match about {
+                About::Data => ["tickets_in", "tickets_out"],
+                About::Ack => ["ack_tickets_in", "ack_tickets_out"],
+            };
+            show(tickets_in, stats.tickets_in);
+            show(tickets_out, stats.tickets_out);
+        }
     }
 
     /// Of its transmitter.

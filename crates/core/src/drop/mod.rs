@@ -6,6 +6,7 @@
 //! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
+//! | [`rio`] | RED with IN and OUT | Clark, Fang 1998 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
@@ -22,6 +23,7 @@ pub mod head;
 pub mod longest_queue;
 pub(crate) mod ramp;
 pub mod red;
+pub mod rio;
 pub mod tail;
 pub mod tred;
 

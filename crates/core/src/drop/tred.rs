@@ -39,7 +39,7 @@ use crate::tickets::{WINDOW, read};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
 
 /// Most ranks that are remembered for each half of the window.
-const MOST_RANKS: usize = 16;
+const MOST_RANKS: usize = 4;
 
 const PAPER: &str = "the paper, section III";
 
@@ -110,7 +110,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Count,
             default: Some("1"),
             source: "the paper: the least",
-            doc: "MinTkt is the least tickets in the window, or those of this rank, up to 16: protects it from strays.",
+            doc: "MinTkt is the least tickets in the window, or those of this rank, up to 4: protects it from strays.",
         },
         Param {
             name: "adaptive",
@@ -164,7 +164,7 @@ impl TredParams {
     pub fn from_args(args: &Args) -> Result<Self, ParamError> {
         let args = args.of(&ENTRY);
         let rank = args.count("min_tkt_rank");
-        require((1..=MOST_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 16")?;
+        require((1..=MOST_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
         let params = Self {
             limit: args.limit("limit"),
             min_th: args.limit("min_th"),
@@ -220,8 +220,6 @@ pub struct TredStats {
     pub tickets: f64,
     /// Those of the packets that did not count for ExpectTkt.
     pub filtered: u64,
-    /// Sum of AvgQLen over arrivals of any kind, and their number.
-    pub avg_q_len: (f64, u64),
 }
 
 impl Tred {
@@ -240,7 +238,7 @@ impl Tred {
             min_tkt: LeastTickets::new(params.min_tkt_window, params.min_tkt_rank),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
-            max_p: MovingMaxP::new(params.max_p),
+            max_p: MovingMaxP::new(),
             params: params.clone(),
             random,
             stats: TredStats::default(),
@@ -304,10 +302,8 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         self.avg_q_len.update(now, measure(backlog, self.params.min_th));
-        let avg = self.avg_q_len.get();
-        self.stats.avg_q_len = (self.stats.avg_q_len.0 + avg, self.stats.avg_q_len.1 + 1);
         if self.params.adaptive {
-            self.max_p.adapt(now, avg, level(self.params.min_th), level(self.params.max_th));
+            self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
         }
         let factor = packet.label(About::Data).map_or(1.0, |label| self.factor(now, label));
         let early = self.judge(backlog, factor);
@@ -332,8 +328,8 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let TredStats { packets, tickets, filtered, avg_q_len: (sum, arrivals) } = self.stats;
-        show("avg", if arrivals > 0 { sum / arrivals as f64 } else { 0.0 });
+        let TredStats { packets, tickets, filtered } = self.stats;
+        show("avg", self.avg_q_len.get());
         if packets > 0 {
             show("tickets_per_packet", tickets / packets as f64);
             show("filtered", filtered as f64 / packets as f64);
@@ -400,7 +396,6 @@ impl LeastTickets {
 /// `max_p` as adaptive RED moves it, relative to the configured one.
 #[derive(Clone, Debug)]
 struct MovingMaxP {
-    configured: f64,
     relative: f64,
     next: Time,
 }
@@ -410,18 +405,20 @@ impl MovingMaxP {
     const LEAST: f64 = 0.01;
     const MOST: f64 = 0.5;
 
-    const fn new(max_p: Ratio) -> Self {
-        Self { configured: max_p.get(), relative: 1.0, next: Time::ZERO }
+    const fn new() -> Self {
+        Self { relative: 1.0, next: Time::ZERO }
     }
 
     /// Floyd et al. 2001, figure 1: towards an average in the middle fifth between the thresholds.
-    fn adapt(&mut self, now: Time, avg: f64, min_th: f64, max_th: f64) {
-        if now < self.next || self.configured == 0.0 {
+    fn adapt(&mut self, now: Time, avg: f64, params: &TredParams) {
+        let configured = params.max_p.get();
+        if now < self.next || configured == 0.0 {
             return;
         }
         self.next = now + Self::INTERVAL;
-        let max_p = self.configured * self.relative;
-        let range = max_th - min_th;
+        let max_p = configured * self.relative;
+        let min_th = level(params.min_th);
+        let range = level(params.max_th) - min_th;
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MOST {
             max_p + (max_p / 4.0).min(0.01)
         } else if avg < min_th + 0.4 * range && max_p >= Self::LEAST {
@@ -429,7 +426,7 @@ impl MovingMaxP {
         } else {
             max_p
         };
-        self.relative = moved / self.configured;
+        self.relative = moved / configured;
     }
 }
 

@@ -61,6 +61,16 @@ pub struct CurrencyExchange {
     about: About,
     in_tkt_rate: Tsw,
     writer: TicketWriter,
+    stats: ExchangeStats,
+}
+
+/// What an exchange has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExchangeStats {
+    /// Tickets that arrived, dropped packets included.
+    pub tickets_in: f64,
+    /// Tickets that left, in the next currency.
+    pub tickets_out: f64,
 }
 
 impl CurrencyExchange {
@@ -71,7 +81,14 @@ impl CurrencyExchange {
             about,
             in_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             writer: TicketWriter::new(&params.writer, tickets, Time::ZERO, random),
+            stats: ExchangeStats::default(),
         }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub const fn stats(&self) -> &ExchangeStats {
+        &self.stats
     }
 
     /// A packet arrives in front of the queue. The rate of tickets that arrive, if it brought any.
@@ -79,6 +96,7 @@ impl CurrencyExchange {
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
         let label = packet.label(self.about)?;
         self.in_tkt_rate.update(now, read(label));
+        self.stats.tickets_in += read(label);
         TicketRate::new(self.in_tkt_rate.rate(now))
     }
 
@@ -88,7 +106,9 @@ impl CurrencyExchange {
         let Some(label) = packet.label(self.about) else { return };
         // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
         let share = read(label) / self.in_tkt_rate.rate(now);
-        packet.set_label(self.about, self.writer.write(now, share));
+        let label = self.writer.write(now, share);
+        self.stats.tickets_out += label.value();
+        packet.set_label(self.about, label);
     }
 
     /// Changes what the next entity issues to the link.

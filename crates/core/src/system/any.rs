@@ -11,6 +11,7 @@ use crate::drop::codel::{self, Codel, CodelParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
+use crate::drop::rio::{self, Rio, RioParams};
 use crate::drop::tail::{self, TailDrop, TailDropParams};
 use crate::drop::tred::{self, Tred, TredParams};
 use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
@@ -64,6 +65,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         read: |args| LongestQueueDropParams::from_args(args).map(PolicyParams::LongestQueue),
     },
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
+    Known { entry: &rio::ENTRY, read: |args| RioParams::from_args(args).map(PolicyParams::Rio) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
@@ -102,6 +104,7 @@ pub enum PolicyParams {
     Head(HeadDropParams),
     LongestQueue(LongestQueueDropParams),
     Red(RedParams),
+    Rio(RioParams),
     Tred(TredParams),
     Codel(CodelParams),
 }
@@ -122,6 +125,7 @@ pub enum AnyPolicy {
     Head(HeadDrop),
     LongestQueue(LongestQueueDrop),
     Red(Red),
+    Rio(Rio),
     Tred(Tred),
     Codel(Codel),
 }
@@ -142,6 +146,7 @@ impl AnyPolicy {
             PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
             PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Rio(params) => Self::Rio(Rio::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
@@ -166,6 +171,7 @@ macro_rules! policy {
             AnyPolicy::Head($it) => $body,
             AnyPolicy::LongestQueue($it) => $body,
             AnyPolicy::Red($it) => $body,
+            AnyPolicy::Rio($it) => $body,
             AnyPolicy::Tred($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }

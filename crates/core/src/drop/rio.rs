@@ -1,0 +1,340 @@
+//! RIO, RED with IN and OUT: packets within their profile are judged by the queue of their kind, all others by
+//! the whole queue, each kind by a ramp of its own.
+//!
+//! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998, section
+//! III. This is the coupled form, the only one of the paper: OUT packets pay for the IN packets before them.
+//!
+//! Readings, where the paper leaves room:
+//! - IN is [`Colour::Green`]. Yellow, red and unmarked packets are OUT: RIO knows two kinds.
+//! - The average of IN packets is updated by arrivals of IN packets, that of all packets by every arrival.
+//! - Each kind has RED's ramp, count and first arrival for itself (`ramp.rs`); at most one IN packet that waits
+//!   keeps IN packets safe, at most one packet of either kind the OUT packets.
+//! - Idle time is the link's and lowers both averages (`average.rs`).
+//! - `stale_out` is ns-2's form, for reproduction only: there, arrivals of OUT packets move no average, so an
+//!   overload of OUT packets alone is not seen.
+//!
+//! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
+
+use super::average::AverageQueue;
+use super::ramp::{Gate, Ramp, check_average, check_thresholds};
+use super::red::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, param};
+use super::tail::LIMIT;
+use super::{BufferPolicy, Limit, Verdict};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::packet::{Colour, Packet};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Bytes, Packets, Rate, Ratio, Time};
+
+/// RIO in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "rio",
+    role: Role::Policy,
+    summary: "RED with IN and OUT: drops packets out of profile earlier than those within.",
+    reference: "Clark, Fang 1998",
+    cost: "O(1) per packet, no state per flow",
+    params: &[
+        Param { default: Some("140p"), source: "chosen: twice `in_max_th`", ..LIMIT },
+        threshold(
+            "in_min_th",
+            "min_in",
+            "40p",
+            "Average of IN packets below which they are not dropped early.",
+        ),
+        threshold("in_max_th", "max_in", "70p", "Average of IN packets from which they are all dropped."),
+        param("in_max_p", "P_max_in", Kind::Ratio, "0.02", "1998 paper", "Probability at `in_max_th`."),
+        threshold("out_min_th", "min_out", "10p", "Average below which OUT packets are not dropped early."),
+        threshold("out_max_th", "max_out", "30p", "Average from which OUT packets are all dropped."),
+        param("out_max_p", "P_max_out", Kind::Ratio, "0.2", "1998 paper", "Probability at `out_max_th`."),
+        W_Q,
+        GENTLE,
+        WAIT,
+        MEAN_PKTSIZE,
+        param(
+            "stale_out",
+            "–",
+            Kind::Switch,
+            "false",
+            "chosen: as the paper",
+            "Leave the averages alone when OUT packets arrive, as ns-2 does.",
+        ),
+    ],
+};
+
+const fn threshold(
+    name: &'static str,
+    symbol: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Param {
+    param(name, symbol, Kind::Packets, default, "1998 paper", doc)
+}
+
+/// Parameters of [`Rio`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the catalogue")]
+pub struct RioParams {
+    pub limit: Limit,
+    pub in_min_th: Packets,
+    pub in_max_th: Packets,
+    pub in_max_p: Ratio,
+    pub out_min_th: Packets,
+    pub out_max_th: Packets,
+    pub out_max_p: Ratio,
+    pub w_q: Ratio,
+    pub gentle: bool,
+    pub wait: bool,
+    pub mean_pktsize: Bytes,
+    pub stale_out: bool,
+}
+
+impl RioParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        let params = Self {
+            limit: args.limit("limit"),
+            in_min_th: args.packets("in_min_th"),
+            in_max_th: args.packets("in_max_th"),
+            in_max_p: args.ratio("in_max_p"),
+            out_min_th: args.packets("out_min_th"),
+            out_max_th: args.packets("out_max_th"),
+            out_max_p: args.ratio("out_max_p"),
+            w_q: args.ratio("w_q"),
+            gentle: args.switch("gentle"),
+            wait: args.switch("wait"),
+            mean_pktsize: args.bytes("mean_pktsize"),
+            stale_out: args.switch("stale_out"),
+        };
+        params.check()?;
+        Ok(params)
+    }
+
+    fn check(&self) -> Result<(), ParamError> {
+        for [(min_name, min_th), (max_name, max_th)] in [
+            [("in_min_th", self.in_min_th), ("in_max_th", self.in_max_th)],
+            [("out_min_th", self.out_min_th), ("out_max_th", self.out_max_th)],
+        ] {
+            let (min_th, max_th) = (Limit::Packets(min_th), Limit::Packets(max_th));
+            check_thresholds((min_name, min_th), (max_name, max_th), self.limit)?;
+        }
+        check_average(self.w_q, self.mean_pktsize)
+    }
+}
+
+/// RIO's state.
+#[derive(Clone, Debug)]
+pub struct Rio {
+    params: RioParams,
+    /// IN packets in the queue.
+    q_in: u64,
+    avg_in: AverageQueue,
+    avg_total: AverageQueue,
+    gate_in: Gate,
+    gate_out: Gate,
+    random: Stream,
+}
+
+impl Rio {
+    /// RIO in front of a link of `link_rate`, with averages of 0.
+    #[must_use]
+    pub fn new(params: &RioParams, link_rate: Rate, random: Stream) -> Self {
+        let average = AverageQueue::new(params.w_q, params.mean_pktsize, link_rate);
+        let gate = |min_th: Packets, max_th: Packets, max_p| {
+            let (min_th, max_th) = (min_th.get() as f64, max_th.get() as f64);
+            Gate::new(Ramp { min_th, max_th, max_p, gentle: params.gentle }, params.wait)
+        };
+        Self {
+            q_in: 0,
+            avg_in: average.clone(),
+            avg_total: average,
+            gate_in: gate(params.in_min_th, params.in_max_th, params.in_max_p),
+            gate_out: gate(params.out_min_th, params.out_max_th, params.out_max_p),
+            params: params.clone(),
+            random,
+        }
+    }
+
+    fn update_averages(&mut self, now: Time, is_in: bool, queued: Packets) {
+        if !is_in && self.params.stale_out {
+            return;
+        }
+        self.avg_total.update(now, queued.get() as f64);
+        // An OUT packet ends the idle time of both.
+        self.avg_in.resume(now);
+        if is_in {
+            self.avg_in.sample(self.q_in as f64);
+        }
+    }
+}
+
+fn is_in<P: Packet>(packet: &P) -> bool {
+    packet.colour() == Colour::Green
+}
+
+impl<P: Packet> BufferPolicy<P> for Rio {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+        let is_in = is_in(packet);
+        self.update_averages(now, is_in, backlog.packets);
+        let (gate, avg, queued) = if is_in {
+            (&mut self.gate_in, self.avg_in.get(), Packets::new(self.q_in))
+        } else {
+            (&mut self.gate_out, self.avg_total.get(), backlog.packets)
+        };
+        let early = gate.early(avg, queued, 1.0, &mut self.random);
+        let reason =
+            if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
+        if let Some(reason) = reason {
+            gate.dropped();
+            return Verdict::Drop(reason);
+        }
+        self.q_in += u64::from(is_in);
+        Verdict::Accept
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let Some(queued) = scheduler.pop(now) else {
+            self.avg_in.idle(now);
+            self.avg_total.idle(now);
+            return None;
+        };
+        self.q_in -= u64::from(is_in(&queued.packet));
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("avg_in", self.avg_in.get());
+        show("avg_total", self.avg_total.get());
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.avg_in.set_link_rate(rate);
+        self.avg_total.set_link_rate(rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, TestPacket, packet};
+
+    fn defaults() -> RioParams {
+        RioParams::from_args(&Args::default()).unwrap()
+    }
+
+    fn rio(params: &RioParams) -> Rio {
+        Rio::new(params, Rate::from_mbit(4), Stream::new(1, "rio"))
+    }
+
+    fn coloured(colour: Colour) -> TestPacket {
+        TestPacket { colour, ..packet(0, 0, 500) }
+    }
+
+    /// Verdict on a packet that finds `queued` packets.
+    fn admit(rio: &mut Rio, colour: Colour, queued: u64) -> Verdict {
+        let backlog = Backlog { packets: Packets::new(queued), bytes: Bytes::new(500 * queued) };
+        rio.admit(Time::ZERO, &mut coloured(colour), backlog)
+    }
+
+    fn averages(rio: &Rio) -> [f64; 2] {
+        [rio.avg_in.get(), rio.avg_total.get()]
+    }
+
+    #[test]
+    fn in_packets_move_both_averages_and_the_others_that_of_all() {
+        let mut rio = rio(&RioParams { w_q: Ratio::clamped(0.5), ..defaults() });
+        // 0.5·0 of no IN packets, 0.5·4 of four packets; the packet joins.
+        admit(&mut rio, Colour::Green, 4);
+        assert_eq!(averages(&rio), [0.0, 2.0]);
+        // OUT: 0.5·2 + 0.5·6 = 4.
+        for (colour, total) in [(Colour::Yellow, 4.0), (Colour::Red, 5.0), (Colour::Unmarked, 5.5)] {
+            admit(&mut rio, colour, 6);
+            assert_eq!(averages(&rio), [0.0, total]);
+        }
+        // IN: 0.5·0 + 0.5·1 packet within profile; 0.5·5.5 + 0.5·6.5.
+        admit(&mut rio, Colour::Green, 6);
+        assert_eq!(averages(&rio), [0.5, 5.75]);
+    }
+
+    #[test]
+    fn stale_averages_do_not_see_packets_out_of_profile() {
+        for (stale_out, verdict) in [(true, Verdict::Accept), (false, Verdict::Drop(DropReason::Forced))] {
+            let mut rio = rio(&RioParams { w_q: Ratio::ONE, stale_out, ..defaults() });
+            assert_eq!(admit(&mut rio, Colour::Red, 90), verdict, "stale_out {stale_out}");
+        }
+    }
+
+    #[test]
+    fn out_packets_pay_for_the_in_packets_before_them_and_not_the_other_way_round() {
+        // 35 packets within profile wait: OUT is above its 30, IN below its 40.
+        let mut queue = Buffer::new(Fifo::new(), rio(&RioParams { w_q: Ratio::ONE, ..defaults() }));
+        let mut log = Log::default();
+        for _ in 0..35 {
+            queue.enqueue(Time::ZERO, coloured(Colour::Green), &mut log);
+        }
+        queue.enqueue(Time::ZERO, coloured(Colour::Red), &mut log);
+        assert_eq!(log.dropped, [(Time::ZERO, 0, DropReason::Forced)]);
+        // 29 packets out of profile and 1 within: IN packets count themselves only.
+        let mut rio = rio(&RioParams { w_q: Ratio::ONE, ..defaults() });
+        rio.q_in = 1;
+        assert_eq!(admit(&mut rio, Colour::Green, 139), Verdict::Accept);
+        assert_eq!(averages(&rio), [1.0, 139.0]);
+    }
+
+    #[test]
+    fn packets_that_leave_are_no_longer_counted_and_idle_time_lowers_both_averages() {
+        let mut queue = Buffer::new(Fifo::new(), rio(&RioParams { w_q: Ratio::clamped(0.5), ..defaults() }));
+        let mut log = Log::default();
+        for colour in [Colour::Green, Colour::Red, Colour::Green, Colour::Green] {
+            queue.enqueue(Time::ZERO, coloured(colour), &mut log);
+        }
+        // IN saw 0, 1, 2: 0, 0.5, 1.25. All saw 0, 1, 2, 3: 0, 0.5, 1.25, 2.125.
+        assert_eq!(averages(queue.policy()), [1.25, 2.125]);
+        assert_eq!(queue.policy().q_in, 3);
+        while queue.dequeue(Time::ZERO, &mut log).is_some() {}
+        assert_eq!(queue.policy().q_in, 0);
+        // 1 ms is room for m = 1 packet of 500 B at 4 Mbit/s. The OUT packet ends the idle time of both: the IN
+        // packet after 1 s more adds no decay of its own but its sample.
+        let ms = Time::from_millis;
+        queue.enqueue(ms(1), coloured(Colour::Red), &mut log);
+        assert_eq!(averages(queue.policy()), [1.25 * 0.5, 2.125 * 0.25]);
+        queue.enqueue(ms(1_001), coloured(Colour::Green), &mut log);
+        assert_eq!(averages(queue.policy()), [1.25 * 0.25, 2.125 * 0.125 + 0.5]);
+    }
+
+    #[test]
+    fn each_kind_is_dropped_as_often_as_its_ramp_says() {
+        // Without the count's growth: each packet is the first after a drop. OUT at 20: p_b = 0.2·(20 - 10)/20
+        // = 0.1, spread 0.1/(1 - 0.1). IN at 55: 0.02·(55 - 40)/30 = 0.01, spread 0.01/0.99.
+        for (colour, queued, p) in [(Colour::Red, 20, 0.1 / 0.9), (Colour::Green, 55, 0.01 / 0.99)] {
+            let mut rio = rio(&RioParams { w_q: Ratio::ONE, wait: false, ..defaults() });
+            let mut drop = || {
+                rio.q_in = queued;
+                rio.gate_in.dropped();
+                rio.gate_out.dropped();
+                admit(&mut rio, colour, queued) == Verdict::Drop(DropReason::Early)
+            };
+            assert!(!drop(), "the first above the minimum");
+            let share = (0..20_000).filter(|_| drop()).count() as f64 / 20_000.0;
+            let band = 4.0 * (p * (1.0 - p) / 20_000.0_f64).sqrt();
+            assert!((share - p).abs() < band, "{colour:?}: {share} against {p} ± {band}");
+        }
+    }
+}
