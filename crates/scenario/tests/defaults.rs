@@ -313,8 +313,8 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
     );
     assert_eq!(
         error("tcp = \"rfc\"", "tcp = \"rcf\""),
-        "dir/x.toml:14: defaults.flow.tcp: `rcf` is no TCP profile (did you mean `rfc`?); known: ns2-2000, ns2-235, \
-         reno-1999, rfc"
+        "dir/x.toml:14: defaults.flow.tcp: `rcf` is no TCP profile (did you mean `rfc`?); known: rfc, reno-1999, \
+         ns2-235, ns2-2000"
     );
     assert_eq!(
         error("\"2 * i\"", "\"i - 2\""),
@@ -364,7 +364,8 @@ fn defaults_that_do_not_fit_a_link_are_told_with_its_name() {
     let one_way = TEXT
         .replacen("tickets = 70\n", "ack_tickets = 70\n", 1)
         .replacen("to = \"b\"\n", "to = \"b\"\nback = false\n", 1)
-        .replacen("tickets = 1\n", "", 1);
+        .replacen("tickets = 1\n", "", 1)
+        + "[link.home]\nfrom = \"b\"\nto = \"a\"\n";
     assert_eq!(
         errors(&one_way),
         [

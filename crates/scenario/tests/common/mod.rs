@@ -42,9 +42,10 @@ pub fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a Link {
     scenario.links.iter().find(|link| link.name == name).unwrap()
 }
 
-/// Everything that a run would see.
+/// Everything that a run would see. Labels may say more in the canonical text, where defaults that tell
+/// alternatives apart are spelled out.
 pub fn scenarios(suite: &Suite) -> String {
-    suite.points.iter().map(|point| format!("{} {:?}\n", point.label, point.scenario)).collect()
+    suite.points.iter().map(|point| format!("{:?}\n", point.scenario)).collect()
 }
 
 /// Loads the canonical text, which must be the same suite.
