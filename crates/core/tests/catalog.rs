@@ -45,6 +45,10 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "factor") => "false",
         (_, "n") => "2.5",
         (_, "stage") => "after",
+        ("csfq", "threshold") => "0.4",
+        ("csfq", "k") => "11ms",
+        ("csfq", "k_alpha") => "22ms",
+        ("csfq", "k_c") => "33ms",
         (_, "k") => "5.5",
         (_, "min_tkt_window") => "3s",
         (_, "min_tkt_rank") => "3",
@@ -203,17 +207,16 @@ fn shorthands_mean_what_they_say() {
 
 #[test]
 fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
+    let known = |roles: &[Role]| {
+        let entries = catalog::disciplines().filter(|entry| roles.contains(&entry.role));
+        entries.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+    };
+    let kinds = known(&[Role::Scheduler, Role::Policy, Role::System]);
+    let kinds = format!("`kind`: `reed` is not known here (known: {kinds})");
+    let drops = format!("`drop`: `drr` is not known here (known: {})", known(&[Role::Policy]));
     for (kind, pairs, message) in [
-        (
-            "reed",
-            &[][..],
-            "`kind`: `reed` is not known here (known: fifo, drr, tail, head, lqd, red, rio, tred, codel, fq_codel)",
-        ),
-        (
-            "fifo",
-            &["drop=drr"],
-            "`drop`: `drr` is not known here (known: tail, head, lqd, red, rio, tred, codel)",
-        ),
+        ("reed", &[][..], kinds.as_str()),
+        ("fifo", &["drop=drr"], drops.as_str()),
         ("fifo", &["shaper=red"], "`shaper`: `red` is not known here (known: token_bucket)"),
         ("fq_codel", &["drop=red"], "`drop`: `fq_codel` has its own buffer policy; leave `drop` out"),
         (
@@ -250,6 +253,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["limit=60p", "in_max_th=50p", "out_max_th=90p"],
             "`out_max_th`: 90p can never be reached with a `limit` of 60p: raise the limit",
         ),
+        ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("codel", &["interval=0ms"], "`interval`: an interval takes time; write for example \"100ms\""),
         ("codel", &["target=1s"], "`target`: it must not be longer than `interval`"),
         ("fq_codel", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),

@@ -8,6 +8,7 @@
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
 //! | [`rio`] | RED with IN and OUT | Clark, Fang 1998 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
+//! | [`csfq`] | core-stateless fair queueing | Stoica, Shenker, Zhang 1998 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
@@ -19,6 +20,7 @@
 
 pub(crate) mod average;
 pub mod codel;
+pub mod csfq;
 pub mod head;
 pub mod longest_queue;
 pub(crate) mod ramp;

@@ -2,11 +2,13 @@
 //!
 //! | file | marker | source |
 //! |---|---|---|
+//! | [`rate_label`] | the rates of the flows that enter a CSFQ router | Stoica, Shenker, Zhang 1998 |
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
 //!
-//! A marker belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
+//! A [`Marker`] belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
 //! the source also what comes back.
 
+pub mod rate_label;
 pub mod ticket;
 
 use self::ticket::{TicketMarker, TicketMarkerParams};

@@ -8,6 +8,7 @@ use super::{CoreParams, Setup};
 use crate::catalog::{Args, Entry, ParamError};
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::drop::codel::{self, Codel, CodelParams};
+use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
@@ -67,6 +68,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
     Known { entry: &rio::ENTRY, read: |args| RioParams::from_args(args).map(PolicyParams::Rio) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
+    Known { entry: &csfq::ENTRY, read: |args| CsfqParams::from_args(args).map(PolicyParams::Csfq) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -106,6 +108,7 @@ pub enum PolicyParams {
     Red(RedParams),
     Rio(RioParams),
     Tred(TredParams),
+    Csfq(CsfqParams),
     Codel(CodelParams),
 }
 
@@ -127,6 +130,7 @@ pub enum AnyPolicy {
     Red(Red),
     Rio(Rio),
     Tred(Tred),
+    Csfq(Csfq),
     Codel(Codel),
 }
 
@@ -148,6 +152,7 @@ impl AnyPolicy {
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Rio(params) => Self::Rio(Rio::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Csfq(params) => Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -173,6 +178,7 @@ macro_rules! policy {
             AnyPolicy::Red($it) => $body,
             AnyPolicy::Rio($it) => $body,
             AnyPolicy::Tred($it) => $body,
+            AnyPolicy::Csfq($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };
