@@ -43,6 +43,10 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
     let brisk = match drop.unwrap_or(kind) {
         "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
         "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
+        "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
+        "choke" => format!("w_q=0.3 {}", thresholds("")),
+        "sred" => "zombies=3 crowd=2".to_owned(),
+        "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         _ => String::new(),
     };
     let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
@@ -128,7 +132,8 @@ proptest! {
         for (kind, drop) in combinations() {
             let keys = keys(kind, drop, 6);
             let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let [by, through] = [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
+            let [by, through] =
+                [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
             prop_assert_eq!(by, through, "{} {:?}", kind, pairs);
         }
     }
@@ -147,8 +152,8 @@ proptest! {
                 }
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
                 prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
-                // The same again, without the questions to an empty queue. RED and its relatives learn of idle
-                // time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
+                // The same again, without the questions to an empty queue. RED and its relatives learn of
+                // idle time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
                 if !["red", "rio", "fred", "choke", "fq_codel"].contains(&drop.unwrap_or(kind)) {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
                     prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);

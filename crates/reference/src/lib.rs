@@ -7,7 +7,8 @@
 //! | module | transcript of |
 //! |---|---|
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
-//! | [`rio`] | Clark, Fang 1998, section III |
+//! | [`fred`] | Lin, Morris 1997, pseudo-code |
+//! | [`rio`] | Clark, Fang 1998 |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
@@ -16,6 +17,7 @@
 pub mod bucket;
 pub mod codel;
 pub mod drr;
+pub mod fred;
 mod max_min;
 pub mod red;
 pub mod rio;

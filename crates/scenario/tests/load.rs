@@ -183,7 +183,7 @@ weight = 0
              write for example \"10Mbit\"",
             "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
             "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: fifo, drr, tail, head, lqd, \
-             red, rio, codel, fq_codel) (did you mean `red`?)",
+             red, rio, fred, sred, bred, codel, choke, fq_codel) (did you mean `red`?)",
             "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
             "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
             "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, rate, delay, \
