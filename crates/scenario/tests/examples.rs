@@ -30,6 +30,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "rtt-unfairness",
             "satellite",
             "short-flows",
+            "unresponsive",
             "variable-rate",
             "video-vs-bulk",
         ]
