@@ -16,12 +16,14 @@ pub struct Arguments {
 pub enum Command {
     /// Run a scenario in the simulator and write results and a report
     Run(Run),
-    /// List what scenarios can name
+    /// Hold what papers claim against what is measured
+    Reproduce(Reproduce),
+    /// List what scenarios can name, and experiments of papers
     List {
         /// Which of them; all if absent
         what: Option<What>,
     },
-    /// Explain a discipline, TCP profile, source or topology with its parameters
+    /// Explain a discipline, marker, TCP profile, source or topology with its parameters
     Explain {
         /// As `apportion list` prints it
         name: String,
@@ -71,12 +73,40 @@ pub struct Run {
     pub show_config: bool,
 }
 
+#[derive(Args, Debug)]
+pub struct Reproduce {
+    /// An experiment such as pps/fig4-onehop, a paper such as pps, or a path to an expect.toml or its folder;
+    /// everything in papers/ if absent
+    #[arg(value_name = "ID|PAPER")]
+    pub experiments: Vec<String>,
+    /// Replications of each run, each with a seed of its own
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// Runs at the same time; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+    /// Folder for a page and a file of JSON lines per paper
+    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
+    pub out: PathBuf,
+    /// Switch the mechanism of each scheme off: claims that show it must fail
+    #[arg(long)]
+    pub ablate: bool,
+    /// Print verdicts as one JSON object a line and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
     Disciplines,
+    Markers,
     Tcp,
     Sources,
     Topologies,
+    Experiments,
 }
 
 /// Splits `PATH=VALUE`.

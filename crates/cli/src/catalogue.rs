@@ -1,6 +1,7 @@
 //! `apportion list` and `apportion explain`: the catalogues as text.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::anyhow;
 use apportion_core::catalog::{self, Entry, Kind, Role, Selection};
@@ -9,11 +10,19 @@ use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 use crate::arguments::What;
+use crate::reproduce::PAPERS;
 
 /// Names with a line each.
-pub fn list(what: Option<What>) -> String {
+pub fn list(what: Option<What>) -> anyhow::Result<String> {
     let mut out = String::new();
-    for (section, title, rows) in sections() {
+    let experiments = match what {
+        Some(What::Experiments) => Some(experiments()?),
+        // Away from a checkout there is nothing to list.
+        None => experiments().ok(),
+        Some(_) => None,
+    };
+    let experiments = experiments.map(|rows| (What::Experiments, "Experiments", rows));
+    for (section, title, rows) in sections().into_iter().chain(experiments) {
         if what.is_some_and(|what| what != section) {
             continue;
         }
@@ -25,17 +34,28 @@ pub fn list(what: Option<What>) -> String {
             let _ = writeln!(out, "{indent}{line}");
         }
     }
-    out
+    Ok(out)
 }
 
-fn sections() -> [(What, &'static str, Vec<Vec<String>>); 5] {
+/// Experiments of the papers in the current folder, with a line each.
+fn experiments() -> anyhow::Result<Vec<Vec<String>>> {
+    let (papers, _) = apportion_reproduce::find(Path::new(PAPERS), &[])?;
+    let experiments = papers.into_iter().flat_map(|paper| paper.content.experiments);
+    Ok(experiments.map(|one| vec![one.id, one.source, one.summary]).collect())
+}
+
+fn sections() -> [(What, &'static str, Vec<Vec<String>>); 6] {
     let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+    let entries = |all: Vec<&Entry>| {
+        all.iter().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect()
+    };
     let described = |all: Vec<Described>| all.iter().map(|one| row(&[one.name, one.doc])).collect();
     [
+        (What::Disciplines, "Disciplines", entries(catalog::disciplines().collect())),
         (
-            What::Disciplines,
-            "Disciplines",
-            catalog::all().map(|entry| row(&[entry.name, role(entry.role), entry.summary])).collect(),
+            What::Markers,
+            "Markers and exchanges",
+            entries(catalog::all().filter(|entry| marks(entry)).collect()),
         ),
         (What::Tcp, "TCP profiles", PROFILES.iter().map(|entry| row(&[entry.name, entry.summary])).collect()),
         (
@@ -48,12 +68,18 @@ fn sections() -> [(What, &'static str, Vec<Vec<String>>); 5] {
     ]
 }
 
+const fn marks(entry: &Entry) -> bool {
+    matches!(entry.role, Role::Marker | Role::Exchange)
+}
+
 const fn role(role: Role) -> &'static str {
     match role {
         Role::Scheduler => "scheduler",
         Role::Policy => "buffer policy",
         Role::System => "system",
         Role::Shaper => "shaper",
+        Role::Marker => "marker",
+        Role::Exchange => "exchange",
     }
 }
 
@@ -86,6 +112,8 @@ fn discipline(entry: &Entry) -> String {
         Role::Scheduler | Role::System => "queue = { kind",
         Role::Policy => "queue = { kind = \"fifo\", drop",
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
+        Role::Marker => "mark = { kind",
+        Role::Exchange => "exchange = { kind",
     };
     let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
     let policy = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);

@@ -1,11 +1,13 @@
 //! The `apportion` command: parsing and printing. What it prints is computed by the other crates.
 //!
-//! Exit status: 0 done, 1 interrupted before it was done, 2 bad usage or bad input.
+//! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad input.
 
 mod arguments;
 mod catalogue;
+mod interrupt;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 
 use std::process::ExitCode;
@@ -29,7 +31,8 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
-        Command::List { what } => output::print(&catalogue::list(what))?,
+        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
         Command::Schema => {
             let schema = serde_json::to_string(&apportion_scenario::describe::schema())?;

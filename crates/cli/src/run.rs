@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
@@ -16,11 +15,9 @@ use apportion_sim::Job;
 use apportion_sim::capture::LinkCapture;
 
 use crate::arguments::Run;
+use crate::interrupt::{self, CANCEL};
 use crate::output;
 use crate::progress::Progress;
-
-/// Set by an interrupt: runs under way stop, what is finished is kept.
-static CANCEL: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let suite = load(arguments)?;
@@ -30,13 +27,8 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     }
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&arguments.scenario));
     apportion_report::check(&folder)?;
-    // A second interrupt ends the program at once.
-    ctrlc::set_handler(|| {
-        if CANCEL.swap(true, Ordering::Relaxed) {
-            std::process::exit(1);
-        }
-    })
-    .context("cannot listen for interrupts")?;
+    // What is finished when an interrupt comes is kept.
+    interrupt::listen()?;
 
     let seeds =
         |point: &Point| (0..arguments.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();

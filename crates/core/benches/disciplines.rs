@@ -1,14 +1,17 @@
-//! Nanoseconds for one enqueue and one dequeue, with a standing backlog of two packets per flow.
+//! Nanoseconds for one enqueue and one dequeue of each discipline, and for marking and exchanging tickets, with a standing backlog of two packets per flow.
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
 
 use std::hint::black_box;
 
-use apportion_core::catalog::Selection;
+use apportion_core::catalog::{Role, Selection};
+use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
+use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
+use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
 use apportion_core::{About, Colour, DropReason, Ecn, FlowId, Packet, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -57,7 +60,9 @@ const ROUND: usize = 1 << 18;
 /// Packets whose flow numbers are scattered, made beforehand so that making them is not measured.
 fn packets(flows: u32) -> Vec<Small> {
     let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
-    (0..ROUND as u32).map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 40, id: i }).collect()
+    (0..ROUND as u32)
+        .map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 30 + i % 20, id: i })
+        .collect()
 }
 
 fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
@@ -73,7 +78,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 fn disciplines(criterion: &mut Criterion) {
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         ("fifo", "fifo", None, &[("limit", "1000000p")]),
         ("fifo+red", "red", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
         ("fifo+rio", "rio", None, &[("limit", "1000000p"), ("out_max_th", "900000p")]),
@@ -81,6 +86,7 @@ fn disciplines(criterion: &mut Criterion) {
         ("fifo+sred", "sred", None, &[("limit", "1000000p")]),
         ("fifo+bred", "bred", None, &[("limit", "1000000p"), ("w_m", "1000000p")]),
         ("choke", "choke", None, &[("limit", "1000000p"), ("max_th", "900000p")]),
+        ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
         ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
         ("fifo+lqd", "lqd", None, &[("limit", "1000000p")]),
         ("drr+tail", "drr", Some("tail"), &[("limit", "1000000p")]),
@@ -123,5 +129,43 @@ fn disciplines(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, disciplines);
+/// Nanoseconds for what each packet of a scheme with tickets costs beside its discipline: to be marked at its
+/// source with the acknowledgement before it, and to be exchanged at a link.
+fn tickets(criterion: &mut Criterion) {
+    let packets = packets(1);
+    let random = || Stream::new(1, "bench");
+    let tickets = TicketRate::new(40e6);
+    let (mut now, mut i) = (Time::ZERO, 0_usize);
+    let mut next = || {
+        now += Span::from_micros(1);
+        i = i.wrapping_add(1);
+        (now, packets[i % ROUND])
+    };
+
+    let selection = Selection::of(Role::Marker, "tickets").expect("known");
+    let setup = MarkerSetup { tickets, acknowledged: true, start: Time::ZERO, random: random() };
+    let mut marker = MarkerParams::from_args(&selection).expect("valid").build(setup);
+    criterion.bench_function("tickets: mark", |bencher| {
+        bencher.iter(|| {
+            let (now, mut packet) = next();
+            Marker::<Small>::acknowledged(&mut marker, now, 1.0, None);
+            marker.mark(now, &mut packet);
+            black_box(packet)
+        });
+    });
+
+    let selection = Selection::of(Role::Exchange, "currency").expect("known");
+    let params = ExchangeParams::from_args(&selection.args).expect("valid");
+    let mut exchange = CurrencyExchange::new(&params, About::Data, tickets, random());
+    criterion.bench_function("tickets: exchange", |bencher| {
+        bencher.iter(|| {
+            let (now, mut packet) = next();
+            exchange.arrive(now, &packet);
+            exchange.exchange(now, &mut packet);
+            black_box(packet)
+        });
+    });
+}
+
+criterion_group!(benches, disciplines, tickets);
 criterion_main!(benches);

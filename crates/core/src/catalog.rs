@@ -18,6 +18,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::drop::Limit;
+use crate::exchange::currency;
+use crate::mark::MARKERS;
 use crate::system::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use crate::units::{Bytes, Packets, Rate, Ratio, Span};
 
@@ -33,6 +35,10 @@ pub enum Role {
     System,
     /// Delays packets in front of any of the others. Selected by `shaper`.
     Shaper,
+    /// Writes labels or colours on the packets of a flow. Selected by a flow's `mark`.
+    Marker,
+    /// Rewrites the labels of packets between routers. Settings under a link's `exchange`.
+    Exchange,
 }
 
 /// One discipline.
@@ -189,8 +195,13 @@ impl Entry {
     }
 }
 
-/// Every entry, schedulers first.
+/// Every entry: disciplines, then markers and exchanges.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
+    disciplines().chain(MARKERS.iter().map(|known| known.entry)).chain([&currency::ENTRY])
+}
+
+/// What a queue can be made of, schedulers first.
+pub fn disciplines() -> impl Iterator<Item = &'static Entry> {
     let schedulers = SCHEDULERS.iter().map(|known| known.entry);
     let policies = POLICIES.iter().map(|known| known.entry);
     let systems = SYSTEMS.iter().map(|known| known.entry);
@@ -281,7 +292,7 @@ getters! {
 /// The entries that one scenario table asks for, and the values it gives them.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// The scheduler or system.
+    /// The scheduler, system, marker or exchange.
     pub kind: &'static Entry,
     /// The buffer policy; none beside a system.
     pub drop: Option<&'static Entry>,
@@ -311,9 +322,19 @@ impl Selection {
                 return refuse("is a buffer policy already, in front of a FIFO");
             }
             Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
-            Role::Scheduler | Role::Shaper => (entry, drop.or_else(|| default_policy(entry))),
+            Role::Scheduler | Role::Shaper | Role::Marker | Role::Exchange => {
+                (entry, drop.or_else(|| default_policy(entry)))
+            }
         };
         Ok(Self { kind, drop, shaper, args: Args::default() })
+    }
+
+    /// The entry called `name`, if it has this role, by itself.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn of(role: Role, name: &str) -> Result<Self, ParamError> {
+        Ok(Self { kind: known("kind", name, &[role])?, drop: None, shaper: None, args: Args::default() })
     }
 
     /// The entries selected.

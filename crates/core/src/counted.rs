@@ -24,6 +24,11 @@ impl<Q> Counted<Q> {
         Self { inner, received: none, dropped: none, delivered: none, latest: Time::ZERO }
     }
 
+    /// The queue itself, to look at it.
+    pub const fn inner(&self) -> &Q {
+        &self.inner
+    }
+
     /// The discipline itself, for changes of its parameters. Packets must not be taken out through this.
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner

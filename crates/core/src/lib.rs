@@ -15,9 +15,11 @@
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
 //! | [`mod@drop`] | buffer policies: who is dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
+//! | [`mark`], [`exchange`] | what is written on packets at the edge, and rewritten between routers |
+//! | [`tickets`] | how writers of tickets keep to what they were issued |
 //! | [`control`] | what acts by the clock: the token-bucket shaper |
 //! | [`estimate`] | rates and minima of what arrives |
-//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees |
+//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel |
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
@@ -33,9 +35,11 @@ pub mod control;
 pub mod counted;
 pub mod drop;
 pub mod estimate;
+pub mod exchange;
 pub mod fairness;
 pub mod label;
 mod list;
+pub mod mark;
 pub mod packet;
 pub mod queue;
 pub mod random;
@@ -43,6 +47,7 @@ pub mod schedule;
 pub mod system;
 #[cfg(test)]
 mod testing;
+pub mod tickets;
 mod tournament;
 pub mod units;
 

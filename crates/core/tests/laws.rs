@@ -5,9 +5,10 @@ mod common;
 use apportion_core::catalog;
 use apportion_core::counted::Counted;
 use apportion_core::fairness::jain;
+use apportion_core::label::Label;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, Time, Weight};
-use apportion_core::{Colour, Ecn, FlowId, Queue};
+use apportion_core::{About, Colour, Ecn, FlowId, Packet as _, Queue};
 use common::{Log, TestPacket, build, combinations, packet, serve_backlogged};
 use proptest::prelude::*;
 
@@ -28,11 +29,15 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// A packet that may be marked, and half of the time is within its profile.
+/// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
 fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> TestPacket {
     let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
-    TestPacket { ecn, colour, ..packet(id, flow, size) }
+    let mut packet = TestPacket { ecn, colour, ..packet(id, flow, size) };
+    if size % 5 > 0 {
+        packet.set_label(About::Data, Label::new((size / 20) as f64));
+    }
+    packet
 }
 
 /// Keys for a buffer of `limit` packets. What has an average and thresholds is made to drop within a few
@@ -42,6 +47,7 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
     let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
     let brisk = match drop.unwrap_or(kind) {
         "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
+        "tred" => format!("w_q=0.3 {}", thresholds("")),
         "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
@@ -152,9 +158,9 @@ proptest! {
                 }
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
                 prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
-                // The same again, without the questions to an empty queue. RED and its relatives learn of
-                // idle time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
-                if !["red", "rio", "fred", "choke", "fq_codel"].contains(&drop.unwrap_or(kind)) {
+                // The same again, without the questions to an empty queue. RED and its relatives learn of idle
+                // time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
+                if !["red", "rio", "tred", "fred", "choke", "fq_codel"].contains(&drop.unwrap_or(kind)) {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
                     prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);
                 }
@@ -303,7 +309,7 @@ fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
 #[test]
 fn every_entry_of_the_catalogue_is_under_these_laws() {
     let words: Vec<_> = combinations().into_iter().flat_map(|(kind, drop)| [Some(kind), drop]).collect();
-    for entry in catalog::all() {
+    for entry in catalog::disciplines() {
         assert!(words.contains(&Some(entry.name)) || entry.name == "token_bucket", "{}", entry.name);
     }
 }

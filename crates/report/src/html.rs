@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 /// `text` as HTML content or attribute value.
-pub(crate) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -21,7 +22,8 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// A table: the first column heads the rows, the others hold numbers. Cells are text.
-pub(crate) fn table(head: &[String], rows: &[Vec<String>]) -> String {
+#[must_use]
+pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
     let mut out = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
     for cell in head {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));

@@ -11,12 +11,13 @@
 //! | [`metrics`] | the numbers a run is judged by |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | `rows`, `shares` | the columns of the CSV files; who got what |
-//! | `headline`, `page`, `figure`, `html` | the report: what it says, how it is built and drawn |
+//! | `headline`, `page` | the report: what it says, and how it is built |
+//! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
 
 pub mod compare;
-mod figure;
+pub mod figure;
 mod headline;
-mod html;
+pub mod html;
 pub mod metrics;
 mod page;
 pub mod record;
@@ -27,7 +28,8 @@ pub mod store;
 pub mod summary;
 
 pub use compare::{Comparison, compare};
-pub use page::page;
+pub use page::{document, page};
 pub use record::{FlowInfo, PointRecord, Run};
+pub use rows::mbps;
 pub use store::{LoadError, StoredRun, WriteError, check, load, write};
 pub use summary::{json_lines, summary};

@@ -69,7 +69,8 @@ fn round6(x: f64) -> f64 {
 }
 
 /// The mean rate at which `bytes` passed within `span`; zero within no time.
-pub(crate) fn mbps(bytes: Bytes, span: Span) -> f64 {
+#[must_use]
+pub fn mbps(bytes: Bytes, span: Span) -> f64 {
     if span == Span::ZERO { 0.0 } else { bytes.bits() as f64 / span.as_secs_f64() / 1e6 }
 }
 

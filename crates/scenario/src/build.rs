@@ -3,12 +3,13 @@
 use apportion_core::units::{Span, Time};
 
 use crate::changes;
+use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
 use crate::model::{Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
-use crate::network::{Finished, Lost, Network};
+use crate::network::{Finished, Lost};
 use crate::problem::{Problems, did_you_mean};
 use crate::routing::Routing;
 use crate::tables::ROOT;
@@ -34,14 +35,26 @@ pub(crate) fn build(
             format!("measuring would start at {from}, but the run stops at {stop}; write an earlier time");
         fields.refuse("measure_from", message, problems);
     }
-    let ready = fields.item("topology").map(|item| topology::expand(item, files, problems));
+    let defaults = Defaults::read(fields.item("defaults"), problems);
+    let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
     let mut network = ready.flatten().unwrap_or_default();
-    declared_links(&fields, &mut network, complete, problems);
+    // With the topology unknown, a change to one of its links would be taken for a link without ends.
+    if let Some(table) = declared_links(&fields, problems).filter(|_| complete) {
+        network.links(table, &defaults, problems);
+    }
     let Finished { nodes, mut links, lost } = network.finish(problems);
 
     let routing = Routing::new(nodes.len(), &links);
-    let mut builder = Builder { nodes: &nodes, links: &links, routing, files, complete, end: stop };
+    let mut builder = Builder {
+        nodes: &nodes,
+        links: &links,
+        routing,
+        files,
+        defaults: defaults.flow.as_ref(),
+        complete,
+        end: stop,
+    };
     let flows =
         match fields.item("flow").and_then(|item| named_tables(&fields, item.as_table(), "flow", problems)) {
             Some(table) => builder.flows(table, problems),
@@ -83,13 +96,9 @@ pub(crate) fn build(
     })
 }
 
-fn declared_links(fields: &Fields<'_>, network: &mut Network, complete: bool, problems: &mut Problems) {
-    let Some(item) = fields.item("link") else { return };
-    let Some(table) = named_tables(fields, item.as_table(), "link", problems) else { return };
-    // With the topology unknown, a change to one of its links would be taken for a link without ends.
-    if complete {
-        network.links(table, problems);
-    }
+fn declared_links<'a>(fields: &Fields<'a>, problems: &mut Problems) -> Option<&'a Table> {
+    let item = fields.item("link")?;
+    named_tables(fields, item.as_table(), "link", problems)
 }
 
 fn named_tables<'a>(

@@ -2,18 +2,20 @@
 
 use std::cmp::Ordering;
 
-use apportion_core::units::{Rate, Ratio, Span, Time, Weight};
+use apportion_core::About;
+use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
 use crate::problem::{Place, Problems, did_you_mean};
 use crate::queue;
+use crate::selection::Part;
 use crate::tables::CHANGE;
 use crate::text::{Item, Value};
 
-const LINK_KEYS: [&str; 4] = ["rate", "delay", "loss", "queue"];
-const FLOW_KEYS: [&str; 2] = ["rate", "weight"];
+const LINK_KEYS: [&str; 6] = ["rate", "delay", "loss", "queue", "tickets", "ack_tickets"];
+const FLOW_KEYS: [&str; 4] = ["rate", "weight", "tickets", "ack_tickets"];
 
 /// Reads the list `change`, in the order of time, then of what is changed.
 pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut Problems) -> Vec<Change> {
@@ -59,7 +61,8 @@ pub(crate) fn kind_of(set: &str) -> Kind {
         Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
         Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
         Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
-        Some("queue") => Kind::Queue,
+        Some("queue") => Kind::Part(Part::Queue),
+        Some("tickets" | "ack_tickets") => Kind::Amount(Unit::Number, Range::FromZero),
         _ => Kind::Any,
     }
 }
@@ -84,6 +87,8 @@ fn order(a: &Setting, b: &Setting) -> Ordering {
             Setting::LinkQueue(link, _) => (3, link.0 as usize),
             Setting::FlowRate(flow, _) => (4, *flow),
             Setting::FlowWeight(flow, _) => (5, *flow),
+            Setting::FlowTickets(flow, about, _) => (6 + *about as u8, *flow),
+            Setting::LinkTickets(link, about, _) => (8 + *about as u8, link.0 as usize),
         }
     }
     rank(a).cmp(&rank(b))
@@ -112,6 +117,15 @@ fn link(
         "queue" => {
             let queue = queue::read(to, &fields.path_of("to"), problems).ok_or(())?;
             return Ok(vec![Setting::LinkQueue(id, Box::new((*queue).clone()))]);
+        }
+        "tickets" | "ack_tickets" => {
+            let link = &links[id.index()];
+            let about = about(key);
+            if [link.tickets, link.ack_tickets][about as usize].is_none() {
+                fields.refuse("set", not_issued("link", name, key), problems);
+                return Err(());
+            }
+            tickets(to, 1).map(|tickets| Setting::LinkTickets(id, about, tickets))
         }
         _ => {
             let guess = did_you_mean(key, LINK_KEYS);
@@ -148,6 +162,13 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
             "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
             "weight" => real(to, Unit::Number, Range::AboveZero, i)
                 .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
+            "tickets" | "ack_tickets" => {
+                let about = about(key);
+                if [flow.tickets, flow.ack_tickets][about as usize].is_none() {
+                    return Err(("set", not_issued("flow", &flow.name, key)));
+                }
+                tickets(to, i).map(|tickets| Setting::FlowTickets(at, about, tickets))
+            }
             _ => {
                 let guess = did_you_mean(key, FLOW_KEYS);
                 let known = FLOW_KEYS.join(", ");
@@ -157,6 +178,19 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
         settings.push(setting.map_err(|message| ("to", message))?);
     }
     Ok(settings)
+}
+
+fn about(key: &str) -> About {
+    if key == "tickets" { About::Data } else { About::Ack }
+}
+
+fn not_issued(what: &str, name: &str, key: &str) -> String {
+    format!("{what} `{name}` has no `{key}` that could change; give it some, for example {key} = 100")
+}
+
+fn tickets(item: &Item, i: u64) -> Result<TicketRate, String> {
+    let value = real(item, Unit::Number, Range::FromZero, i)?;
+    TicketRate::new(value).ok_or_else(|| format!("`{value}` is not a number of tickets per second"))
 }
 
 const fn has_rate(source: &Source) -> bool {

@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::catalog;
+use apportion_core::catalog::{self, Role};
 use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::selection::Part;
 use crate::sweep::LISTS;
-use crate::tables::{BACK, CHANGE, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES};
+use crate::tables::{BACK, CHANGE, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES};
 use crate::tcp::{PARAMS, PROFILES};
 
 /// A source or topology.
@@ -71,6 +72,7 @@ pub fn reference() -> String {
     let mut out = String::from(REFERENCE_HEAD);
     let tables = [
         ("The file", ROOT),
+        ("`[defaults]`", DEFAULTS),
         ("`[link.NAME]`", LINK),
         ("`back` of a link: the other direction", BACK),
         ("`lost` of a link", LOST),
@@ -103,7 +105,10 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators are
   `+ - * / %`, `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
-  lists the parameters. **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
+  lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) likewise. **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
+- **Defaults.** `[defaults.link]` and `[defaults.flow]` hold keys for all links and flows, each as a whole: a link or flow
+  that sets one takes nothing of the default. Not what belongs to one alone: the ends, `count`, paths and `lost`. The other
+  direction of a link takes `[defaults.link] back`, and access links in both directions what `topology.access` does not set.
 - **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` puts a value in place before the file is checked.
 
 `apportion run FILE --show-config` prints a scenario as it was understood; `apportion schema` prints a JSON Schema for editors.
@@ -127,10 +132,13 @@ fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
 pub fn schema() -> Value {
     let mut schema = table_schema(ROOT);
     schema["$defs"] = json!({
-        "queue": queue_schema(),
+        "queue": part_schema(Part::Queue),
+        "mark": part_schema(Part::Marker),
+        "exchange": part_schema(Part::Exchange),
         "tcp": tcp_schema(),
         "source": variants_schema(SOURCES),
         "topology": variants_schema(TOPOLOGIES),
+        "back": table_schema(DEFAULT_BACK),
     });
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Apportion scenario");
@@ -155,6 +163,7 @@ fn defined(name: &str) -> Value {
 fn key_schema(key: &Key) -> Value {
     let schema = match key.kind {
         Kind::Variants(_) => defined(key.name),
+        Kind::Table(_) if key.name == "back" => defined("back"),
         kind => kind_schema(kind),
     };
     let container = matches!(key.kind, Kind::Table(_) | Kind::Map(_));
@@ -185,7 +194,7 @@ fn kind_schema(kind: Kind) -> Value {
         Kind::Map(keys) => json!({ "type": "object", "additionalProperties": table_schema(keys) }),
         Kind::Tables(keys) => json!({ "type": "array", "items": table_schema(keys) }),
         Kind::Variants(variants) => variants_schema(variants),
-        Kind::Queue => defined("queue"),
+        Kind::Part(part) => defined(part.key()),
         Kind::Tcp => defined("tcp"),
         Kind::Any => json!({}),
     }
@@ -240,27 +249,29 @@ fn parameter(schema: &Value, doc: &str) -> Value {
     schema
 }
 
-fn queue_schema() -> Value {
-    use catalog::Role;
-    let names = |roles: &[Role]| -> Vec<&str> {
-        catalog::all().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
-    };
-    let kinds = names(&[Role::Scheduler, Role::Policy, Role::System]);
+fn part_schema(part: Part) -> Value {
     let mut properties = Map::new();
-    for (key, names, doc) in [
-        ("kind", kinds.clone(), "Scheduler, buffer policy or whole system."),
-        ("drop", names(&[Role::Policy]), "Buffer policy beside a scheduler."),
-        ("shaper", names(&[Role::Shaper]), "What holds packets back."),
-    ] {
-        properties.insert(key.to_owned(), parameter(&json!({ "enum": names }), doc));
+    for (key, roles) in part.selectors() {
+        let doc = match *key {
+            "drop" => "Buffer policy beside a scheduler.",
+            "shaper" => "What holds packets back.",
+            _ if part == Part::Queue => "Scheduler, buffer policy or whole system.",
+            _ => "What it is.",
+        };
+        properties.insert((*key).to_owned(), parameter(&json!({ "enum": names_of(part, roles) }), doc));
     }
-    for param in catalog::all().flat_map(|entry| entry.params) {
+    for param in part.entries().flat_map(|entry| entry.params) {
         properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
     }
+    let required: &[&str] = if part.implied().is_some() { &[] } else { &["kind"] };
     let table = json!({
-        "type": "object", "properties": properties, "required": ["kind"], "additionalProperties": false,
+        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    json!({ "anyOf": [{ "enum": kinds }, table] })
+    json!({ "anyOf": [{ "enum": names_of(part, part.selectors()[0].1) }, table] })
+}
+
+fn names_of(part: Part, roles: &[Role]) -> Vec<&'static str> {
+    part.entries().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
 fn param_schema(kind: catalog::Kind) -> Value {

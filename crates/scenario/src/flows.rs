@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use apportion_core::mark::MarkerParams;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
+use crate::marking;
 use crate::model::{
     Flow, Frames, Law, LawShape, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId, Source, Start,
     Transport,
@@ -29,6 +31,8 @@ pub(crate) struct Builder<'a> {
     pub links: &'a [Link],
     pub routing: Routing<'a>,
     pub files: &'a Files<'a>,
+    /// What groups take that they do not set themselves.
+    pub defaults: Option<&'a Fields<'a>>,
     /// Whether all nodes are known; without them groups are checked, but not their members.
     pub complete: bool,
     /// When the run ends, if that could be read.
@@ -46,6 +50,7 @@ struct Group<'f> {
     path: Option<Vec<Pattern>>,
     return_path: Option<Vec<Pattern>>,
     tcp: Option<Arc<TcpParams>>,
+    mark: Option<Arc<MarkerParams>>,
     source: (&'static Variant, Fields<'f>),
     /// What the source reads from a file.
     file: Option<FromFile>,
@@ -56,8 +61,8 @@ enum FromFile {
     Packets(Arc<[(Span, Bytes)]>),
 }
 
-impl Builder<'_> {
-    pub(crate) fn flows(&mut self, table: &Table, problems: &mut Problems) -> Vec<Flow> {
+impl<'a> Builder<'a> {
+    pub(crate) fn flows(&mut self, table: &'a Table, problems: &mut Problems) -> Vec<Flow> {
         let mut flows: Vec<Flow> = Vec::new();
         for (name, item) in &table.entries {
             let path = join("flow", name);
@@ -88,14 +93,12 @@ impl Builder<'_> {
     }
 
     /// Reads what is common to all members; `None` if there can be none.
-    fn group<'f>(
-        &self,
-        name: &'f str,
-        item: &'f Item,
-        path: &str,
-        problems: &mut Problems,
-    ) -> Option<Group<'f>> {
+    fn group(&self, name: &'a str, item: &'a Item, path: &str, problems: &mut Problems) -> Option<Group<'a>> {
         let fields = walk(item, path, FLOW, true, problems)?;
+        let fields = match self.defaults {
+            Some(defaults) => fields.or(defaults),
+            None => fields,
+        };
         let count = fields.count("count", 1, problems);
         let from = pattern(&fields, "from", problems);
         let to = pattern(&fields, "to", problems);
@@ -107,6 +110,7 @@ impl Builder<'_> {
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
+        let mark = marking::of_flow(&fields, tcp.is_some(), problems);
         Some(Group {
             name,
             count,
@@ -115,6 +119,7 @@ impl Builder<'_> {
             path: via,
             return_path,
             tcp: tcp.flatten(),
+            mark,
             source: (kind, source),
             file,
             fields,
@@ -177,6 +182,7 @@ impl Builder<'_> {
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
         let stop = fields.time("stop", i, problems);
+        let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, i, problems));
         if let (Some(stop), Some(Start::At(start) | Start::Between(_, start))) = (stop, start)
             && stop <= start
         {
@@ -194,6 +200,9 @@ impl Builder<'_> {
             back: back?,
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             guarantee: fields.rate("guarantee", i, problems)?,
+            tickets,
+            ack_tickets,
+            mark: group.mark.clone(),
             transport: transport?,
             source: source?,
             start: start?,

@@ -3,14 +3,17 @@
 //! The lists themselves are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read
 //! them.
 
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use std::rc::Rc;
+
+use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 
 use crate::expression::Formula;
 use crate::problem::{Place, Problems, did_you_mean};
+use crate::selection::Part;
 use crate::text::{Item, Table, Value, join, quoted};
 
 /// One key of a table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub name: &'static str,
     pub kind: Kind,
@@ -58,8 +61,8 @@ pub(crate) enum Kind {
     Tables(&'static [Key]),
     /// A table whose key `kind` names one of these; or just the name as a string.
     Variants(&'static [Variant]),
-    /// A queue discipline, as the catalogue of disciplines has it.
-    Queue,
+    /// A part that the catalogue describes: a queue discipline, a marker or an exchange.
+    Part(Part),
     /// A TCP profile with its parameters.
     Tcp,
     /// What another key of the scenario would take.
@@ -270,11 +273,13 @@ pub(crate) struct Fields<'a> {
     found: Vec<Found<'a>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Found<'a> {
     key: &'static Key,
     item: Option<&'a Item>,
     amount: Option<Amount>,
+    /// The table that it comes from, where that is another one.
+    lent_by: Option<Rc<str>>,
 }
 
 /// Checks `item`, which must be a table, against `keys`; every slip goes to `problems`.
@@ -366,7 +371,7 @@ fn read_keys<'a>(
     let found = keys.iter().map(|key| {
         let item = table.get(key.name);
         let amount = check(key, item, place, path, indexed, problems);
-        Found { key, item, amount }
+        Found { key, item, amount, lent_by: None }
     });
     Fields { path: path.to_owned(), place, found: found.collect() }
 }
@@ -436,7 +441,8 @@ impl Kind {
             Self::TimeOrTable(_) => "\"20ms\"".to_owned(),
             Self::Tables(_) => "[{ }]".to_owned(),
             Self::Variants(variants) => quoted(variants.first().map_or("", |variant| variant.name)),
-            Self::Queue => "\"fifo\"".to_owned(),
+            Self::Part(Part::Exchange) => "{ }".to_owned(),
+            Self::Part(part) => quoted(part.example()),
             Self::Tcp => "\"rfc\"".to_owned(),
         }
     }
@@ -445,6 +451,18 @@ impl Kind {
 impl<'a> Fields<'a> {
     fn found(&self, name: &str) -> Option<&Found<'a>> {
         self.found.iter().find(|found| found.key.name == name)
+    }
+
+    /// Takes from `defaults` what is not set here. Messages about it name where it was written.
+    pub(crate) fn or(mut self, defaults: &Self) -> Self {
+        let lent_by: Rc<str> = defaults.path.as_str().into();
+        for found in self.found.iter_mut().filter(|found| found.item.is_none()) {
+            if let Some(default) = defaults.found(found.key.name).filter(|found| found.item.is_some()) {
+                (found.item, found.amount) = (default.item, default.amount.clone());
+                found.lent_by = Some(Rc::clone(&lent_by));
+            }
+        }
+        self
     }
 
     /// The value as written; `None` if absent.
@@ -464,7 +482,8 @@ impl<'a> Fields<'a> {
 
     /// The path of `name`.
     pub(crate) fn path_of(&self, name: &str) -> String {
-        join(&self.path, name)
+        let lent_by = self.found(name).and_then(|found| found.lent_by.as_deref());
+        join(lent_by.unwrap_or(&self.path), name)
     }
 
     /// Notes that `name` is wrong.
@@ -549,4 +568,11 @@ getters! {
     count: whole -> u64 = |n| n;
     ratio: real -> Ratio = Ratio::clamped;
     number: real -> f64 = |x| x;
+}
+
+impl Fields<'_> {
+    /// Tickets per second.
+    pub(crate) fn tickets(&self, name: &str, i: u64, problems: &mut Problems) -> Option<TicketRate> {
+        self.number(name, i, problems).and_then(TicketRate::new)
+    }
 }

@@ -11,12 +11,14 @@
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 pub mod describe;
+mod marking;
 pub mod model;
 pub mod outcome;
 pub mod tcp;
 
 mod build;
 mod changes;
+mod defaults;
 mod entitlement;
 mod expression;
 mod files;
@@ -30,6 +32,7 @@ mod problem;
 mod queue;
 mod render;
 mod routing;
+mod selection;
 mod sweep;
 mod tables;
 mod text;

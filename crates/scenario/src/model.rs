@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
+use apportion_core::About;
+use apportion_core::exchange::currency::ExchangeParams;
+use apportion_core::mark::MarkerParams;
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
+use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::tcp::TcpParams;
 
@@ -79,6 +82,16 @@ pub struct Link {
     pub watched: bool,
     /// Whether to write what it carries to a capture file.
     pub pcap: bool,
+    /// The other direction, if it is one of two.
+    pub other_way: Option<LinkId>,
+    /// What the router at its end issues to it, in that router's currency; labels pass as they are if `None`.
+    pub tickets: Option<TicketRate>,
+    /// Receiver-based: what the router at its beginning issues to it, in that router's currency. The other
+    /// direction exchanges tickets on acknowledgements for these, and what arrives there is what this link is
+    /// issued for data.
+    pub ack_tickets: Option<TicketRate>,
+    /// How it exchanges tickets.
+    pub exchange: Arc<ExchangeParams>,
 }
 
 /// Listed losses of one flow on one link.
@@ -105,6 +118,12 @@ pub struct Flow {
     pub weight: Weight,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
+    /// What its source is issued, in the currency of whoever the first link leaves.
+    pub tickets: Option<TicketRate>,
+    /// Receiver-based: what its sink is issued.
+    pub ack_tickets: Option<TicketRate>,
+    /// What marks its packets at the source.
+    pub mark: Option<Arc<MarkerParams>>,
     /// What carries it.
     pub transport: Transport,
     /// What it has to send.
@@ -257,6 +276,10 @@ pub enum Setting {
     FlowRate(usize, Rate),
     /// The weight of a flow.
     FlowWeight(usize, Weight),
+    /// What the source of a flow is issued, or its sink for acknowledgements.
+    FlowTickets(usize, About, TicketRate),
+    /// What a link is issued, for data or for acknowledgements.
+    LinkTickets(LinkId, About, TicketRate),
 }
 
 /// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).

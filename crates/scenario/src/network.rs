@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{Rate, Ratio, Span};
+use apportion_core::units::{Rate, Ratio, Span, TicketRate};
 
+use crate::defaults::Defaults;
 use crate::keys::{Fields, walk};
-use crate::model::{Link, Node, NodeId};
+use crate::marking;
+use crate::model::{Link, LinkId, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
@@ -30,7 +34,8 @@ pub(crate) struct Draft {
     to: usize,
     spec: Spec,
     lost: Vec<Lost>,
-    pcap: bool,
+    /// The other direction, in the order of making.
+    other_way: Option<usize>,
     place: Place,
 }
 
@@ -41,20 +46,35 @@ pub(crate) struct Spec {
     pub delay: Span,
     pub queue: Rc<DisciplineParams>,
     pub loss: Ratio,
+    pub tickets: Option<TicketRate>,
+    pub ack_tickets: Option<TicketRate>,
+    pub exchange: Arc<ExchangeParams>,
     pub watch: bool,
+    pub pcap: bool,
 }
 
 impl Spec {
     /// Stands in for a link whose keys were refused, so that checking can go on.
     pub(crate) fn stand_in() -> Self {
-        let rate = Rate::from_mbit(1);
-        Self { rate, delay: Span::ZERO, queue: queue::deep(), loss: Ratio::ZERO, watch: false }
+        Self {
+            rate: Rate::from_mbit(1),
+            delay: Span::ZERO,
+            queue: queue::deep(),
+            loss: Ratio::ZERO,
+            tickets: None,
+            ack_tickets: None,
+            exchange: marking::default_exchange(),
+            watch: false,
+            pcap: false,
+        }
     }
 
     /// The other direction, unless it is said otherwise: as fast and as long, with a queue that does not drop
-    /// what data needs to come back.
+    /// what data needs to come back. Tags are as wide there: it exchanges what this one is issued on
+    /// acknowledgements.
     pub(crate) fn other_way(&self) -> Self {
-        Self { queue: queue::deep(), loss: Ratio::ZERO, watch: false, ..self.clone() }
+        let Self { rate, delay, exchange, .. } = self.clone();
+        Self { rate, delay, exchange, ..Self::stand_in() }
     }
 
     /// Takes over what `fields` set, for member `i`.
@@ -68,8 +88,22 @@ impl Spec {
         if let Some(loss) = fields.ratio("loss", i, problems) {
             self.loss = loss;
         }
+        if let Some(tickets) = fields.tickets("tickets", i, problems) {
+            self.tickets = Some(tickets);
+        }
+        if let Some(tickets) = fields.tickets("ack_tickets", i, problems) {
+            self.ack_tickets = Some(tickets);
+        }
+        if let Some(item) = fields.item("exchange")
+            && let Some(exchange) = marking::exchange(item, &fields.path_of("exchange"), problems)
+        {
+            self.exchange = exchange;
+        }
         if let Some(watch) = fields.flag("watch") {
             self.watch = watch;
+        }
+        if let Some(pcap) = fields.flag("pcap") {
+            self.pcap = pcap;
         }
         if let Some(item) = fields.item("queue")
             && let Some(queue) = queue::read(item, &fields.path_of("queue"), problems)
@@ -103,7 +137,7 @@ impl Network {
     }
 
     pub(crate) fn one_way(&mut self, name: String, (from, to): (usize, usize), spec: Spec, place: Place) {
-        self.links.push(Draft { name, from, to, spec, lost: Vec::new(), pcap: false, place });
+        self.links.push(Draft { name, from, to, spec, lost: Vec::new(), other_way: None, place });
     }
 
     /// Adds the link `name` and its other direction `name.back`.
@@ -115,13 +149,21 @@ impl Network {
         back: Spec,
         place: Place,
     ) {
-        let other = format!("{name}.back");
         self.one_way(name, ends, there, place);
-        self.one_way(other, (ends.1, ends.0), back, place);
+        self.add_other_way(self.links.len() - 1, back);
+    }
+
+    /// Adds the other direction of the link at `at`.
+    fn add_other_way(&mut self, at: usize, spec: Spec) -> usize {
+        let other = self.links.len();
+        let Draft { name, from, to, place, .. } = &self.links[at];
+        self.one_way(format!("{name}.back"), (*to, *from), spec, *place);
+        (self.links[at].other_way, self.links[other].other_way) = (Some(other), Some(at));
+        other
     }
 
     /// Adds and changes what the tables under `link` say.
-    pub(crate) fn links(&mut self, table: &Table, problems: &mut Problems) {
+    pub(crate) fn links(&mut self, table: &Table, defaults: &Defaults<'_>, problems: &mut Problems) {
         let known = self.links.iter().enumerate().map(|(at, link)| (link.name.clone(), at));
         let known: BTreeMap<_, _> = known.collect();
         let mut nodes: BTreeMap<_, _> =
@@ -129,23 +171,21 @@ impl Network {
         for (name, item) in &table.entries {
             let path = join("link", name);
             let Some(fields) = walk(item, &path, LINK, false, problems) else { continue };
-            let at = match known.get(name) {
+            let ready = known.get(name).copied();
+            let at = match ready {
                 Some(at) => {
                     for end in ["from", "to"].into_iter().filter(|end| fields.item(end).is_some()) {
                         let message = format!("the topology decides where `{name}` runs; leave `{end}` out");
                         fields.refuse(end, message, problems);
                     }
-                    *at
+                    at
                 }
-                None => self.declare(name, &fields, &mut nodes, problems),
+                None => self.declare(name, &fields, defaults, &mut nodes, problems),
             };
-            let lost = listed_losses(&fields, problems);
-            let link = &mut self.links[at];
-            link.spec.change(&fields, 1, problems);
-            link.lost.extend(lost);
-            link.pcap = fields.flag("pcap").unwrap_or(link.pcap);
-            let back = known.get(&format!("{name}.back")).copied();
-            self.other_way(name, at, back, &fields, problems);
+            self.change(at, &fields, problems);
+            if ready.is_none() || fields.item("back").is_some() {
+                self.other_way(at, &fields, defaults, problems);
+            }
         }
     }
 
@@ -154,13 +194,14 @@ impl Network {
         &mut self,
         name: &str,
         fields: &Fields<'_>,
+        defaults: &Defaults<'_>,
         nodes: &mut BTreeMap<String, usize>,
         problems: &mut Problems,
     ) -> usize {
         for (key, example) in
             [("from", "\"left\""), ("to", "\"right\""), ("rate", "\"10Mbit\""), ("delay", "\"10ms\"")]
         {
-            if fields.item(key).is_none() {
+            if fields.item(key).is_none() && !defaults.has(key) {
                 fields.refuse(key, format!("missing; write for example {key} = {example}"), problems);
             }
         }
@@ -175,21 +216,26 @@ impl Network {
             })
         };
         let ends = (find(from), find(to));
-        let spec = Spec { queue: queue::default(), ..Spec::stand_in() };
-        self.one_way(name.to_owned(), ends, spec, fields.place);
+        self.one_way(name.to_owned(), ends, defaults.link(queue::default()), fields.place);
         self.links.len() - 1
     }
 
-    /// Adds, changes or removes the other direction of the link at `at`.
+    fn change(&mut self, at: usize, fields: &Fields<'_>, problems: &mut Problems) {
+        let link = &mut self.links[at];
+        link.spec.change(fields, 1, problems);
+        link.lost.extend(listed_losses(fields, problems));
+    }
+
+    /// Adds, changes or leaves out the other direction of the link at `at`.
     fn other_way(
         &mut self,
-        name: &str,
         at: usize,
-        known: Option<usize>,
         fields: &Fields<'_>,
+        defaults: &Defaults<'_>,
         problems: &mut Problems,
     ) {
         let back = fields.item("back");
+        let known = self.links[at].other_way;
         let one_way = back.is_some_and(|back| back.value == Value::Flag(false));
         if one_way && known.is_some() {
             let message = "a topology's link has two directions; describe the network with `link` alone";
@@ -199,25 +245,14 @@ impl Network {
             return;
         }
         let other = known.unwrap_or_else(|| {
-            let link = self.links[at].clone();
-            let spec = link.spec.other_way();
-            let (from, to) = (link.to, link.from);
-            let name = format!("{name}.back");
-            self.links.push(Draft { name, from, to, spec, lost: Vec::new(), pcap: false, ..link });
-            self.links.len() - 1
+            let spec = defaults.other_way(&self.links[at].spec, problems);
+            self.add_other_way(at, spec)
         });
-        if let Some(item) = back {
-            self.change_back(other, item, &fields.path_of("back"), problems);
+        if let Some(item) = back
+            && let Some(fields) = walk(item, &fields.path_of("back"), BACK, false, problems)
+        {
+            self.change(other, &fields, problems);
         }
-    }
-
-    fn change_back(&mut self, at: usize, item: &Item, path: &str, problems: &mut Problems) {
-        let Some(fields) = walk(item, path, BACK, false, problems) else { return };
-        let lost = listed_losses(&fields, problems);
-        let link = &mut self.links[at];
-        link.spec.change(&fields, 1, problems);
-        link.lost.extend(lost);
-        link.pcap = fields.flag("pcap").unwrap_or(link.pcap);
     }
 
     /// Sorts everything by name.
@@ -236,21 +271,45 @@ impl Network {
         let nodes =
             order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
 
+        let mut links: Vec<(usize, Draft)> = self.links.into_iter().enumerate().collect();
         // Two runs that are nearly in order already, so this is close to linear.
-        self.links.sort_by_key(|link| link.name.ends_with(".back"));
-        self.links.sort_by(|a, b| natural(&a.name, &b.name));
-        for pair in self.links.windows(2).filter(|pair| pair[0].name == pair[1].name) {
-            let place = pair[0].place.max(pair[1].place);
-            problems.add(place, join("link", &pair[1].name), "there are two links of this name; rename one");
+        links.sort_by_key(|(_, link)| link.name.ends_with(".back"));
+        links.sort_by(|(_, a), (_, b)| natural(&a.name, &b.name));
+        let mut link_ids = vec![LinkId(0); links.len()];
+        for (new, (old, link)) in (0..).zip(&links) {
+            link_ids[*old] = LinkId(new);
+            link.check_tickets(problems);
         }
-        let (links, lost) = self.links.into_iter().map(|draft| draft.finish(&ids)).unzip();
+        for pair in links.windows(2).filter(|pair| pair[0].1.name == pair[1].1.name) {
+            let place = pair[0].1.place.max(pair[1].1.place);
+            let path = join("link", &pair[1].1.name);
+            problems.add(place, path, "there are two links of this name; rename one");
+        }
+        let (links, lost) = links.into_iter().map(|(_, draft)| draft.finish(&ids, &link_ids)).unzip();
         Finished { nodes, links, lost }
     }
 }
 
 impl Draft {
-    fn finish(self, ids: &[NodeId]) -> (Link, Vec<Lost>) {
-        let Spec { rate, delay, queue, loss, watch } = self.spec;
+    fn check_tickets(&self, problems: &mut Problems) {
+        if self.spec.ack_tickets.is_none() {
+            return;
+        }
+        let path = join(&join("link", &self.name), "ack_tickets");
+        if self.other_way.is_none() {
+            let message = "acknowledgements bring these tickets over the other direction, which the link does not \
+                           have; leave `back = false` out, or issue `tickets`";
+            problems.add(self.place, &path, message);
+        }
+        if self.spec.tickets.is_some() {
+            let message =
+                "with `ack_tickets`, acknowledgements say what the link is issued; leave `tickets` out";
+            problems.add(self.place, path, message);
+        }
+    }
+
+    fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, Vec<Lost>) {
+        let Spec { rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } = self.spec;
         let link = Link {
             name: self.name,
             from: ids[self.from],
@@ -261,7 +320,12 @@ impl Draft {
             loss,
             lost: Vec::new(),
             watched: watch,
-            pcap: self.pcap,
+            pcap,
+            // Beyond the most links there are none; the scenario is refused then.
+            other_way: self.other_way.and_then(|other| link_ids.get(other)).copied(),
+            tickets,
+            ack_tickets,
+            exchange,
         };
         (link, self.lost)
     }

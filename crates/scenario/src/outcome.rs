@@ -99,6 +99,8 @@ pub struct LinkOutcome {
     pub backlog: Vec<u64>,
     /// Bytes transmitted in each sample interval.
     pub series: Vec<Bytes>,
+    /// Numbers that the discipline shows of itself, by name, at the end of the run.
+    pub statistics: Vec<(&'static str, f64)>,
 }
 
 /// Drops by reason; reasons that did not occur are absent.

@@ -11,7 +11,6 @@ use apportion_core::random::fnv1a;
 use crate::changes;
 use crate::keys::{Amount, Key, Kind, Need, Variant};
 use crate::names::natural;
-use crate::queue;
 use crate::sweep::alternatives;
 use crate::tables::ROOT;
 use crate::text::{Item, Table, Value, join, key_text, quoted};
@@ -25,14 +24,24 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
         // A comment, so that the hash of the scenario covers the content of its files.
         let _ = writeln!(out, "# {} has the content {hash:016x}", path.escape_debug());
     }
+    let mut tables = String::new();
     for key in ROOT.iter().filter(|key| key.name != "title") {
         let item = root.get(key.name);
         match (key.kind, item.map(|item| &item.value)) {
-            (Kind::Map(keys), Some(Value::Table(table))) => named_tables(&mut out, key.name, table, keys),
-            (Kind::Tables(keys), Some(Value::List(items))) => listed_tables(&mut out, key.name, items, keys),
+            (Kind::Table(keys), Some(Value::Table(table))) => {
+                table_of_tables(&mut tables, key.name, table, keys)
+            }
+            (Kind::Map(keys), Some(Value::Table(table))) => {
+                let map = key.name;
+                let has_default = |key: &str| has_default(root, map, key);
+                named_tables(&mut tables, key.name, table, keys, &has_default);
+            }
+            (Kind::Tables(keys), Some(Value::List(items))) => {
+                listed_tables(&mut tables, key.name, items, keys);
+            }
             (Kind::Variants(variants), Some(Value::Table(table))) => {
                 let (keys, variant) = variant(table, variants);
-                section(&mut out, &format!("[{}]", key.name), table, keys, variant);
+                section(&mut tables, &format!("[{}]", key.name), table, keys, variant);
             }
             _ => {
                 if let Some(text) = value(key, item) {
@@ -41,28 +50,71 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
             }
         }
     }
+    // Below a table, what is no table would belong to it.
+    out.push_str(&tables);
     // What a scenario is called changes nothing that it does.
     let hash = fnv1a(&out);
     let title = root.get("title").map_or_else(|| quoted(title), ToString::to_string);
     (format!("title = {title}\n{out}"), hash)
 }
 
-fn named_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
+/// Whether `defaults` may set `key` for what is declared under `map`. Where they are swept, nobody knows yet.
+fn has_default(root: &Table, map: &str, key: &str) -> bool {
+    let Some(defaults) = root.get("defaults") else { return false };
+    let Some(defaults) = defaults.as_table() else { return true };
+    let Some(defaults) = defaults.get(map) else { return false };
+    defaults.as_table().is_none_or(|defaults| defaults.get(key).is_some())
+}
+
+fn table_of_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
+    let is_section = |key: &Key| table.get(key.name).and_then(Item::as_table);
+    let inline = keys.iter().filter(|key| is_section(key).is_none());
+    let inline: Vec<_> =
+        inline.filter_map(|key| Some((key.name.to_owned(), value(key, table.get(key.name))?))).collect();
+    if !inline.is_empty() {
+        lines(out, &format!("[{name}]"), &inline);
+    }
+    for key in keys {
+        if let (Kind::Table(keys), Some(table)) = (key.kind, is_section(key)) {
+            named_table(out, &join(name, key.name), table, keys, &|_| false);
+        }
+    }
+}
+
+fn named_tables(
+    out: &mut String,
+    name: &str,
+    table: &Table,
+    keys: &'static [Key],
+    has_default: &dyn Fn(&str) -> bool,
+) {
     let mut named: Vec<_> = table.entries.iter().collect();
     named.sort_by(|(a, _), (b, _)| natural(a, b));
     for (entry, item) in named {
-        let Some(table) = item.as_table() else { continue };
-        let path = join(name, entry);
-        // A whole TCP is too long for a line: it gets a table of its own.
-        let is_tcp = |name: &str| keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Tcp));
-        let tcp = table.entries.iter().find(|(key, _)| is_tcp(key));
-        let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
-        let mut rest = table.clone();
-        rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
-        lines(out, &format!("[{path}]"), &entries(&rest, keys, None));
-        if let Some(tcp) = tcp {
-            lines(out, &format!("[{path}.tcp]"), &tcp);
+        if let Some(table) = item.as_table() {
+            named_table(out, &join(name, entry), table, keys, has_default);
         }
+    }
+}
+
+fn named_table(
+    out: &mut String,
+    path: &str,
+    table: &Table,
+    keys: &'static [Key],
+    has_default: &dyn Fn(&str) -> bool,
+) {
+    // A whole TCP is too long for a line: it gets a table of its own.
+    let is_tcp = |name: &str| keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Tcp));
+    let tcp = table.entries.iter().find(|(key, _)| is_tcp(key));
+    let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
+    let mut rest = table.clone();
+    rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
+    let mut entries = entries(&rest, keys, None);
+    entries.retain(|(key, _)| table.get(key).is_some() || !has_default(key));
+    lines(out, &format!("[{path}]"), &entries);
+    if let Some(tcp) = tcp {
+        lines(out, &format!("[{path}.tcp]"), &tcp);
     }
 }
 
@@ -176,7 +228,7 @@ fn one(kind: Kind, item: &Item) -> String {
                 None => item.to_string(),
             }
         }
-        (Kind::Queue, _) => queue::canonical(item).unwrap_or_else(|| item.to_string()),
+        (Kind::Part(part), _) => part.canonical(item).unwrap_or_else(|| item.to_string()),
         (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items

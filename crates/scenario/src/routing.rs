@@ -152,6 +152,10 @@ mod tests {
             lost: Vec::new(),
             watched: false,
             pcap: false,
+            other_way: None,
+            tickets: None,
+            ack_tickets: None,
+            exchange: crate::marking::default_exchange(),
         };
         ends.iter().enumerate().map(link).collect()
     }

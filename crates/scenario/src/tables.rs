@@ -3,6 +3,7 @@
 //! Keys of queue disciplines are in [`apportion_core::catalog`], those of TCP in [`crate::tcp`].
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::selection::Part;
 
 use Need::{Default, Optional, Required};
 
@@ -16,10 +17,35 @@ const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
 const DELAY: Kind = Kind::Amount(Unit::Span, Range::FromZero);
 const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
 const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
+const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
+const QUEUE: Kind = Kind::Part(Part::Queue);
+const MARK: Kind = Kind::Part(Part::Marker);
+const EXCHANGE: Kind = Kind::Part(Part::Exchange);
 const SIZE: Kind = Kind::Amount(Unit::Bytes, Range::AboveZero);
 
 const fn key(name: &'static str, kind: Kind, need: Need, doc: &'static str) -> Key {
     Key { name, kind, need, doc }
+}
+
+/// `first`, then `second`, which have `N` keys together.
+const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
+    let mut keys = [first[0]; N];
+    let mut at = 0;
+    while at < N {
+        keys[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    keys
+}
+
+/// The same keys, where absent means that nothing is set.
+const fn optional<const N: usize>(mut keys: [Key; N]) -> [Key; N] {
+    let mut at = 0;
+    while at < N {
+        keys[at].need = Optional;
+        at += 1;
+    }
+    keys
 }
 
 /// The whole file.
@@ -45,27 +71,77 @@ pub(crate) const ROOT: &[Key] = &[
         Optional,
         "A ready network; `link` adds to it and changes it.",
     ),
+    key(
+        "defaults",
+        Kind::Table(DEFAULTS),
+        Optional,
+        "What all links and flows take that they do not set themselves.",
+    ),
     key("link", Kind::Map(LINK), Optional, "Links by name. Nodes are implied by the links between them."),
     key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of like flows, by name."),
     key("change", Kind::Tables(CHANGE), Optional, "Changes while the scenario runs."),
 ];
 
+/// What belongs to one link or flow, and what all of them may share.
+pub(crate) const DEFAULTS: &[Key] = &[
+    key(
+        "link",
+        Kind::Table(DEFAULT_LINK),
+        Optional,
+        "For links. Those of a ready topology take from it what their tables in `topology` do not set; their rates \
+         and delays are the topology's, except for edges of a graph that have none.",
+    ),
+    key("flow", Kind::Table(DEFAULT_FLOW), Optional, "For flows; formulas count each flow's own `i`."),
+];
+
 /// A link of its own, or changes to a link of the topology.
-pub(crate) const LINK: &[Key] = &[
-    key("from", Kind::Text, Optional, "Node where packets enter. Required unless the topology has the link."),
-    key("to", Kind::Text, Optional, "Node where packets leave. Required unless the topology has the link."),
+pub(crate) const LINK: &[Key] = &both::<13>(
+    &[
+        key(
+            "from",
+            Kind::Text,
+            Optional,
+            "Node where packets enter. Required unless the topology has the link.",
+        ),
+        key(
+            "to",
+            Kind::Text,
+            Optional,
+            "Node where packets leave. Required unless the topology has the link.",
+        ),
+        key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals."),
+        key(
+            "back",
+            Kind::TableOrFalse(BACK),
+            Optional,
+            "Changes to the other direction, the link `x.back`, which has the same rate, delay and exchange and a \
+             FIFO queue of 1000 packets unless set here; `false` for a link with one direction.",
+        ),
+    ],
+    &SHARED_LINK,
+);
+
+/// What links may have in common.
+const SHARED_LINK: [Key; 9] = [
     key("rate", RATE, Optional, "Of the transmitter. Required unless the topology has the link."),
     key("delay", DELAY, Optional, "Of the wire. Required unless the topology has the link."),
-    key("queue", Kind::Queue, Optional, "Discipline in front of the transmitter; \"fifo\" if absent."),
+    key("queue", QUEUE, Optional, "Discipline in front of the transmitter; \"fifo\" if absent."),
     key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability; 0 if absent."),
-    key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals."),
     key(
-        "back",
-        Kind::TableOrFalse(BACK),
+        "tickets",
+        TICKETS,
         Optional,
-        "Changes to the other direction, the link `x.back`, which has the same rate and delay and a FIFO queue of \
-         1000 packets unless set here; `false` for a link with one direction.",
+        "Tickets per second that the router at its end issues to it, in that router's currency; labels pass as \
+         they are if absent.",
     ),
+    key(
+        "ack_tickets",
+        TICKETS,
+        Optional,
+        "Receiver-based: tickets per second that the router at its beginning issues to it, which return on \
+         acknowledgements. Instead of `tickets`; the link needs its other direction.",
+    ),
+    key("exchange", EXCHANGE, Optional, "How it exchanges tickets: parameters of the exchange `currency`."),
     key(
         "watch",
         Kind::Flag,
@@ -76,15 +152,34 @@ pub(crate) const LINK: &[Key] = &[
 ];
 
 /// The other direction of a link.
-pub(crate) const BACK: &[Key] = &[
+pub(crate) const BACK: &[Key] = &both::<10>(
+    &[key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals.")],
+    DEFAULT_BACK,
+);
+
+/// What links may have in common in the other direction.
+pub(crate) const DEFAULT_BACK: &[Key] = &[
     key("rate", RATE, Optional, "Of the transmitter."),
     key("delay", DELAY, Optional, "Of the wire."),
-    key("queue", Kind::Queue, Optional, "Discipline in front of the transmitter."),
+    key("queue", QUEUE, Optional, "Discipline in front of the transmitter."),
     key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability."),
-    key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals."),
+    key("tickets", TICKETS, Optional, "Tickets per second that the router at its end issues to it."),
+    key(
+        "ack_tickets",
+        TICKETS,
+        Optional,
+        "Tickets per second that the router at its beginning issues to it.",
+    ),
+    key("exchange", EXCHANGE, Optional, "How it exchanges tickets."),
     key("watch", Kind::Flag, Optional, "Whether results show its queue over time."),
     key("pcap", Kind::Flag, Optional, "Whether to write what it carries to a capture file."),
 ];
+
+/// For all links.
+pub(crate) const DEFAULT_LINK: &[Key] = &both::<10>(
+    &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Changes to other directions.")],
+    &SHARED_LINK,
+);
 
 /// Listed losses of one flow.
 pub(crate) const LOST: &[Key] = &[
@@ -93,21 +188,36 @@ pub(crate) const LOST: &[Key] = &[
 ];
 
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &[
-    key(
-        "count",
-        Kind::Amount(Unit::Count, Range::UpTo(MOST_FLOWS)),
-        Optional,
-        "Makes a group: members `x.1`, `x.2`, ... for `i` = 1, 2, ...; without it one flow named `x`, for which \
-         `i` is 1.",
-    ),
-    key(
-        "from",
-        Kind::Pattern,
-        Required,
-        "Node of the source; `{i}` in names stands for the member's number.",
-    ),
-    key("to", Kind::Pattern, Required, "Node of the sink."),
+pub(crate) const FLOW: &[Key] = &both::<14>(
+    &[
+        key(
+            "count",
+            Kind::Amount(Unit::Count, Range::UpTo(MOST_FLOWS)),
+            Optional,
+            "Makes a group: members `x.1`, `x.2`, ... for `i` = 1, 2, ...; without it one flow named `x`, for \
+             which `i` is 1.",
+        ),
+        key(
+            "from",
+            Kind::Pattern,
+            Required,
+            "Node of the source; `{i}` in names stands for the member's number.",
+        ),
+        key("to", Kind::Pattern, Required, "Node of the sink."),
+        key(
+            "path",
+            Kind::Names,
+            Optional,
+            "Nodes, or links, that its packets pass; if absent the path of least delay, then fewest links, then \
+             first names. Nodes at the ends may be left out.",
+        ),
+        key("return_path", Kind::Names, Optional, "Likewise for acknowledgements."),
+    ],
+    &SHARED_FLOW,
+);
+
+/// What flows may have in common.
+const SHARED_FLOW: [Key; 9] = [
     key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
@@ -117,17 +227,31 @@ pub(crate) const FLOW: &[Key] = &[
         Default("0bit"),
         "The rate it is guaranteed.",
     ),
+    key(
+        "tickets",
+        TICKETS,
+        Optional,
+        "Tickets per second that its source is issued, in the currency of the node it sends from.",
+    ),
+    key(
+        "ack_tickets",
+        TICKETS,
+        Optional,
+        "Receiver-based: tickets per second that its sink is issued. Instead of `tickets`; TCP only.",
+    ),
+    key(
+        "mark",
+        MARK,
+        Optional,
+        "What marks its packets at the source: a marker, or a table with parameters; `tickets` if absent where it \
+         is issued some, else nothing.",
+    ),
     key("start", Kind::TimeOrTable(START), Default("0s"), "When it starts."),
     key("stop", TIME, Optional, "When its source falls silent; the end of the run if absent."),
-    key(
-        "path",
-        Kind::Names,
-        Optional,
-        "Nodes, or links, that its packets pass; if absent the path of least delay, then fewest links, then first \
-         names. Nodes at the ends may be left out.",
-    ),
-    key("return_path", Kind::Names, Optional, "Likewise for acknowledgements."),
 ];
+
+/// For all flows.
+pub(crate) const DEFAULT_FLOW: &[Key] = &optional(SHARED_FLOW);
 
 /// A random start.
 pub(crate) const START: &[Key] = &[key(
@@ -144,7 +268,8 @@ pub(crate) const CHANGE: &[Key] = &[
         "set",
         Kind::Text,
         Required,
-        "What: link.NAME.rate, .delay, .loss or .queue; flow.NAME.rate or .weight, for a flow or a group.",
+        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .weight, .tickets or \
+         .ack_tickets, for a flow or a group.",
     ),
     key("to", Kind::Any, Required, "The new value, as the key takes it; a rate may be zero."),
 ];
@@ -225,9 +350,9 @@ pub(crate) const SOURCES: &[Variant] = &[
 const TOPOLOGY_LINK: &[Key] = &[
     key("rate", RATE, Required, "Of the transmitter, in both directions."),
     key("delay", DELAY, Required, "Of the wire, in both directions."),
-    key("queue", Kind::Queue, Default("fifo"), "Discipline in front of the transmitter."),
-    key("loss", LOSS, Default("0"), "Each packet is lost on the wire with this probability."),
-    key("back", Kind::Table(BACK), Optional, "Changes to the other direction."),
+    key("queue", QUEUE, Optional, "Discipline in front of the transmitter; \"fifo\" if absent."),
+    key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability; 0 if absent."),
+    key("back", Kind::Table(DEFAULT_BACK), Optional, "Changes to the other direction."),
 ];
 /// The links between hosts and routers, which are not meant to be bottlenecks.
 const ACCESS: &[Key] = &[
@@ -235,9 +360,9 @@ const ACCESS: &[Key] = &[
     key("delay", DELAY, Default("1ms"), "Of the wire, in both directions; may be a formula of `i`."),
     key(
         "queue",
-        Kind::Queue,
+        QUEUE,
         Optional,
-        "Discipline in front of the transmitter; a FIFO of 1000 packets if absent.",
+        "Discipline in front of the transmitter, in both directions; a FIFO of 1000 packets if absent.",
     ),
 ];
 const PAIRS: Key = key(
@@ -285,7 +410,7 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
               (36 Mb/s) and `R3-R4` (22.8 Mb/s), 10 ms each; hosts short1 - short4 with short and long1 - long4 with \
               long access links at each router.",
         keys: &[
-            key("queue", Kind::Queue, Default("fifo"), "Discipline of the three links."),
+            key("queue", QUEUE, Optional, "Discipline of the three links; \"fifo\" if absent."),
             key("short", DELAY, Default("2.5ms"), "Delay of short access links."),
             key("long", DELAY, Default("18.5ms"), "Delay of long access links."),
             key("access", RATE, Default("100Mbit"), "Rate of access links."),
@@ -316,9 +441,9 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
 const GML_LINK: &[Key] = &[
     key("rate", RATE, Optional, "Of edges without a `rate`."),
     key("delay", DELAY, Optional, "Of edges without a `delay`."),
-    key("queue", Kind::Queue, Default("fifo"), "Discipline of both directions."),
-    key("loss", LOSS, Default("0"), "Of edges without a `loss`."),
-    key("watch", Kind::Flag, Default("false"), "Whether results show the queues over time."),
+    key("queue", QUEUE, Optional, "Discipline of both directions; \"fifo\" if absent."),
+    key("loss", LOSS, Optional, "Of edges without a `loss`; 0 if absent."),
+    key("watch", Kind::Flag, Optional, "Whether results show the queues over time; false if absent."),
 ];
 
 #[cfg(test)]
@@ -357,7 +482,7 @@ mod tests {
                 Kind::Word(words) => assert!(words.contains(&text), "{}", key.name),
                 Kind::Flag => assert!(["true", "false"].contains(&text), "{}", key.name),
                 Kind::Variants(all) => assert!(all.iter().any(|one| one.name == text), "{}", key.name),
-                Kind::Queue => assert_eq!(text, "fifo"),
+                Kind::Part(Part::Queue) => assert_eq!(text, "fifo"),
                 Kind::TimeOrTable(_) => assert_eq!(text, "0s"),
                 _ => panic!("{} has a default that nothing reads", key.name),
             }

@@ -5,27 +5,33 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use apportion_core::units::{Rate, Ratio, Span};
+use apportion_core::units::{Rate, Span};
 
+use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::gml;
 use crate::keys::{Fields, Kind, walk, walk_variant};
 use crate::network::{Network, Spec};
 use crate::problem::{Place, Problems};
 use crate::queue;
-use crate::tables::{BACK, TOPOLOGIES};
+use crate::tables::{DEFAULT_BACK, TOPOLOGIES};
 use crate::text::Item;
 
 /// Expands the table `topology`; `None` if it is too wrong to tell which nodes there are.
-pub(crate) fn expand(item: &Item, files: &Files<'_>, problems: &mut Problems) -> Option<Network> {
+pub(crate) fn expand(
+    item: &Item,
+    files: &Files<'_>,
+    defaults: &Defaults<'_>,
+    problems: &mut Problems,
+) -> Option<Network> {
     let (variant, fields) = walk_variant(item, "topology", TOPOLOGIES, false, problems)?;
     match variant.name {
-        "dumbbell" => two_sides(&fields, "bottleneck", ["left", "right"], problems),
-        "satellite" => two_sides(&fields, "satellite", ["gateway", "terminal"], problems),
-        "chain" => row(&fields, false, problems),
-        "parking_lot" => row(&fields, true, problems),
-        "gfc" => Some(gfc(&fields, problems)),
-        _ => graph(&fields, files, problems),
+        "dumbbell" => two_sides(&fields, "bottleneck", ["left", "right"], defaults, problems),
+        "satellite" => two_sides(&fields, "satellite", ["gateway", "terminal"], defaults, problems),
+        "chain" => row(&fields, false, defaults, problems),
+        "parking_lot" => row(&fields, true, defaults, problems),
+        "gfc" => Some(gfc(&fields, defaults, problems)),
+        _ => graph(&fields, files, defaults, problems),
     }
 }
 
@@ -36,20 +42,33 @@ struct Pair {
     back: Spec,
 }
 
+impl Pair {
+    fn of(self, rate: Rate, delay: Span) -> Self {
+        let set = |spec| Spec { rate, delay, ..spec };
+        Self { there: set(self.there), back: set(self.back) }
+    }
+}
+
 /// The link that the table under `name` describes, watched as a bottleneck.
-fn bottleneck(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Pair {
-    let mut there = Spec { watch: true, queue: queue::default(), ..Spec::stand_in() };
-    let mut back = there.other_way();
+fn bottleneck(fields: &Fields<'_>, name: &str, defaults: &Defaults<'_>, problems: &mut Problems) -> Pair {
+    let mut there = watched(defaults);
+    let mut back = defaults.other_way(&there, problems);
     if let Some(table) = table(fields, name, false, problems) {
         there.change(&table, 1, problems);
-        back = there.other_way();
+        back = Spec { rate: there.rate, delay: there.delay, ..back };
         if let Some(item) = table.item("back")
-            && let Some(changes) = walk(item, &table.path_of("back"), BACK, false, problems)
+            && let Some(changes) = walk(item, &table.path_of("back"), DEFAULT_BACK, false, problems)
         {
             back.change(&changes, 1, problems);
         }
     }
     Pair { there, back }
+}
+
+/// A link that results show, unless defaults say otherwise.
+fn watched(defaults: &Defaults<'_>) -> Spec {
+    let spec = defaults.link(queue::default());
+    Spec { watch: spec.watch || !defaults.has("watch"), ..spec }
 }
 
 /// The table under `name`.
@@ -61,28 +80,37 @@ fn table<'a>(fields: &Fields<'a>, name: &str, indexed: bool, problems: &mut Prob
 /// Access links: their keys may be formulas of `i`.
 struct Access<'a> {
     fields: Option<Fields<'a>>,
-    plain: Spec,
+    plain: Pair,
 }
 
 impl<'a> Access<'a> {
-    fn new(fields: &Fields<'a>, problems: &mut Problems) -> Self {
+    fn new(fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
         let fields = table(fields, "access", true, problems);
-        let mut plain = Spec { rate: Rate::from_mbit(100), delay: Span::from_millis(1), ..Spec::stand_in() };
+        let mut plain = access(Rate::from_mbit(100), Span::from_millis(1), defaults, problems);
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
             && let Some(queue) = queue::read(item, "topology.access.queue", problems)
         {
-            plain.queue = queue;
+            plain.there.queue = queue.clone();
+            plain.back.queue = queue;
         }
         Self { fields, plain }
     }
 
-    /// Of host `i`; both directions are alike.
-    fn spec(&self, i: u64, problems: &mut Problems) -> Spec {
-        let Some(fields) = &self.fields else { return self.plain.clone() };
-        let rate = fields.rate("rate", i, problems).unwrap_or(self.plain.rate);
-        let delay = fields.span("delay", i, problems).unwrap_or(self.plain.delay);
-        Spec { rate, delay, ..self.plain.clone() }
+    /// Of host `i`.
+    fn pair(&self, i: u64, problems: &mut Problems) -> Pair {
+        let pair = self.plain.clone();
+        let Some(fields) = &self.fields else { return pair };
+        let rate = fields.rate("rate", i, problems).unwrap_or(pair.there.rate);
+        let delay = fields.span("delay", i, problems).unwrap_or(pair.there.delay);
+        pair.of(rate, delay)
     }
+}
+
+/// A link that is not meant to be a bottleneck.
+fn access(rate: Rate, delay: Span, defaults: &Defaults<'_>, problems: &mut Problems) -> Pair {
+    let there = defaults.link(queue::deep());
+    let back = defaults.other_way(&there, problems);
+    Pair { there, back }.of(rate, delay)
 }
 
 /// Hosts l1, l2, ... - router - link - router - hosts r1, r2, ...
@@ -90,34 +118,40 @@ fn two_sides(
     fields: &Fields<'_>,
     name: &str,
     routers: [&str; 2],
+    defaults: &Defaults<'_>,
     problems: &mut Problems,
 ) -> Option<Network> {
     let place = fields.place;
-    let Pair { there, back } = bottleneck(fields, name, problems);
-    let access = Access::new(fields, problems);
+    let Pair { there, back } = bottleneck(fields, name, defaults, problems);
+    let access = Access::new(fields, defaults, problems);
     let pairs = fields.count("pairs", 1, problems)?;
     let mut network = Network::default();
     let [left, right] = routers.map(|router| network.node(router));
     network.two_way(name.to_owned(), (left, right), there, back, place);
-    let specs: Vec<_> = (1..=pairs).map(|i| access.spec(i, problems)).collect();
-    for (i, spec) in (1..).zip(&specs) {
+    let hosts: Vec<_> = (1..=pairs).map(|i| access.pair(i, problems)).collect();
+    for (i, pair) in (1..).zip(hosts.clone()) {
         let host = network.node(format!("l{i}"));
         let link = format!("l{i}-{}", routers[0]);
-        network.two_way(link, (host, left), spec.clone(), spec.clone(), place);
+        network.two_way(link, (host, left), pair.there, pair.back, place);
     }
-    for (i, spec) in (1..).zip(specs) {
+    for (i, pair) in (1..).zip(hosts) {
         let host = network.node(format!("r{i}"));
         let link = format!("{}-r{i}", routers[1]);
-        network.two_way(link, (right, host), spec.clone(), spec, place);
+        network.two_way(link, (right, host), pair.there, pair.back, place);
     }
     Some(network)
 }
 
 /// Routers in a row. In a parking lot each hop has hosts of its own for cross traffic.
-fn row(fields: &Fields<'_>, parking_lot: bool, problems: &mut Problems) -> Option<Network> {
+fn row(
+    fields: &Fields<'_>,
+    parking_lot: bool,
+    defaults: &Defaults<'_>,
+    problems: &mut Problems,
+) -> Option<Network> {
     let place = fields.place;
-    let Pair { there, back } = bottleneck(fields, "link", problems);
-    let access = Access::new(fields, problems);
+    let Pair { there, back } = bottleneck(fields, "link", defaults, problems);
+    let access = Access::new(fields, defaults, problems);
     let hops = fields.count("hops", 1, problems)?;
     let mut network = Network::default();
     let routers: Vec<_> = (1..=hops + 1).map(|k| network.node(format!("n{k}"))).collect();
@@ -126,8 +160,8 @@ fn row(fields: &Fields<'_>, parking_lot: bool, problems: &mut Problems) -> Optio
     }
     let mut host = |name: String, k: u64, router: usize, problems: &mut Problems| {
         let node = network.node(name.clone());
-        let spec = access.spec(k, problems);
-        network.two_way(format!("{name}-n{k}"), (node, router), spec.clone(), spec, place);
+        let Pair { there, back } = access.pair(k, problems);
+        network.two_way(format!("{name}-n{k}"), (node, router), there, back, place);
     };
     if parking_lot {
         host("src".to_owned(), 1, routers[0], problems);
@@ -146,17 +180,21 @@ fn row(fields: &Fields<'_>, parking_lot: bool, problems: &mut Problems) -> Optio
 
 /// The generic fairness configuration in the dimensions that core-stateless fair queueing with minimum
 /// guarantees was evaluated in (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
-fn gfc(fields: &Fields<'_>, problems: &mut Problems) -> Network {
+fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) -> Network {
     const LINKS: [(&str, u64); 3] = [("R1-R2", 15_600), ("R2-R3", 36_000), ("R3-R4", 22_800)];
     let place = fields.place;
     let queue = fields.item("queue").and_then(|item| queue::read(item, "topology.queue", problems));
-    let queue = queue.unwrap_or_else(queue::default);
+    let plain = watched(defaults);
     let mut network = Network::default();
     let routers: Vec<_> = (1..=4).map(|k| network.node(format!("R{k}"))).collect();
     for ((name, rate), pair) in LINKS.into_iter().zip(routers.windows(2)) {
         let (rate, delay) = (Rate::from_kbit(rate), Span::from_millis(10));
-        let there = Spec { rate, delay, queue: queue.clone(), watch: true, loss: Ratio::ZERO };
-        let back = there.other_way();
+        let mut there = plain.clone();
+        if let Some(queue) = &queue {
+            there.queue = queue.clone();
+        }
+        let back = defaults.other_way(&there, problems);
+        let Pair { there, back } = Pair { there, back }.of(rate, delay);
         network.two_way(name.to_owned(), (pair[0], pair[1]), there, back, place);
     }
     let rate = fields.rate("access", 1, problems).unwrap_or_default();
@@ -164,38 +202,46 @@ fn gfc(fields: &Fields<'_>, problems: &mut Problems) -> Network {
         let delay = fields.span(kind, 1, problems).unwrap_or_default();
         for (k, router) in (1..).zip(&routers) {
             let host = network.node(format!("{kind}{k}"));
-            let spec = Spec { rate, delay, ..Spec::stand_in() };
-            network.two_way(format!("{kind}{k}-R{k}"), (host, *router), spec.clone(), spec, place);
+            let Pair { there, back } = access(rate, delay, defaults, problems);
+            network.two_way(format!("{kind}{k}-R{k}"), (host, *router), there, back, place);
         }
     }
     network
 }
 
 /// A graph from a file: each edge a link with what the edge says of itself, else with what `link` says.
-fn graph(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<Network> {
+fn graph(
+    fields: &Fields<'_>,
+    files: &Files<'_>,
+    defaults: &Defaults<'_>,
+    problems: &mut Problems,
+) -> Option<Network> {
     let link = table(fields, "link", false, problems);
     let file = fields.text("file")?;
     let read = files
         .text(Path::new(file))
         .and_then(|text| gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
-    let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), fields.place, problems));
+    let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), defaults, fields.place, problems));
     built.map_err(|message| fields.refuse("file", message, problems)).ok()
 }
 
 fn edges(
     graph: &gml::Graph,
     file: &str,
-    defaults: Option<&Fields<'_>>,
+    link: Option<&Fields<'_>>,
+    defaults: &Defaults<'_>,
     place: Place,
     problems: &mut Problems,
 ) -> Result<Network, String> {
     let mut network = Network::default();
-    let mut spec = Spec { queue: queue::default(), ..Spec::stand_in() };
-    let mut has = (false, false);
-    if let Some(fields) = defaults {
-        spec.change(fields, 1, problems);
-        has = (fields.item("rate").is_some(), fields.item("delay").is_some());
+    let there = defaults.link(queue::default());
+    let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
+    if let Some(fields) = link {
+        pair.there.change(fields, 1, problems);
+        pair.back.change(fields, 1, problems);
     }
+    let has = |key| defaults.has(key) || link.is_some_and(|link| link.item(key).is_some());
+    let has = (has("rate"), has("delay"));
     let (mut ids, mut names) = (BTreeMap::new(), BTreeMap::new());
     for node in &graph.nodes {
         let at = network.node(node.name.clone());
@@ -217,21 +263,23 @@ fn edges(
         let mend = |key: &str| {
             format!("the edge {from}-{to} has no `{key}`; give it one, or set topology.link.{key}")
         };
-        let mut spec = spec.clone();
-        attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
-        attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;
-        attribute(&edge.loss, true, &mut spec.loss).map_err(&at)?;
-        if spec.rate == Rate::ZERO {
-            return Err(at(format!("the edge {from}-{to} has rate zero; a rate must be above zero")));
+        let Pair { mut there, mut back } = pair.clone();
+        for spec in [&mut there, &mut back] {
+            attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
+            attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;
+            attribute(&edge.loss, true, &mut spec.loss).map_err(&at)?;
+            if spec.rate == Rate::ZERO {
+                return Err(at(format!("the edge {from}-{to} has rate zero; a rate must be above zero")));
+            }
         }
         let count = used.entry(ends).or_insert(0u32);
         *count += 1;
         let parallel = if *count > 1 { format!("-{count}") } else { String::new() };
         let name = format!("{from}-{to}{parallel}");
         if graph.directed {
-            network.one_way(name, ends, spec, place);
+            network.one_way(name, ends, there, place);
         } else {
-            network.two_way(name, ends, spec.clone(), spec, place);
+            network.two_way(name, ends, there, back, place);
         }
     }
     Ok(network)

@@ -5,7 +5,8 @@
 use std::io;
 use std::path::Path;
 
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_core::catalog::{self, Role};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
 
@@ -172,22 +173,27 @@ to = "right"
 tcp = "rfc"
 weight = 0
 "#;
+    let kinds: Vec<_> =
+        catalog::disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name).collect();
+    let redd = format!(
+        "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: {}) (did you mean `red`?)",
+        kinds.join(", ")
+    );
     assert_eq!(
         errors(text),
         [
             "dir/x.toml:1: seed: missing; write for example seed = 10",
             "dir/x.toml:1: stop: `60` is not a time: the unit is missing; write for example \"20ms\"",
             "dir/x.toml:2: colour: unknown key; known here: title, seed, stop, measure_from, sample, topology, \
-             link, flow, change",
+             defaults, link, flow, change",
             "dir/x.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
              write for example \"10Mbit\"",
             "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
-            "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: fifo, drr, tail, head, lqd, \
-             red, rio, fred, sred, bred, codel, choke, fq_codel) (did you mean `red`?)",
+            redd.as_str(),
             "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
             "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
-            "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, rate, delay, \
-             queue, loss, lost, back, watch, pcap",
+            "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, lost, back, \
+             rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap",
             "dir/x.toml:15: flow.bulk.from: missing; write for example from = \"name\"",
             "dir/x.toml:18: flow.bulk.weight: `0`: a number must be above zero here; write for example 2.5",
         ]
@@ -376,7 +382,8 @@ fn changes_find_links_flows_and_groups() {
     );
     assert_eq!(
         error("link.l.rates", "1"),
-        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue"
+        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue, \
+         tickets, ack_tickets"
     );
     assert_eq!(
         error("l", "1"),
@@ -486,4 +493,54 @@ fn entitlements_follow_weights_and_guarantees_and_end_where_the_scenario_moves()
     assert_eq!(late.entitlements(), None);
     let change = "\n[[change]]\nat = \"0.5s\"\nset = \"link.bottleneck.rate\"\nto = \"1Mbit\"";
     assert_eq!(with_topology(network, &format!("{flow}{change}")).entitlements(), None);
+}
+
+/// S0, S1 -> S3; S2 -> S4; S3, S4 -> S5 -> S6; flows from S0, S1 and S2 to S6, or the other way round.
+fn two_domains(backwards: bool) -> Scenario {
+    let mut text = "seed = 1\nstop = \"1s\"\n".to_owned();
+    for (name, from, to, rate) in [
+        ("a", "S0", "S3", 10),
+        ("b", "S1", "S3", 10),
+        ("c", "S2", "S4", 10),
+        ("d", "S3", "S5", 10),
+        ("e", "S4", "S5", 10),
+        ("f", "S5", "S6", 1),
+    ] {
+        text += &format!(
+            "[link.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}Mbit\"\ndelay = \"1ms\"\n"
+        );
+    }
+    for (name, host) in [("A", "S0"), ("B", "S1"), ("C", "S2")] {
+        let (from, to) = if backwards { ("S6", host) } else { (host, "S6") };
+        text += &format!("[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\ntcp = \"rfc\"\n");
+    }
+    scenario(&text)
+}
+
+#[test]
+fn entitlements_follow_tickets_in_the_currency_of_each_router() {
+    let tickets = |rate: f64| Some(TicketRate::new(rate).unwrap());
+    let kbit = |shares: [u64; 3]| Some(shares.map(Rate::from_kbit).to_vec());
+    let issue = [("a", 1_000.0), ("b", 500.0), ("c", 700.0), ("d", 900.0), ("e", 300.0)];
+    // S3's 1500 are worth 900 to S5, S4's 700 are worth 300: 600, 300 and 300 tickets.
+    for backwards in [false, true] {
+        let mut it = two_domains(backwards);
+        assert_eq!(it.entitlements().map(|shares| shares[0].as_bit()), Some(333_333));
+        for flow in &mut it.flows {
+            assert_eq!((flow.tickets, flow.ack_tickets), (None, None));
+            if backwards { flow.ack_tickets = tickets(5.0) } else { flow.tickets = tickets(5.0) }
+        }
+        for (name, rate) in issue {
+            let name = if backwards { format!("{name}.back") } else { name.to_owned() };
+            let link = it.links.iter_mut().find(|link| link.name == name).unwrap();
+            if backwards { link.ack_tickets = tickets(rate) } else { link.tickets = tickets(rate) }
+        }
+        assert_eq!(it.entitlements(), kbit([500, 250, 250]), "backwards {backwards}");
+        it.flows[1].source =
+            Source::Cbr { rate: Rate::from_kbit(160), write: Bytes::new(500), jitter: Ratio::ZERO };
+        assert_eq!(it.entitlements(), kbit([560, 160, 280]), "backwards {backwards}");
+        it.flows[2].tickets = None;
+        it.flows[2].ack_tickets = None;
+        assert_eq!(it.entitlements(), None, "C has no tickets to divide by");
+    }
 }

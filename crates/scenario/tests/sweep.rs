@@ -181,8 +181,8 @@ fn a_bad_override_is_told_by_its_path() {
     assert_eq!(
         error("link.bottleneck.rat", "5Mbit"),
         [
-            "dir/x.toml: --set: link.bottleneck.rat: unknown key (did you mean `rate`?); known here: from, to, rate, \
-          delay, queue, loss, lost, back, watch, pcap"
+            "dir/x.toml: --set: link.bottleneck.rat: unknown key (did you mean `rate`?); known here: from, to, lost, \
+          back, rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap"
         ]
     );
     assert_eq!(

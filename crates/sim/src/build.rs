@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::packet::About;
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -11,6 +13,7 @@ use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::link::{Link, LinkParts, Listed, Shared};
+use crate::marks::Marks;
 use crate::measure::Totals;
 use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
@@ -67,6 +70,7 @@ impl<'a> Simulation<'a> {
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
             probes: Vec::new(),
             weights: Vec::new(),
+            marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
@@ -89,6 +93,7 @@ impl<'a> Simulation<'a> {
             return Err(BuildError::TooLong(scenario.stop));
         }
         simulation.weights = simulation.weights();
+        simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); connections];
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
@@ -152,6 +157,40 @@ impl<'a> Simulation<'a> {
         self.connections.iter().map(weight).collect()
     }
 
+    /// What marks the connections; empty if no flow is marked, so that nobody looks for it.
+    fn marks(&self) -> Vec<Option<Box<Marks>>> {
+        if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
+            return Vec::new();
+        }
+        let marks = |(index, connection): (usize, &Connection)| {
+            let flow = &self.scenario.flows[connection.flow as usize];
+            let member = index as u32 - self.first_connection[connection.flow as usize];
+            let stream =
+                |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}.{member}", flow.name));
+            Marks::new(flow, connection.start, &stream)
+        };
+        self.connections.iter().enumerate().map(marks).collect()
+    }
+
+    /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
+    /// acknowledgements if its other direction is.
+    fn exchanges(&self, link: &LinkModel) -> Vec<(About, CurrencyExchange)> {
+        let stream = |purpose: &str| Stream::new(self.seed, &format!("link.{}.{purpose}", link.name));
+        let mut exchanges = Vec::new();
+        if link.tickets.is_some() || link.ack_tickets.is_some() {
+            let of_data =
+                CurrencyExchange::new(&link.exchange, About::Data, link.tickets, stream("exchange"));
+            exchanges.push((About::Data, of_data));
+        }
+        let other_way = link.other_way.map(|id| &self.scenario.links[id.index()]);
+        if let Some(tickets) = other_way.and_then(|link| link.ack_tickets) {
+            let of_acks =
+                CurrencyExchange::new(&link.exchange, About::Ack, Some(tickets), stream("ack_exchange"));
+            exchanges.push((About::Ack, of_acks));
+        }
+        exchanges
+    }
+
     fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
         let listed = link.lost.iter().flat_map(|lost| {
             let members = self.first_connection[lost.flow]..self.first_connection[lost.flow + 1];
@@ -167,6 +206,7 @@ impl<'a> Simulation<'a> {
             listed: listed.collect(),
             probe: watched.then(LinkProbe::default),
             capture,
+            exchanges: self.exchanges(link),
         })
     }
 

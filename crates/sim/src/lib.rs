@@ -24,6 +24,7 @@ pub mod connection;
 pub mod events;
 pub mod histogram;
 pub mod link;
+pub mod marks;
 pub mod measure;
 pub mod packet;
 pub mod probe;

@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
-use apportion_core::packet::FlowId;
+use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::packet::{About, FlowId};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::Count;
 
 use crate::capture::LinkCapture;
@@ -86,12 +87,30 @@ struct Extras {
     listed: Vec<Listed>,
     probe: Option<LinkProbe>,
     capture: Option<Box<LinkCapture>>,
+    exchanges: Vec<(About, CurrencyExchange)>,
+    /// The rate of tickets on acknowledgements that arrive, as of the last one.
+    ack_in_tkt_rate: Option<TicketRate>,
 }
 
 impl Extras {
     /// Whether there is nothing to do.
     fn is_idle(&self) -> bool {
-        self.loss == Ratio::ZERO && self.listed.is_empty() && self.probe.is_none() && self.capture.is_none()
+        self.loss == Ratio::ZERO
+            && self.listed.is_empty()
+            && self.probe.is_none()
+            && self.capture.is_none()
+            && self.exchanges.is_empty()
+    }
+
+    /// Takes note of a packet that arrives in front of the queue.
+    fn arrive(&mut self, now: Time, packet: Packet, store: &mut Store) {
+        store.get_mut(packet.body()).queued = now;
+        for (about, exchange) in &mut self.exchanges {
+            let rate = exchange.arrive(now, &packet);
+            if *about == About::Ack && rate.is_some() {
+                self.ack_in_tkt_rate = rate;
+            }
+        }
     }
 
     fn before_change(&mut self, now: Time, backlog: Backlog) {
@@ -100,14 +119,17 @@ impl Extras {
         }
     }
 
-    /// Takes note of a packet whose transmission begins. Whether the wire loses it.
-    fn transmit(&mut self, now: Time, packet: Packet, store: &Store) -> bool {
+    /// Takes note of a packet whose transmission begins, and exchanges its labels. Whether the wire loses it.
+    fn transmit(&mut self, now: Time, packet: &mut Packet, store: &Store) -> bool {
+        for (_, exchange) in &mut self.exchanges {
+            exchange.exchange(now, packet);
+        }
         let body = store.get(packet.body());
         if let Some(probe) = &mut self.probe {
             probe.transmitted(now.since(body.queued));
         }
         if let Some(capture) = &mut self.capture {
-            capture.packet(now, &packet, body);
+            capture.packet(now, packet, body);
         }
         self.loses(packet.flow())
     }
@@ -188,14 +210,19 @@ pub struct LinkParts {
     pub probe: Option<LinkProbe>,
     /// Where to write its packets, if anybody wants them.
     pub capture: Option<Box<LinkCapture>>,
+    /// What exchanges labels between the routers at its ends, with what the labels are about.
+    pub exchanges: Vec<(About, CurrencyExchange)>,
 }
 
 impl Link {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts) -> Self {
-        let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, probe, capture } = parts;
-        let extras = Box::new(Extras { loss, loss_stream, listed, probe, capture });
+        let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, probe, capture, exchanges } =
+            parts;
+        let ack_in_tkt_rate = None;
+        let extras =
+            Box::new(Extras { loss, loss_stream, listed, probe, capture, exchanges, ack_in_tkt_rate });
         Self {
             index,
             transmitter: Transmitter::Idle,
@@ -217,15 +244,15 @@ impl Link {
 
     /// Takes a packet into the queue and sends if the transmitter is free.
     pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut Shared) {
+        if !self.plain {
+            self.extras.arrive(now, packet, &mut shared.store);
+        }
         let free = match self.transmitter {
             Transmitter::Idle => true,
             Transmitter::Last => now >= self.free_at,
             Transmitter::Busy | Transmitter::Held => false,
         };
         if free && self.transparent && self.rate > Rate::ZERO {
-            if !self.plain {
-                shared.store.get_mut(packet.body()).queued = now;
-            }
             return self.send(now, packet, shared);
         }
         if free && self.transmitter == Transmitter::Last {
@@ -233,7 +260,6 @@ impl Link {
         }
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
-            shared.store.get_mut(packet.body()).queued = now;
         }
         let mut books = Books::new(&mut self.counts, shared);
         self.queue.enqueue(now, packet, &mut books);
@@ -293,10 +319,10 @@ impl Link {
     }
 
     /// Transmits a packet.
-    fn send(&mut self, now: Time, packet: Packet, shared: &mut Shared) {
+    fn send(&mut self, now: Time, mut packet: Packet, shared: &mut Shared) {
         self.free_at = now + self.transmission_time(packet.size());
         self.counts.sent.add(packet.size());
-        if !self.plain && self.extras.transmit(now, packet, &shared.store) {
+        if !self.plain && self.extras.transmit(now, &mut packet, &shared.store) {
             self.counts.lost += 1;
             shared.counters[packet.flow().index()].lost += 1;
             shared.store.remove(packet.body());
@@ -381,6 +407,22 @@ impl Link {
         self.queue.inner_mut().set_weight(flow, weight);
     }
 
+    /// Changes what the router at its end issues to it, or for acknowledgements the one at its beginning.
+    pub fn issue(&mut self, now: Time, about: About, tickets: TicketRate) {
+        for (of, exchange) in &mut self.extras.exchanges {
+            if *of == about {
+                exchange.issue(now, tickets);
+            }
+        }
+    }
+
+    /// The rate of tickets on acknowledgements that arrive, as of the last one; none before, or if it does not
+    /// exchange them.
+    #[must_use]
+    pub fn ack_in_tkt_rate(&self) -> Option<TicketRate> {
+        self.extras.ack_in_tkt_rate
+    }
+
     /// Replaces the discipline. What waits moves into the new one in the order in which it would have been
     /// sent.
     pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
@@ -402,6 +444,20 @@ impl Link {
     pub fn sample(&mut self) {
         if let Some(probe) = &mut self.extras.probe {
             probe.sample(self.queue.backlog(), self.counts.sent.bytes);
+        }
+    }
+
+    /// Shows numbers by name that say what its discipline and its exchanges have done or stand at.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.inner().statistics(show);
+        for (about, exchange) in &self.extras.exchanges {
+            let stats = exchange.stats();
+            let [tickets_in, tickets_out] = match about {
+                About::Data => ["tickets_in", "tickets_out"],
+                About::Ack => ["ack_tickets_in", "ack_tickets_out"],
+            };
+            show(tickets_in, stats.tickets_in);
+            show(tickets_out, stats.tickets_out);
         }
     }
 

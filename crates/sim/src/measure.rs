@@ -173,6 +173,7 @@ impl Simulation<'_> {
             utilisation: if possible_bits > 0.0 { sent.bytes.bits() as f64 / possible_bits } else { 0.0 },
             ..Default::default()
         };
+        self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
         let backlog = self.links[index].backlog();
         if let Some(probe) = self.links[index].probe_mut() {
             outcome.queue_mean = probe.queue_mean(self.scenario.stop, backlog, measured);

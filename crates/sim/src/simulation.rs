@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
-use apportion_core::packet::{Ecn, FlowId};
+use apportion_core::packet::{About, Ecn, FlowId};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
@@ -14,6 +14,7 @@ use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Load, Tcp};
 use crate::events::Event;
 use crate::link::{Link, Shared};
+use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::probe::FlowProbe;
@@ -43,6 +44,8 @@ pub struct Simulation<'a> {
     pub(crate) first_connection: Vec<u32>,
     /// Of each connection, or none as long as all are one; for queues that are built while the run goes on.
     pub(crate) weights: Vec<Weight>,
+    /// Of each connection that is marked; empty if none is.
+    pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
     /// What connections did that have ended, for each connection.
@@ -110,7 +113,23 @@ impl Simulation<'_> {
         match self.routes[packet.hop() as usize] {
             SINK => self.deliver_to_sink(now, packet),
             SOURCE => self.deliver_to_source(now, packet),
-            next => self.links[next as usize].receive(now, packet, &mut self.shared),
+            next => self.enter(now, next, packet),
+        }
+    }
+
+    /// A packet arrives in front of a link.
+    fn enter(&mut self, now: Time, link: u32, packet: Packet) {
+        self.links[link as usize].receive(now, packet, &mut self.shared);
+        if packet.label(About::Ack).is_some() {
+            self.issue_other_way(now, link);
+        }
+    }
+
+    /// Receiver-based tickets: what acknowledgements bring to `link` is what its other direction is issued.
+    fn issue_other_way(&mut self, now: Time, link: u32) {
+        let other_way = self.scenario.links[link as usize].other_way;
+        if let (Some(tickets), Some(other_way)) = (self.links[link as usize].ack_in_tkt_rate(), other_way) {
+            self.links[other_way.index()].issue(now, About::Data, tickets);
         }
     }
 
@@ -133,6 +152,12 @@ impl Simulation<'_> {
         let body = *self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
         if let Header::Tcp(segment) = body.header {
+            let index = packet.flow().index();
+            if let Some(Some(marks)) = self.marks.get_mut(index)
+                && let Carrier::Open(tcp) = &self.connections[index].carrier
+            {
+                marks.acknowledged(now, packet, tcp.sender.newly_acknowledged(&segment));
+            }
             self.act(now, packet.flow(), Direction::Forth, |tcp, outlet| {
                 tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
             });
@@ -140,12 +165,14 @@ impl Simulation<'_> {
     }
 
     /// Puts a packet of a connection on its first link.
-    fn inject(&mut self, now: Time, packet: Packet) {
+    fn inject(&mut self, now: Time, mut packet: Packet) {
+        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
+            marks.mark(now, &mut packet);
+        }
         if packet.direction() == Direction::Forth {
             self.shared.counters[packet.flow().index()].sent.add(packet.size());
         }
-        let link = self.routes[packet.hop() as usize];
-        self.links[link as usize].receive(now, packet, &mut self.shared);
+        self.enter(now, self.routes[packet.hop() as usize], packet);
     }
 
     /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
@@ -314,6 +341,21 @@ impl Simulation<'_> {
             Setting::FlowRate(flow, rate) => {
                 for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
                     self.set_rate(now, index, *rate);
+                }
+            }
+            Setting::FlowTickets(flow, about, tickets) => {
+                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    if let Some(Some(marks)) = self.marks.get_mut(index as usize) {
+                        marks.issue(now, *about, *tickets);
+                    }
+                }
+            }
+            Setting::LinkTickets(link, about, tickets) => {
+                // Those for acknowledgements are exchanged where acknowledgements go.
+                let other_way = scenario.links[link.index()].other_way;
+                let exchanging = if *about == About::Ack { other_way } else { Some(*link) };
+                if let Some(link) = exchanging {
+                    self.links[link.index()].issue(now, *about, *tickets);
                 }
             }
             Setting::FlowWeight(flow, weight) => {

@@ -10,6 +10,7 @@
 //! | [`fred`] | flow random early drop | Lin, Morris 1997 |
 //! | [`sred`] | stabilised RED | Ott, Lakshman, Wong 1999 |
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
+//! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
@@ -30,6 +31,7 @@ pub mod red;
 pub mod rio;
 pub mod sred;
 pub mod tail;
+pub mod tred;
 
 use core::fmt;
 use core::str::FromStr;

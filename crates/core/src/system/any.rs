@@ -17,6 +17,7 @@ use crate::drop::red::{self, Red, RedParams};
 use crate::drop::rio::{self, Rio, RioParams};
 use crate::drop::sred::{self, Sred, SredParams};
 use crate::drop::tail::{self, TailDrop, TailDropParams};
+use crate::drop::tred::{self, Tred, TredParams};
 use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, Sink};
@@ -72,6 +73,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     Known { entry: &fred::ENTRY, read: |args| FredParams::from_args(args).map(PolicyParams::Fred) },
     Known { entry: &sred::ENTRY, read: |args| SredParams::from_args(args).map(PolicyParams::Sred) },
     Known { entry: &bred::ENTRY, read: |args| BredParams::from_args(args).map(PolicyParams::Bred) },
+    Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -113,6 +115,7 @@ pub enum PolicyParams {
     Fred(FredParams),
     Sred(SredParams),
     Bred(BredParams),
+    Tred(TredParams),
     Codel(CodelParams),
 }
 
@@ -136,6 +139,7 @@ pub enum AnyPolicy {
     Fred(Fred),
     Sred(Sred),
     Bred(Bred),
+    Tred(Tred),
     Codel(Codel),
 }
 
@@ -159,6 +163,7 @@ impl AnyPolicy {
             PolicyParams::Fred(params) => Self::Fred(Fred::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Sred(params) => Self::Sred(Sred::new(params, setup.stream())),
             PolicyParams::Bred(params) => Self::Bred(Bred::new(params, setup.stream())),
+            PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -186,6 +191,7 @@ macro_rules! policy {
             AnyPolicy::Fred($it) => $body,
             AnyPolicy::Sred($it) => $body,
             AnyPolicy::Bred($it) => $body,
+            AnyPolicy::Tred($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };

@@ -10,38 +10,66 @@ use super::{
 };
 
 /// A line with an optional band around it. Coordinates are those of the axes.
-pub(crate) struct Curve {
+pub struct Curve {
     /// A key's colour, or ink.
-    pub(crate) key: Option<usize>,
-    pub(crate) line: Vec<(f64, f64)>,
+    pub key: Option<usize>,
+    /// (x, y), ascending in x.
+    pub line: Vec<(f64, f64)>,
     /// (x, low, high).
-    pub(crate) band: Vec<(f64, f64, f64)>,
+    pub band: Vec<(f64, f64, f64)>,
 }
 
 impl Curve {
     /// Nothing yet, in the colour of a key or in ink.
-    pub(crate) const fn empty(key: Option<usize>) -> Self {
+    #[must_use]
+    pub const fn empty(key: Option<usize>) -> Self {
         Self { key, line: Vec::new(), band: Vec::new() }
     }
 }
 
 /// What a plot shows beside its curves.
-pub(crate) struct Plot {
-    pub(crate) x: XAxis,
-    pub(crate) y_max: f64,
+pub struct Plot {
+    /// The horizontal axis.
+    pub x: XAxis,
+    /// Where the vertical axis ends.
+    pub y_max: f64,
     /// Horizontal lines: entitlements.
-    pub(crate) levels: Vec<f64>,
+    pub levels: Vec<Level>,
+}
+
+/// A dashed horizontal line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// At this height.
+    pub at: f64,
+    /// From and to; all of the axis if `None`.
+    pub span: Option<(f64, f64)>,
 }
 
 /// The horizontal axis.
 #[derive(Clone)]
-pub(crate) enum XAxis {
+pub enum XAxis {
     /// Seconds up to `end`; the part before `warm_up` is shaded.
-    Time { end: f64, warm_up: f64 },
+    Time {
+        /// Where the axis ends.
+        end: f64,
+        /// Where the measured part starts.
+        warm_up: f64,
+    },
     /// Milliseconds.
-    Delay { low: f64, high: f64 },
+    Delay {
+        /// Where the axis begins.
+        low: f64,
+        /// Where it ends.
+        high: f64,
+    },
     /// Milliseconds on a logarithmic scale; `low` is above zero.
-    LogDelay { low: f64, high: f64 },
+    LogDelay {
+        /// Where the axis begins.
+        low: f64,
+        /// Where it ends.
+        high: f64,
+    },
     /// Points by name, at 0, 1 ...
     Points(Vec<String>),
 }
@@ -50,7 +78,8 @@ const WIDTH: u32 = 420;
 const HEIGHT: u32 = 220;
 
 /// Draws `all` into one plot.
-pub(crate) fn curves(plot: &Plot, all: &[Curve]) -> String {
+#[must_use]
+pub fn curves(plot: &Plot, all: &[Curve]) -> String {
     svg(WIDTH, HEIGHT, |area| {
         let mut builder = ChartBuilder::on(area);
         builder
@@ -126,9 +155,10 @@ where
         let outline: Vec<(f64, f64)> = low.chain(high).collect();
         chart.draw_series([Polygon::new(outline, pen(curve).mix(0.22).filled())])?;
     }
-    for &level in &plot.levels {
-        let x = chart.x_range();
-        chart.draw_series([PathElement::new([(x.start, level), (x.end, level)], LEVEL.stroke_width(3))])?;
+    for level in &plot.levels {
+        let (from, to) = level.span.unwrap_or((chart.x_range().start, chart.x_range().end));
+        let line = [(from, level.at), (to, level.at)];
+        chart.draw_series([PathElement::new(line, LEVEL.stroke_width(3))])?;
     }
     for curve in all {
         chart.draw_series(LineSeries::new(curve.line.iter().copied(), pen(curve).stroke_width(4)))?;

@@ -15,10 +15,12 @@ use crate::html::escape;
 mod bars;
 mod curves;
 mod ranges;
+mod scatter;
 
 pub(crate) use bars::{Bar, bars};
-pub(crate) use curves::{Curve, Plot, XAxis, curves};
+pub use curves::{Curve, Level, Plot, XAxis, curves};
 pub(crate) use ranges::{Range, ranges};
+pub use scatter::{Scatter, scatter};
 
 /// Drawn pixels per shown pixel.
 const SCALE: u32 = 2;
@@ -57,7 +59,7 @@ const NEUTRAL: [(RGBColor, u32); 5] =
     [(INK, 0xE6_EAEE), (MUTED, 0x9A_A4AE), (GRID, 0x30_363D), (SHADE, 0x1C_2128), (LEVEL, 0xC9_D1D9)];
 
 /// How many keys have a colour of their own.
-pub(crate) const COLOURS: usize = PALETTE.len();
+pub const COLOURS: usize = PALETTE.len();
 
 /// A colour for the key with this index.
 pub(crate) fn colour(key: usize) -> RGBColor {

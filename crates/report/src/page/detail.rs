@@ -8,7 +8,7 @@ use apportion_scenario::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
 use super::series;
-use crate::figure::{COLOURS, Curve, Plot, XAxis, curves};
+use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
 use crate::rows::{mbps, sorted_times};
@@ -149,7 +149,11 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
     let time = XAxis::Time { end, warm_up: point.measure_from.as_secs_f64() };
     let flow_curves = series::throughput(point, keys);
     if end > 0.0 {
-        let plot = Plot { x: time.clone(), y_max: scales.throughput, levels: levels(point) };
+        let plot = Plot {
+            x: time.clone(),
+            y_max: scales.throughput,
+            levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
+        };
         figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {

@@ -26,23 +26,28 @@ const OPEN: usize = 4;
 #[must_use]
 pub fn page(run: &Run) -> String {
     let keys = Keys::of(run);
-    let mut out = String::new();
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n",
-        escape(&run.title),
-        include_str!("style.css"),
-        style_sheet(),
-    );
-    out.push_str(&header(run));
+    let mut out = header(run);
     out.push_str(&overview::overview(run, &keys));
     let footer = footer(run);
-    out.push_str(&details(run, &keys, BUDGET.saturating_sub(out.len() + footer.len())));
+    // What a document adds around this.
+    let frame = document("", "").len() + escape(&run.title).len();
+    let room = BUDGET.saturating_sub(frame + out.len() + footer.len());
+    out.push_str(&details(run, &keys, room));
     out.push_str(&footer);
-    out.push_str("</main>\n</body>\n</html>\n");
-    out
+    document(&run.title, &out)
+}
+
+/// A page with this title around `main`, which is HTML.
+#[must_use]
+pub fn document(title: &str, main: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n{main}</main>\n</body>\n</html>\n",
+        escape(title),
+        include_str!("style.css"),
+        style_sheet(),
+    )
 }
 
 fn header(run: &Run) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use apportion_core::units::Rate;
 use apportion_scenario::outcome::FlowOutcome;
 
-use crate::figure::{Bar, COLOURS, Curve, Plot, Range, XAxis, bars, curves, ranges};
+use crate::figure::{Bar, COLOURS, Curve, Level, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
 use crate::html::{escape, table};
 use crate::metrics::{Metrics, judged};
@@ -313,7 +313,7 @@ fn across(run: &Run, keys: &Keys) -> String {
         [(path, _)] => format!("by {path}"),
         _ => "by point, in the order of the table".to_owned(),
     };
-    let levels = if entitled { vec![1.0] } else { Vec::new() };
+    let levels = if entitled { vec![Level { at: 1.0, span: None }] } else { Vec::new() };
     let plot = Plot { x: XAxis::Points(axis), y_max: reach * 1.06, levels };
     let what = if entitled { "Throughput over entitlement" } else { "Throughput of a flow, Mb/s" };
     format!(

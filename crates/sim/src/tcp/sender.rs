@@ -164,6 +164,13 @@ impl Sender {
         self.send_allowed(now, u32::MAX, wire);
     }
 
+    /// Bytes that `segment` acknowledges and no earlier one did.
+    #[must_use]
+    pub fn newly_acknowledged(&self, segment: &Segment) -> u64 {
+        let ack = unwrap(self.isn, segment.ack, self.snd_una).filter(|&ack| ack <= self.snd_max);
+        ack.map_or(0, |ack| ack.saturating_sub(self.snd_una))
+    }
+
     /// A segment arrives, with `ecn` in its IP header.
     pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, _ecn: Ecn, wire: &mut W) {
         if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {

@@ -1,34 +1,17 @@
-//! What is fair: Jain's index, and the weighted max-min allocation with guarantees.
+//! Weighted max-min fairness with guarantees: nobody has more at the cost of one who has less for its weight.
 //!
-//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984. Bertsekas,
-//! Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen flows stand
-//! at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows concerned are
-//! frozen, and so on.
+//! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen
+//! flows stand at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows
+//! concerned are frozen, and so on.
 //!
-//! Cost of [`max_min`]: the level jumps from event to event, so O((path entries + flows) log (links +
-//! flows)).
+//! Cost: the level jumps from event to event, so O((path entries + flows) log (links + flows)).
 
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::fmt;
 
-/// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
-#[must_use]
-pub fn jain(shares: &[f64]) -> f64 {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|x| x * x).sum();
-    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
-}
-
-/// The standard deviation of a population: divided by n, not n - 1. 0 for no values.
-#[must_use]
-pub fn population_sigma(values: &[f64]) -> f64 {
-    let n = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    libm::sqrt(values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n)
-}
+use super::{Infeasible, is_amount};
 
 /// What one flow asks of a network. Amounts are in the unit of the capacities.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,59 +25,6 @@ pub struct Claim {
     /// All that it wants; none: as much as there is.
     pub demand: Option<f64>,
 }
-
-/// Why there is no allocation.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Infeasible {
-    /// The guarantees on this link exceed its capacity.
-    Oversubscribed {
-        /// The link.
-        link: usize,
-        /// The sum of the guarantees.
-        guaranteed: f64,
-        /// What it can carry.
-        capacity: f64,
-    },
-    /// This flow wants without end and crosses no link.
-    Unbounded {
-        /// The flow.
-        flow: usize,
-    },
-    /// This flow crosses a link that does not exist.
-    UnknownLink {
-        /// The flow.
-        flow: usize,
-        /// The link.
-        link: usize,
-    },
-    /// The capacity of this link is negative or not finite.
-    BadCapacity {
-        /// The link.
-        link: usize,
-    },
-    /// A number of this flow is negative or not finite.
-    BadNumber {
-        /// The flow.
-        flow: usize,
-    },
-}
-
-impl fmt::Display for Infeasible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Oversubscribed { link, guaranteed, capacity } => {
-                write!(f, "link {link} carries {capacity} but {guaranteed} is guaranteed on it")
-            }
-            Self::Unbounded { flow } => write!(f, "flow {flow} wants without end and crosses no link"),
-            Self::UnknownLink { flow, link } => {
-                write!(f, "flow {flow} crosses link {link}, which does not exist")
-            }
-            Self::BadCapacity { link } => write!(f, "the capacity of link {link} is negative or not finite"),
-            Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
-        }
-    }
-}
-impl core::error::Error for Infeasible {}
 
 /// The level at which a link is full or a flow has what it wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -205,7 +135,7 @@ fn floor(claim: &Claim) -> f64 {
 
 /// Checks the claims and sets the guarantees aside.
 fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> {
-    let bad = |x: f64| !x.is_finite() || x < 0.0;
+    let bad = |x: f64| !is_amount(x);
     if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
         return Err(Infeasible::BadCapacity { link });
     }
@@ -243,16 +173,6 @@ mod tests {
 
     fn claim(links: &[usize], weight: f64, guarantee: f64, demand: Option<f64>) -> Claim {
         Claim { links: links.to_vec(), weight, guarantee, demand }
-    }
-
-    #[test]
-    fn jain_and_sigma_are_their_formulas() {
-        // (1 + 2 + 3)² / (3·14) = 36/42; one of four: 1/4.
-        assert_eq!(jain(&[1.0, 2.0, 3.0]), 36.0 / 42.0);
-        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!((jain(&[]), jain(&[0.0])), (1.0, 1.0));
-        // Mean 5; squares 9+1+1+1+0+0+4+16 = 32; 32/8 = 4; the n - 1 form would give 2.138.
-        assert_eq!(population_sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), 2.0);
     }
 
     #[test]

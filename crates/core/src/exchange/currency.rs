@@ -1,0 +1,220 @@
+//! Currency exchange: a link trades the tickets of the entity it leaves for those that the next one issued to it.
+//!
+//! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-D and II-E
+//! (data), II-F.1 (acknowledgements) and II-G (policing, in [`tickets`](crate::tickets)).
+//!
+//! Readings, where the paper leaves room:
+//! - InTktRate counts all tickets that arrive, also on packets that the queue then drops; otherwise the rate of
+//!   exchange would depend on loss.
+//! - Tags are rewritten when a packet leaves the queue, so that an exchange works with any discipline; the
+//!   discipline itself compares tickets of one currency.
+//! - In the receiver-based scheme the link's OutTktRate is the AckInTktRate that its other direction sees, held
+//!   between acknowledgements; before the first, packets carry as many tickets as fit.
+//! - With InTktRate near 0, after idle time, a tag is what its width holds.
+//!
+//! Cost: O(1), two averages per packet; no state per flow. Parameters: [`ENTRY`].
+
+use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::estimate::RateEstimator;
+use crate::estimate::tsw::Tsw;
+use crate::packet::{About, Packet};
+use crate::random::Stream;
+use crate::tickets::read;
+use crate::tickets::{
+    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, ROUNDING, TicketWriter, WINDOW, WriterParams,
+};
+use crate::units::{Span, TicketRate, Time};
+
+/// The currency exchange in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "currency",
+    role: Role::Exchange,
+    summary: "Currency exchange: packets trade their tickets for those that the next router issued to the link.",
+    reference: "Zhang et al. 2002, sections II-D to II-G",
+    cost: "O(1) per packet, no state per flow",
+    params: &[WINDOW, POLICING_WINDOW, POLICING_BOUND, BITS, FORM, ROUNDING],
+};
+
+/// Parameters of [`CurrencyExchange`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct ExchangeParams {
+    pub window: Span,
+    pub writer: WriterParams,
+}
+
+impl ExchangeParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        Ok(Self { window: args.span("window"), writer: WriterParams::from_args(&args)? })
+    }
+}
+
+/// The exchange of one direction of a link, for labels about one thing. Names are the paper's; those of
+/// acknowledgements begin with "Ack" there.
+#[derive(Clone, Debug)]
+pub struct CurrencyExchange {
+    about: About,
+    in_tkt_rate: Tsw,
+    writer: TicketWriter,
+    stats: ExchangeStats,
+}
+
+/// What an exchange has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExchangeStats {
+    /// Tickets that arrived, dropped packets included.
+    pub tickets_in: f64,
+    /// Tickets that left, in the next currency.
+    pub tickets_out: f64,
+}
+
+impl CurrencyExchange {
+    /// An exchange that is issued `tickets`; none: until it is told.
+    #[must_use]
+    pub fn new(params: &ExchangeParams, about: About, tickets: Option<TicketRate>, random: Stream) -> Self {
+        Self {
+            about,
+            in_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
+            writer: TicketWriter::new(&params.writer, tickets, Time::ZERO, random),
+            stats: ExchangeStats::default(),
+        }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub const fn stats(&self) -> &ExchangeStats {
+        &self.stats
+    }
+
+    /// A packet arrives in front of the queue. The rate of tickets that arrive, if it brought any.
+    #[inline]
+    pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
+        let label = packet.label(self.about)?;
+        self.in_tkt_rate.update(now, read(label));
+        self.stats.tickets_in += read(label);
+        TicketRate::new(self.in_tkt_rate.rate(now))
+    }
+
+    /// A packet leaves the queue.
+    #[inline]
+    pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
+        let Some(label) = packet.label(self.about) else { return };
+        // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
+        let share = read(label) / self.in_tkt_rate.rate(now);
+        let label = self.writer.write(now, share);
+        self.stats.tickets_out += label.value();
+        packet.set_label(self.about, label);
+    }
+
+    /// Changes what the next entity issues to the link.
+    pub fn issue(&mut self, now: Time, tickets: TicketRate) {
+        self.writer.issue(now, tickets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Selection;
+    use crate::label::Label;
+    use crate::testing::packet;
+
+    fn exchange(pairs: &[(&str, &str)], tickets: Option<f64>) -> CurrencyExchange {
+        let mut selection = Selection::of(Role::Exchange, "currency").unwrap();
+        for (key, value) in pairs {
+            selection.set(key, value).unwrap();
+        }
+        let params = ExchangeParams::from_args(&selection.args).unwrap();
+        CurrencyExchange::new(&params, About::Data, tickets.and_then(TicketRate::new), Stream::new(1, "link"))
+    }
+
+    /// Sends tags in turn, one every 10 ms for 100 s, dropping every n-th before it is exchanged; the rate of
+    /// tickets written in the second half.
+    fn written(exchange: &mut CurrencyExchange, tags: &[f64], drop: u64) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..10_000 {
+            let mut packet = packet(0, 0, 500);
+            packet.set_label(About::Data, Label::new(tags[i as usize % tags.len()]));
+            let now = Time::from_millis(10 * i);
+            exchange.arrive(now, &packet);
+            if drop > 0 && i % drop == 0 {
+                continue;
+            }
+            exchange.exchange(now, &mut packet);
+            sum += if i >= 5_000 { packet.label(About::Data).unwrap().value() } else { 0.0 };
+        }
+        sum / 50.0
+    }
+
+    #[test]
+    fn tickets_keep_their_proportion_and_their_sum_is_what_was_issued() {
+        // 100 packets/s with 1000 and 3000 tickets in turn are 200,000 t/s; 90,000 go out: 450 and 1350 a packet.
+        let mut exchange = exchange(&[("bits", "17")], Some(90_000.0));
+        let rate = written(&mut exchange, &[1_000.0, 3_000.0], 0);
+        assert!((rate / 90_000.0 - 1.0).abs() < 0.005, "{rate}");
+        let mut tag = |value: f64| {
+            let mut packet = packet(0, 0, 500);
+            packet.set_label(About::Data, Label::new(value));
+            exchange.exchange(Time::from_secs(100), &mut packet);
+            packet.label(About::Data).unwrap().value()
+        };
+        assert!((tag(3_000.0) / tag(1_000.0) - 3.0).abs() < 0.05); // the first counts for the second
+    }
+
+    #[test]
+    fn loss_at_the_queue_lowers_what_leaves_unless_policing_makes_up_for_it() {
+        // A fifth of the packets is dropped: 0.8 × 900 t/s leave without policing. With it the factor T/x
+        // balances x = 0.8 T · T/x, so x = T √0.8 = 0.894 T.
+        let lossy =
+            |bound| written(&mut exchange(&[("policing_bound", bound)], Some(900.0)), &[50.0], 5) / 900.0;
+        assert!((lossy("1") - 0.8).abs() < 0.02, "{}", lossy("1"));
+        assert!((lossy("2") - 0.8_f64.sqrt()).abs() < 0.02, "{}", lossy("2"));
+    }
+
+    #[test]
+    fn the_scale_of_the_upstream_currency_does_not_matter() {
+        let rate = |scale: f64| written(&mut exchange(&[], Some(900.0)), &[10.0 * scale, 20.0 * scale], 0);
+        assert_eq!(rate(1.0), rate(10.0));
+    }
+
+    #[test]
+    fn packets_without_tickets_pass_as_they_are_and_count_for_nothing() {
+        let mut exchange = exchange(&[], Some(900.0));
+        let mut untagged = packet(0, 0, 40);
+        untagged.set_label(About::Ack, Label::new(7.0));
+        let before = untagged;
+        assert_eq!(exchange.arrive(Time::ZERO, &untagged), None);
+        exchange.exchange(Time::ZERO, &mut untagged);
+        assert_eq!(untagged, before);
+    }
+
+    #[test]
+    fn after_idle_time_a_tag_is_what_its_width_holds() {
+        let mut exchange = exchange(&[], Some(900.0));
+        written(&mut exchange, &[20.0], 0);
+        let mut late = packet(0, 0, 500);
+        late.set_label(About::Data, Label::new(20.0));
+        let now = Time::from_secs(100_000);
+        exchange.arrive(now, &late);
+        exchange.exchange(now, &mut late);
+        assert_eq!(late.label(About::Data).map(Label::value), Some(255.0));
+    }
+
+    #[test]
+    fn what_arrives_is_told_to_the_other_direction() {
+        let mut exchange = exchange(&[], Some(900.0));
+        let mut rate = None;
+        for i in 1..5_000 {
+            let mut packet = packet(0, 0, 40);
+            packet.set_label(About::Data, Label::new(20.0));
+            rate = exchange.arrive(Time::from_millis(20 * i), &packet);
+        }
+        // 50 a second with 20 tickets each.
+        assert!((rate.unwrap().get() - 1_000.0).abs() < 1.0, "{rate:?}");
+    }
+}

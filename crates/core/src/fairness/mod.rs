@@ -1,0 +1,124 @@
+//! What is fair: Jain's index, and what each flow of a network is due.
+//!
+//! | file | allocation | source |
+//! |---|---|---|
+//! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
+//! | [`currency`] | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
+//!
+//! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
+
+use core::fmt;
+
+pub mod currency;
+pub mod max_min;
+
+pub use currency::{Exchange, Holding, ticket_shares};
+pub use max_min::{Claim, max_min};
+
+/// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
+#[must_use]
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+/// The standard deviation of a population: divided by n, not n - 1. 0 for no values.
+#[must_use]
+pub fn population_sigma(values: &[f64]) -> f64 {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    libm::sqrt(values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n)
+}
+
+/// Why there is no allocation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Infeasible {
+    /// The guarantees on this link exceed its capacity.
+    Oversubscribed {
+        /// The link.
+        link: usize,
+        /// The sum of the guarantees.
+        guaranteed: f64,
+        /// What it can carry.
+        capacity: f64,
+    },
+    /// This flow wants without end and crosses no link.
+    Unbounded {
+        /// The flow.
+        flow: usize,
+    },
+    /// This flow crosses a link that does not exist.
+    UnknownLink {
+        /// The flow.
+        flow: usize,
+        /// The link.
+        link: usize,
+    },
+    /// The capacity of this link is negative or not finite.
+    BadCapacity {
+        /// The link.
+        link: usize,
+    },
+    /// A number of this flow is negative or not finite.
+    BadNumber {
+        /// The flow.
+        flow: usize,
+    },
+    /// The tickets issued to this link are negative or not finite.
+    BadIssue {
+        /// The link.
+        link: usize,
+    },
+    /// Links exchange tickets in a cycle whose rates do not settle.
+    Unsettled,
+    /// Links weigh the flows so differently that no share of this one could be settled.
+    Ambiguous {
+        /// The flow.
+        flow: usize,
+    },
+}
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Oversubscribed { link, guaranteed, capacity } => {
+                write!(f, "link {link} carries {capacity} but {guaranteed} is guaranteed on it")
+            }
+            Self::Unbounded { flow } => write!(f, "flow {flow} wants without end and crosses no link"),
+            Self::UnknownLink { flow, link } => {
+                write!(f, "flow {flow} crosses link {link}, which does not exist")
+            }
+            Self::BadCapacity { link } => write!(f, "the capacity of link {link} is negative or not finite"),
+            Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
+            Self::BadIssue { link } => {
+                write!(f, "the tickets issued to link {link} are negative or not finite")
+            }
+            Self::Unsettled => write!(f, "links exchange tickets in a cycle whose rates do not settle"),
+            Self::Ambiguous { flow } => {
+                write!(f, "links weigh the flows so differently that no share of flow {flow} can be settled")
+            }
+        }
+    }
+}
+impl core::error::Error for Infeasible {}
+
+/// Whether `x` can be an amount of something.
+fn is_amount(x: f64) -> bool {
+    x.is_finite() && x >= 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_and_sigma_are_their_formulas() {
+        // (1 + 2 + 3)² / (3·14) = 36/42; one of four: 1/4.
+        assert_eq!(jain(&[1.0, 2.0, 3.0]), 36.0 / 42.0);
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!((jain(&[]), jain(&[0.0])), (1.0, 1.0));
+        // Mean 5; squares 9+1+1+1+0+0+4+16 = 32; 32/8 = 4; the n - 1 form would give 2.138.
+        assert_eq!(population_sigma(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), 2.0);
+    }
+}

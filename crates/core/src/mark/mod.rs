@@ -1,0 +1,109 @@
+//! Markers: at the edge, they write on packets what routers are to know of a flow.
+//!
+//! | file | marker | source |
+//! |---|---|---|
+//! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
+//!
+//! A marker belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
+//! the source also what comes back.
+
+pub mod ticket;
+
+use self::ticket::{TicketMarker, TicketMarkerParams};
+use crate::catalog::{Entry, ParamError, Selection};
+use crate::label::Label;
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::units::{TicketRate, Time};
+
+/// A marker of one flow.
+pub trait Marker<P: Packet> {
+    /// `packet` leaves.
+    fn mark(&mut self, now: Time, packet: &mut P);
+
+    /// An acknowledgement came back that says of `packets` packets that they arrived, with its own label.
+    fn acknowledged(&mut self, _now: Time, _packets: f64, _label: Option<Label>) {}
+
+    /// What the flow is issued from `now` on, for markers that mark tickets.
+    fn issue(&mut self, _now: Time, _tickets: TicketRate) {}
+}
+
+/// What a marker learns of the place it is built into.
+#[derive(Debug)]
+pub struct MarkerSetup {
+    /// What the flow is issued; none: as its acknowledgements say.
+    pub tickets: Option<TicketRate>,
+    /// Whether acknowledgements tell what arrived.
+    pub acknowledged: bool,
+    /// When the flow starts.
+    pub start: Time,
+    /// For decisions by chance.
+    pub random: Stream,
+}
+
+/// An entry of the catalogue and how to read its parameters.
+#[derive(Debug)]
+pub struct KnownMarker {
+    /// The entry.
+    pub entry: &'static Entry,
+    /// Reads its parameters.
+    pub read: fn(&crate::catalog::Args) -> Result<MarkerParams, ParamError>,
+}
+
+/// The markers.
+pub static MARKERS: &[KnownMarker] = &[KnownMarker {
+    entry: &ticket::ENTRY,
+    read: |args| TicketMarkerParams::from_args(args).map(MarkerParams::Tickets),
+}];
+
+/// Parameters of any marker.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "each variant is the marker of the same name")]
+pub enum MarkerParams {
+    Tickets(TicketMarkerParams),
+}
+
+impl MarkerParams {
+    /// Checks the values of a selection against each other.
+    ///
+    /// # Errors
+    /// When a value makes no sense or contradicts another; the error names the key.
+    pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
+        let known = MARKERS.iter().find(|known| known.entry.name == selection.kind.name);
+        let known = known.ok_or_else(|| ParamError::new("kind", "it is not a marker"))?;
+        (known.read)(&selection.args)
+    }
+
+    /// A marker of one flow.
+    #[must_use]
+    pub fn build(&self, setup: MarkerSetup) -> AnyMarker {
+        match self {
+            Self::Tickets(params) => AnyMarker::Tickets(TicketMarker::new(params, setup)),
+        }
+    }
+}
+
+/// Any marker.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant is the marker of the same name")]
+pub enum AnyMarker {
+    Tickets(TicketMarker),
+}
+
+impl<P: Packet> Marker<P> for AnyMarker {
+    fn mark(&mut self, now: Time, packet: &mut P) {
+        match self {
+            Self::Tickets(it) => it.mark(now, packet),
+        }
+    }
+    fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
+        match self {
+            Self::Tickets(it) => Marker::<P>::acknowledged(it, now, packets, label),
+        }
+    }
+    fn issue(&mut self, now: Time, tickets: TicketRate) {
+        match self {
+            Self::Tickets(it) => Marker::<P>::issue(it, now, tickets),
+        }
+    }
+}

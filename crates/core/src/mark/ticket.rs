@@ -1,0 +1,264 @@
+//! Ticket marker: each packet carries the tickets that its flow was issued since the packet before.
+//!
+//! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-B (source),
+//! II-F.1 (sink) and II-G (policing, in [`tickets`](crate::tickets)).
+//!
+//! One marker serves three places:
+//! - At a TCP source, AvgRate is the rate of packets that were acknowledged (section II-B).
+//! - At a sink, it marks acknowledgements with AckOutTktRate / AckAvgRate, its own sending rate (II-F.1).
+//! - At the edge of a flow without acknowledgements (UDP, the authors' future work), AvgRate is the sending rate.
+//!
+//! At a source whose receiver decides, OutTktRate is the rate of tickets that acknowledgements bring (II-F.1).
+//!
+//! Readings, where the paper leaves room:
+//! - AvgRate before anything is known is one packet per second; it is never below one packet per window.
+//! - After a timeout no acknowledgement comes, so AvgRate stays high and tags stay small just when packets are
+//!   dearest. `decay` reads AvgRate as an acknowledgement of nothing would leave it at the time of sending.
+//!
+//! Cost: O(1), two averages per packet; 200 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
+
+use super::{Marker, MarkerSetup};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::estimate::RateEstimator;
+use crate::estimate::tsw::Tsw;
+use crate::label::Label;
+use crate::packet::{About, Packet};
+use crate::tickets::read;
+use crate::tickets::{
+    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, ROUNDING, TicketWriter, WINDOW, WriterParams,
+};
+use crate::units::{Span, TicketRate, Time};
+
+/// The ticket marker in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "tickets",
+    role: Role::Marker,
+    summary: "Tickets: each packet carries what its flow was issued since the packet before.",
+    reference: "Zhang et al. 2002, sections II-B, II-F, II-G",
+    cost: "O(1) per packet, state at the ends of flows only",
+    params: &[
+        WINDOW,
+        Param {
+            name: "decay",
+            symbol: "–",
+            kind: Kind::Switch,
+            default: Some("true"),
+            source: "chosen: false, the rate as of the last acknowledgement, starves small flows",
+            doc: "Whether AvgRate decays while no acknowledgement comes.",
+        },
+        POLICING_WINDOW,
+        POLICING_BOUND,
+        BITS,
+        FORM,
+        ROUNDING,
+    ],
+};
+
+/// Parameters of [`TicketMarker`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct TicketMarkerParams {
+    pub window: Span,
+    pub decay: bool,
+    pub writer: WriterParams,
+}
+
+impl TicketMarkerParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        Ok(Self {
+            window: args.span("window"),
+            decay: args.switch("decay"),
+            writer: WriterParams::from_args(&args)?,
+        })
+    }
+}
+
+/// The marker's state, with the paper's names.
+#[derive(Clone, Debug)]
+pub struct TicketMarker {
+    decay: bool,
+    /// AvgRate or AckAvgRate, packets per second.
+    avg_rate: Tsw,
+    /// AvgRate as of the last acknowledgement.
+    avg_rate_at_ack: f64,
+    /// One packet per window.
+    floor: f64,
+    /// Whether AvgRate counts what was acknowledged; else what was sent.
+    acknowledged: bool,
+    /// AckInTktRate at a source whose receiver decides.
+    ack_in_tkt_rate: Option<Tsw>,
+    writer: TicketWriter,
+    /// What its labels are about.
+    about: About,
+}
+
+impl TicketMarker {
+    /// A marker of data.
+    #[must_use]
+    pub fn new(params: &TicketMarkerParams, setup: MarkerSetup) -> Self {
+        const UNKNOWN: f64 = 1.0;
+        let MarkerSetup { tickets, acknowledged, start, random } = setup;
+        Self {
+            decay: params.decay,
+            avg_rate: Tsw::new(params.window, UNKNOWN, start),
+            avg_rate_at_ack: UNKNOWN,
+            floor: 1.0 / params.window.as_secs_f64().max(f64::MIN_POSITIVE),
+            acknowledged,
+            ack_in_tkt_rate: tickets.is_none().then(|| Tsw::new(params.window, 0.0, start)),
+            writer: TicketWriter::new(&params.writer, tickets, start, random),
+            about: About::Data,
+        }
+    }
+
+    /// A marker of acknowledgements, at the sink of the flow.
+    #[must_use]
+    pub fn at_sink(params: &TicketMarkerParams, setup: MarkerSetup) -> Self {
+        Self { about: About::Ack, ..Self::new(params, MarkerSetup { acknowledged: false, ..setup }) }
+    }
+
+    fn avg_rate(&self, now: Time) -> f64 {
+        let literal = self.acknowledged && !self.decay;
+        let rate = if literal { self.avg_rate_at_ack } else { self.avg_rate.rate(now) };
+        rate.max(self.floor)
+    }
+}
+
+impl<P: Packet> Marker<P> for TicketMarker {
+    #[inline]
+    fn mark(&mut self, now: Time, packet: &mut P) {
+        if !self.acknowledged {
+            self.avg_rate.update(now, 1.0);
+        }
+        // Section II-G: OutTkt = OutTktRate / AvgRate × OutTktRate / ActualTktRate.
+        let label = self.writer.write(now, 1.0 / self.avg_rate(now));
+        packet.set_label(self.about, label);
+    }
+
+    fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
+        if self.acknowledged {
+            self.avg_rate.update(now, packets);
+            self.avg_rate_at_ack = self.avg_rate.rate(now);
+        }
+        if let (Some(ack_in_tkt_rate), Some(label)) = (&mut self.ack_in_tkt_rate, label) {
+            ack_in_tkt_rate.update(now, read(label));
+            // Section II-F.1: OutTktRate = AckInTktRate, held between acknowledgements.
+            if let Some(rate) = TicketRate::new(ack_in_tkt_rate.rate(now)) {
+                self.writer.issue(now, rate);
+            }
+        }
+    }
+
+    fn issue(&mut self, now: Time, tickets: TicketRate) {
+        self.writer.issue(now, tickets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Selection;
+    use crate::random::Stream;
+    use crate::testing::{TestPacket, packet};
+
+    fn params(pairs: &[(&str, &str)]) -> TicketMarkerParams {
+        let mut selection = Selection::of(Role::Marker, "tickets").unwrap();
+        for (key, value) in pairs {
+            selection.set(key, value).unwrap();
+        }
+        TicketMarkerParams::from_args(&selection.args).unwrap()
+    }
+
+    fn setup(tickets: Option<f64>) -> MarkerSetup {
+        let tickets = tickets.and_then(TicketRate::new);
+        MarkerSetup { tickets, acknowledged: true, start: Time::ZERO, random: Stream::new(1, "marker") }
+    }
+
+    fn tag(marker: &mut TicketMarker, now: Time, about: About) -> f64 {
+        let mut packet = packet(0, 0, 500);
+        marker.mark(now, &mut packet);
+        packet.label(about).unwrap().value()
+    }
+
+    fn acknowledge(marker: &mut TicketMarker, now: Time, label: Option<Label>) {
+        Marker::<TestPacket>::acknowledged(marker, now, 1.0, label);
+    }
+
+    #[test]
+    fn a_flow_is_marked_with_its_tickets_per_packet_whatever_its_rate() {
+        // 1000 t/s at 20 packets/s: 50 a packet; at 100 packets/s: 10.
+        for (gap, tickets) in [(50, 50.0), (10, 10.0)] {
+            let mut marker = TicketMarker::new(&params(&[]), setup(Some(1_000.0)));
+            let mut last = 0.0;
+            for i in 1..60_000 / gap {
+                acknowledge(&mut marker, Time::from_millis(i * gap), None);
+                last = tag(&mut marker, Time::from_millis(i * gap), About::Data);
+            }
+            assert!((last - tickets).abs() <= 1.0, "{last} against {tickets}");
+        }
+    }
+
+    #[test]
+    fn the_first_packets_are_worth_a_second_each() {
+        // One packet per second is assumed: 200 t/s are 200 tickets; 1000 do not fit 8 bits.
+        let first =
+            |rate| tag(&mut TicketMarker::new(&params(&[]), setup(Some(rate))), Time::ZERO, About::Data);
+        assert_eq!((first(200.0), first(1_000.0)), (200.0, 255.0));
+    }
+
+    #[test]
+    fn packets_after_a_silence_are_worth_more_if_the_rate_decays() {
+        let after_a_silence = |decay| {
+            let params = params(&[("decay", decay), ("policing_bound", "1")]);
+            let mut marker = TicketMarker::new(&params, setup(Some(1_000.0)));
+            for i in 1..2_000 {
+                acknowledge(&mut marker, Time::from_millis(10 * i), None);
+            }
+            tag(&mut marker, Time::from_secs(25), About::Data)
+        };
+        // 100 packets/s less what is left of the start, (5/5.01)^1999 ≈ 2 %; after 5 s of silence half of that.
+        assert_eq!((after_a_silence("false"), after_a_silence("true")), (10.0, 20.0));
+    }
+
+    #[test]
+    fn a_source_follows_the_tickets_of_its_acknowledgements() {
+        let mut marker = TicketMarker::new(&params(&[]), setup(None));
+        assert_eq!(tag(&mut marker, Time::ZERO, About::Data), 255.0, "nothing is known yet");
+        let mut last = 0.0;
+        for i in 1..6_000 {
+            // 50 packets/s acknowledged with 12 tickets each: 600 t/s, 12 a packet.
+            let now = Time::from_millis(20 * i);
+            acknowledge(&mut marker, now, Some(Label::new(12.0)));
+            last = tag(&mut marker, now, About::Data);
+        }
+        assert!((last - 12.0).abs() <= 1.0, "{last}");
+    }
+
+    #[test]
+    fn a_sink_marks_as_many_tickets_on_half_as_many_acknowledgements() {
+        for (gap, tickets) in [(20, 10.0), (40, 20.0)] {
+            let mut marker = TicketMarker::at_sink(&params(&[]), setup(Some(500.0)));
+            let last = (1..2_000).map(|i| tag(&mut marker, Time::from_millis(i * gap), About::Ack)).last();
+            assert!((last.unwrap() - tickets).abs() <= 1.0, "{last:?} against {tickets}");
+        }
+    }
+
+    #[test]
+    fn a_new_issue_shows_in_the_next_packets() {
+        let mut marker = TicketMarker::new(&params(&[]), setup(Some(1_000.0)));
+        let mut tags = std::vec::Vec::new();
+        for i in 1..4_000 {
+            let now = Time::from_millis(20 * i);
+            if i == 2_000 {
+                Marker::<TestPacket>::issue(&mut marker, now, TicketRate::new(600.0).unwrap());
+            }
+            acknowledge(&mut marker, now, None);
+            tags.push(tag(&mut marker, now, About::Data));
+        }
+        assert_eq!((tags[1_900], tags[3_900]), (20.0, 12.0));
+    }
+}

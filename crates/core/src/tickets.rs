@@ -1,0 +1,312 @@
+//! Tickets: how whoever writes them on packets keeps to what it was issued.
+//!
+//! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-G (ticket
+//! policing) and III-J (ticket bits). The writers are the [marker](crate::mark::ticket) at an end of a flow and
+//! the [exchange](crate::exchange::currency) at a link.
+//!
+//! Readings, where the paper leaves room:
+//! - x ← (T/r)(T/x) without memory swings between two values for ever (12.3, 20.8, 12.3, ... for T/r = 16), so
+//!   ActualTktRate is a TSW of its own. It starts at OutTktRate and the factor is bounded.
+//! - ActualTktRate counts what was written, after rounding.
+//! - A packet carries at least one ticket: 0 would divide by zero downstream. A 0 that arrives is read as 1.
+//!
+//! Cost: O(1), one division for the policing and one for the average; 64 bytes.
+
+use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
+use crate::estimate::RateEstimator;
+use crate::estimate::tsw::Tsw;
+use crate::label::{Format, Label};
+use crate::random::Stream;
+use crate::units::{Span, TicketRate, Time};
+
+/// WinLength of the averages of tickets and packets.
+pub(crate) const WINDOW: Param = Param {
+    name: "window",
+    symbol: "WinLength",
+    kind: Kind::Span,
+    default: Some("5s"),
+    source: "the paper, section III",
+    doc: "Window of the averages of packets and tickets.",
+};
+/// The parameters of a [`TicketWriter`].
+pub(crate) const POLICING_WINDOW: Param = Param {
+    name: "policing_window",
+    symbol: "–",
+    kind: Kind::Span,
+    default: Some("2s"),
+    source: "chosen: settles without swinging; the paper has one window for all",
+    doc: "Window of ActualTktRate, the average of what was written.",
+};
+/// How far policing goes.
+pub(crate) const POLICING_BOUND: Param = Param {
+    name: "policing_bound",
+    symbol: "–",
+    kind: Kind::Number,
+    default: Some("2"),
+    source: "chosen; 0.5 to 2 and wider show no difference",
+    doc: "OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.",
+};
+/// Width of a tag.
+pub(crate) const BITS: Param = Param {
+    name: "bits",
+    symbol: "–",
+    kind: Kind::Count,
+    default: Some("8"),
+    source: "the paper, section III-J",
+    doc: "Width of the tag, 4 to 17; 17 bits are always floating, 12 + 5.",
+};
+/// Form of a tag.
+pub(crate) const FORM: Param = Param {
+    name: "form",
+    symbol: "–",
+    kind: Kind::Choice(&["integer", "floating"]),
+    default: Some("integer"),
+    source: "the paper, section III-J: 0 to 255",
+    doc: "How a tag is written: a whole number, or a mantissa with 5 bits of exponent (8 bits and more).",
+};
+/// Rounding of a tag.
+pub(crate) const ROUNDING: Param = Param {
+    name: "rounding",
+    symbol: "–",
+    kind: Kind::Choice(&["nearest", "down", "stochastic"]),
+    default: Some("nearest"),
+    source: "chosen; a cast in C rounds down",
+    doc: "How tickets become a whole tag; stochastic keeps their mean.",
+};
+
+/// Parameters of a [`TicketWriter`].
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue is their only description")]
+pub struct WriterParams {
+    pub policing_window: Span,
+    pub policing_bound: f64,
+    pub format: Format,
+    pub rounding: Rounding,
+}
+
+/// How tickets become a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest tag.
+    Nearest,
+    /// To the next smaller whole number.
+    Down,
+    /// Up with the probability of the fraction, so that the mean is kept.
+    Stochastic,
+}
+
+impl WriterParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let bits = args.count("bits") as u32;
+        let floating = args.choice("form") == "floating";
+        require((4..=17).contains(&bits), "bits", "a tag has 4 to 17 bits")?;
+        let wide_enough =
+            "a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
+        require(!floating || bits >= 8, "bits", wide_enough)?;
+        let policing_bound = args.number("policing_bound");
+        let at_least = "the factor lies between 1 / this and this: write a number from 1, for example 2";
+        require(policing_bound >= 1.0, "policing_bound", at_least)?;
+        Ok(Self {
+            policing_window: args.span("policing_window"),
+            policing_bound,
+            format: match floating || bits == Label::BITS {
+                true => Format::Floating { mantissa: bits - 5, exponent: 5 },
+                false => Format::Integer { bits },
+            },
+            rounding: match args.choice("rounding") {
+                "down" => Rounding::Down,
+                "stochastic" => Rounding::Stochastic,
+                _ => Rounding::Nearest,
+            },
+        })
+    }
+}
+
+/// Tickets on a packet as a router reads them.
+#[must_use]
+#[inline]
+pub fn read(label: Label) -> f64 {
+    label.value().max(1.0)
+}
+
+/// Writes tags so that their rate stays what was issued.
+#[derive(Clone, Debug)]
+pub struct TicketWriter {
+    params: WriterParams,
+    /// None before it is known; packets then carry as many tickets as fit.
+    out_tkt_rate: Option<TicketRate>,
+    actual_tkt_rate: Tsw,
+    random: Stream,
+}
+
+impl TicketWriter {
+    /// A writer that is issued `tickets`.
+    #[must_use]
+    pub fn new(params: &WriterParams, tickets: Option<TicketRate>, start: Time, random: Stream) -> Self {
+        let initial = tickets.map_or(0.0, TicketRate::get);
+        Self {
+            actual_tkt_rate: Tsw::new(params.policing_window, initial, start),
+            params: params.clone(),
+            out_tkt_rate: tickets,
+            random,
+        }
+    }
+
+    /// What it is issued.
+    #[must_use]
+    pub const fn out_tkt_rate(&self) -> Option<TicketRate> {
+        self.out_tkt_rate
+    }
+
+    /// Changes what it is issued from `now` on.
+    pub fn issue(&mut self, now: Time, tickets: TicketRate) {
+        if self.out_tkt_rate.replace(tickets).is_none() {
+            self.actual_tkt_rate = Tsw::new(self.params.policing_window, tickets.get(), now);
+        }
+    }
+
+    /// The tag of a packet that is worth `share` seconds of what is issued: 1/AvgRate at a source,
+    /// InTkt/InTktRate at a link.
+    #[inline]
+    pub fn write(&mut self, now: Time, share: f64) -> Label {
+        let Some(out_tkt_rate) = self.out_tkt_rate.map(TicketRate::get) else {
+            return Label::new(self.params.format.max());
+        };
+        // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
+        let bound = self.params.policing_bound;
+        let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, bound);
+        // 0/0, an idle writer that is issued nothing, is no number and polices nothing.
+        let policing = if policing.is_nan() { 1.0 } else { policing };
+        let tag = self.round(out_tkt_rate * share * policing);
+        self.actual_tkt_rate.update(now, tag);
+        Label::new(tag)
+    }
+
+    fn round(&mut self, tickets: f64) -> f64 {
+        let whole = match self.params.rounding {
+            Rounding::Nearest => tickets,
+            Rounding::Down => libm::floor(tickets),
+            Rounding::Stochastic => libm::floor(tickets + self.random.uniform()),
+        };
+        self.params.format.round(whole).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Role, Selection};
+    use crate::exchange::currency;
+    use std::string::ToString;
+
+    fn params(rounding: Rounding) -> WriterParams {
+        WriterParams {
+            policing_window: Span::from_secs(2),
+            policing_bound: 2.0,
+            format: Format::Integer { bits: 8 },
+            rounding,
+        }
+    }
+
+    fn writer(params: &WriterParams, rate: f64) -> TicketWriter {
+        TicketWriter::new(params, TicketRate::new(rate), Time::ZERO, Stream::new(1, "tickets"))
+    }
+
+    /// Tickets per second that it writes when each of `per_second` packets is worth `share`, from 20 s to 60 s.
+    fn written(writer: &mut TicketWriter, per_second: u64, share: f64) -> f64 {
+        let mut sum = 0.0;
+        for i in 1..60 * per_second {
+            let tag = writer.write(Time::from_nanos(i * 1_000_000_000 / per_second), share);
+            sum += if i >= 20 * per_second { tag.value() } else { 0.0 };
+        }
+        sum / 40.0
+    }
+
+    #[test]
+    fn the_first_tag_is_the_share_of_what_is_issued() {
+        // 1000 t/s × 1/25 s = 40; policing starts at 1000/1000, which decays by nothing at t = 0.
+        assert_eq!(writer(&params(Rounding::Nearest), 1_000.0).write(Time::ZERO, 0.04).value(), 40.0);
+    }
+
+    #[test]
+    fn a_tag_has_the_width_and_form_it_was_given() {
+        let format = |pairs: &[(&str, &str)]| {
+            let mut selection = Selection::of(Role::Exchange, "currency").unwrap();
+            for (key, value) in pairs {
+                selection.set(key, value).unwrap();
+            }
+            let args = selection.args.of(&currency::ENTRY);
+            WriterParams::from_args(&args).map(|params| params.format).map_err(|error| error.to_string())
+        };
+        let floating = |mantissa| Ok(Format::Floating { mantissa, exponent: 5 });
+        assert_eq!(format(&[]), Ok(Format::Integer { bits: 8 }));
+        assert_eq!(format(&[("bits", "8"), ("form", "floating")]), floating(3));
+        assert_eq!(format(&[("bits", "17")]), floating(12));
+        let refused = |pairs: &[(&str, &str)]| format(pairs).unwrap_err();
+        assert_eq!(refused(&[("bits", "3")]), "`bits`: a tag has 4 to 17 bits");
+        assert_eq!(
+            refused(&[("bits", "7"), ("form", "floating")]),
+            "`bits`: a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa"
+        );
+        assert_eq!(
+            refused(&[("policing_bound", "0.5")]),
+            "`policing_bound`: the factor lies between 1 / this and this: write a number from 1, for example 2"
+        );
+    }
+
+    #[test]
+    fn a_wrong_share_is_corrected_up_to_the_bound() {
+        // 25 packets/s of 1/25 s each are 1000 t/s. A source that believes it sends 20 packets/s would write
+        // 1250, and is held to 1000; one that believes 5 would write 5000, and is held to half of that.
+        let wrong = |share: f64| written(&mut writer(&params(Rounding::Nearest), 1_000.0), 25, share);
+        assert!((wrong(0.04) / 1_000.0 - 1.0).abs() < 0.01, "{}", wrong(0.04));
+        // A factor T/x in steady state with x = s T · T/x: x = T √s, so 1250 becomes 1118.
+        assert!((wrong(0.05) / 1_000.0 - 1.25_f64.sqrt()).abs() < 0.01, "{}", wrong(0.05));
+        assert!((wrong(0.2) / 2_500.0 - 1.0).abs() < 0.01, "{}", wrong(0.2));
+    }
+
+    #[test]
+    fn policing_settles_where_a_step_without_memory_would_swing() {
+        let mut writer = writer(&params(Rounding::Nearest), 1_000.0);
+        // Issued 1000, worth 1/16 s each, 16 packets/s.
+        let tags: std::vec::Vec<f64> =
+            (1..800).map(|i| writer.write(Time::from_millis(i * 62), 1.0 / 16.0).value()).collect();
+        let last = &tags[700..];
+        let (least, most) = last.iter().fold((f64::MAX, 0.0_f64), |(a, b), &x| (a.min(x), b.max(x)));
+        assert!(most - least <= 1.0, "{least} to {most}");
+    }
+
+    #[test]
+    fn a_tag_is_between_one_and_what_its_width_holds() {
+        let mut writer = writer(&params(Rounding::Nearest), 1_000.0);
+        assert_eq!(writer.write(Time::ZERO, 1.0).value(), 255.0);
+        assert_eq!(writer.write(Time::ZERO, 1e-9).value(), 1.0);
+        assert_eq!(read(Label::ZERO), 1.0);
+    }
+
+    #[test]
+    fn nothing_issued_yet_is_as_much_as_fits_and_nothing_issued_at_all_is_one() {
+        let mut writer = TicketWriter::new(&params(Rounding::Nearest), None, Time::ZERO, Stream::new(1, ""));
+        assert_eq!(writer.write(Time::ZERO, 0.001).value(), 255.0);
+        writer.issue(Time::from_secs(1), TicketRate::default());
+        assert_eq!(writer.write(Time::from_secs(1), 0.001).value(), 1.0);
+    }
+
+    #[test]
+    fn stochastic_rounding_keeps_the_mean_where_the_nearest_tag_does_not() {
+        // 960 t/s over 100 packets/s: 9.6 a packet. Nearest is 10; policing makes up for the mean only.
+        let bound = WriterParams { policing_bound: 1.0, ..params(Rounding::Nearest) };
+        let mean = |rounding| {
+            let params = WriterParams { rounding, ..bound.clone() };
+            written(&mut writer(&params, 960.0), 100, 0.01) / 100.0
+        };
+        assert_eq!((mean(Rounding::Nearest), mean(Rounding::Down)), (10.0, 9.0));
+        // 4000 draws of 0 or 1 with p = 0.6: σ of the mean = √(0.24/4000) = 0.0077.
+        let band = 4.0 * (0.24_f64 / 4_000.0).sqrt();
+        assert!((mean(Rounding::Stochastic) - 9.6).abs() < band);
+    }
+}

@@ -1,0 +1,210 @@
+//! Verdicts: which claims hold.
+
+use std::cmp::Ordering;
+
+use apportion_report::statistics::Estimate;
+use serde::Serialize;
+
+use crate::expect::{Metric, Numbers, Op};
+use crate::measure::Of;
+use crate::plan::{Plan, PlannedExperiment, Results};
+
+/// One claim with what was measured.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Of the experiment.
+    pub experiment: String,
+    /// As in the file.
+    pub metric: Metric,
+    /// What was measured, number by number.
+    pub elements: Vec<Element>,
+    /// Of the whole.
+    pub verdict: Verdict,
+    /// Replications.
+    pub seeds: usize,
+    /// Whether the mechanism was switched off.
+    pub ablated: bool,
+}
+
+/// One number of a claim.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// Such as a flow's name; empty if the claim is about one number.
+    pub label: String,
+    /// What the paper says.
+    pub published: f64,
+    /// What it would be if every flow got its due.
+    pub ideal: Option<f64>,
+    /// Mean over seeds; not a number if it could not be measured, infinite if it never came to be.
+    pub measured: f64,
+    /// Half the 95 % interval.
+    pub ci95: Option<f64>,
+    /// Whether the claim holds for this number.
+    pub holds: bool,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not, and the file says why.
+    Refuted,
+    /// It does not.
+    Fails,
+}
+
+/// Compares everything a plan's runs measured with what the papers say, in the order of the plan.
+#[must_use]
+pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
+    let of_experiment = |planned: &PlannedExperiment| -> Vec<Claim> {
+        let metrics = planned.experiment.metrics.iter().zip(&planned.labels);
+        metrics.map(|(metric, labels)| claim(planned, metric, labels, plan, results)).collect()
+    };
+    plan.papers.iter().flat_map(|paper| &paper.experiments).flat_map(of_experiment).collect()
+}
+
+fn claim(
+    planned: &PlannedExperiment,
+    metric: &Metric,
+    labels: &[String],
+    plan: &Plan,
+    results: &Results,
+) -> Claim {
+    let runs = planned.runs(results);
+    // (seed, element)
+    let samples: Vec<_> = (0..results.seeds).map(|seed| metric.measure.take(&runs, Of::Seed(seed))).collect();
+    let ideal = metric.measure.take(&runs, Of::Entitlements);
+    let published = metric.value.all();
+    let element = |(k, label): (usize, &String)| {
+        let samples: Option<Vec<f64>> =
+            samples.iter().map(|all| all.as_ref().and_then(|all| all.get(k)).copied()).collect();
+        let estimate = samples.and_then(|samples| Estimate::of(&samples));
+        let measured = estimate.map_or(f64::NAN, |estimate| estimate.mean);
+        let published = published[k % published.len()];
+        Element {
+            label: label.clone(),
+            published,
+            ideal: ideal.as_ref().and_then(|all| all.get(k)).copied().filter(|ideal| ideal.is_finite()),
+            measured,
+            ci95: estimate.and_then(|estimate| estimate.ci95).filter(|half| half.is_finite()),
+            holds: metric.holds(published, measured),
+        }
+    };
+    let elements: Vec<Element> = labels.iter().enumerate().map(element).collect();
+    let verdict = match (elements.iter().all(|element| element.holds), &metric.refuted) {
+        (true, _) => Verdict::Holds,
+        (false, Some(_)) => Verdict::Refuted,
+        (false, None) => Verdict::Fails,
+    };
+    Claim {
+        experiment: planned.experiment.id.clone(),
+        metric: metric.clone(),
+        elements,
+        verdict,
+        seeds: results.seeds,
+        ablated: plan.ablated,
+    }
+}
+
+impl Metric {
+    /// How far inside the bound `measured` is; not a number if nothing was measured.
+    fn room(&self, value: f64, measured: f64) -> f64 {
+        let widened = self.tol_abs.unwrap_or(0.0);
+        match self.op {
+            Op::Approx => {
+                self.tol_abs.unwrap_or(self.tol_rel.unwrap_or(0.0) * value.abs()) - (measured - value).abs()
+            }
+            Op::Ge | Op::Gt => measured - (value - widened),
+            Op::Le | Op::Lt => value + widened - measured,
+            Op::Record => 0.0,
+        }
+    }
+
+    fn holds(&self, value: f64, measured: f64) -> bool {
+        // A tolerance written in decimals is met by a value at its edge: 0.07 - 0.05 is 0.02 but for rounding.
+        let rounding = 1e-12 * value.abs().max(measured.abs());
+        match self.op {
+            Op::Record => true,
+            _ if !measured.is_finite() => false,
+            Op::Gt | Op::Lt => self.room(value, measured) > 0.0,
+            Op::Approx | Op::Ge | Op::Le => self.room(value, measured) >= -rounding,
+        }
+    }
+}
+
+impl Claim {
+    /// With the mechanism switched off: whether the claim holds although it must fail.
+    #[must_use]
+    pub fn survives(&self) -> bool {
+        self.ablated && self.metric.breaks && self.verdict == Verdict::Holds
+    }
+
+    /// Whether the run as a whole has failed by it.
+    #[must_use]
+    pub fn condemns(&self) -> bool {
+        if self.ablated { self.survives() } else { self.verdict == Verdict::Fails }
+    }
+
+    /// One element for each published number. Where one is published for several, the element with the least
+    /// room stands for them: if it holds, all do.
+    #[must_use]
+    pub fn representatives(&self) -> Vec<&Element> {
+        let room = |element: &Element| self.metric.room(element.published, element.measured);
+        let least = |a: &&Element, b: &&Element| match (room(a), room(b)) {
+            (a, b) if a.is_nan() || b.is_nan() => b.is_nan().cmp(&a.is_nan()),
+            (a, b) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+        };
+        let count = self.metric.value.all().len();
+        (0..count).filter_map(|k| self.elements.iter().skip(k).step_by(count).min_by(least)).collect()
+    }
+
+    /// As an object of a JSON line.
+    #[must_use]
+    pub fn row(&self) -> Row<'_> {
+        let chosen = self.representatives();
+        let as_published = |all: Vec<Option<f64>>| match (&self.metric.value, all.as_slice()) {
+            (Numbers::One(_), [one]) => Numbers::One(*one),
+            _ => Numbers::Many(all),
+        };
+        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+        let ideal: Option<Vec<f64>> = chosen.iter().map(|element| element.ideal).collect();
+        Row {
+            experiment: &self.experiment,
+            metric: &self.metric.name,
+            unit: &self.metric.unit,
+            published: &self.metric.value,
+            ideal: ideal.map(|ideal| as_published(ideal.into_iter().map(Some).collect())),
+            measured: as_published(chosen.iter().map(|element| finite(element.measured)).collect()),
+            ci95: as_published(chosen.iter().map(|element| element.ci95).collect()),
+            seeds: self.seeds,
+            op: self.metric.op,
+            holds: self.verdict == Verdict::Holds,
+            refuted: self.metric.refuted.as_deref().filter(|_| self.verdict == Verdict::Refuted),
+            ablated: self.ablated.then_some(true),
+            must_fail: self.ablated.then_some(self.metric.breaks),
+        }
+    }
+}
+
+/// A claim as a JSON line shows it.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs, reason = "the interface that scripts rely on names them")]
+pub struct Row<'a> {
+    pub experiment: &'a str,
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub published: &'a Numbers,
+    pub ideal: Option<Numbers<Option<f64>>>,
+    pub measured: Numbers<Option<f64>>,
+    pub ci95: Numbers<Option<f64>>,
+    pub seeds: usize,
+    pub op: Op,
+    pub holds: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refuted: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ablated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub must_fail: Option<bool>,
+}

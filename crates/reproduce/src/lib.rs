@@ -1,0 +1,34 @@
+//! Paper against measured: what papers claim, as data, held against what the simulator measures.
+//!
+//! A paper is a file `papers/KEY/expect.toml` with its scenarios beside it. [`find()`] reads such files,
+//! [`Plan::new`] checks them and what was asked for, [`Plan::execute`] simulates, and [`judge()`] says which
+//! claims hold.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`mod@expect`] | the file: experiments, their runs, claims and figures |
+//! | [`measure`] | how a number is computed from runs |
+//! | [`fit`] | straight lines through measurements |
+//! | [`plan`] | which runs are needed; each is executed once |
+//! | [`mod@judge`] | verdicts |
+//! | [`text`] | verdicts as a table, and as JSON lines |
+//! | [`mod@page`] | a page for each paper |
+//! | [`mod@write`] | the folder of results |
+
+pub mod expect;
+pub mod fit;
+pub mod judge;
+pub mod measure;
+pub mod page;
+pub mod plan;
+pub mod text;
+pub mod write;
+
+pub use expect::{Paper, find};
+pub use judge::{Claim, Verdict, judge};
+pub use plan::{Plan, Results};
+
+/// Everything that is wrong with what was asked for, a line each: file, key path and mend.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Problems(pub Vec<String>);

@@ -1,0 +1,680 @@
+//! How a number is computed from runs.
+//!
+//! A measure is computed for each seed by itself; means and intervals are over seeds. The same measure taken
+//! of entitlements in place of throughputs is what it would be if every flow got its due.
+
+use std::collections::BTreeMap;
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
+use apportion_report::mbps;
+use apportion_report::statistics::{jain, mean, sigma};
+use apportion_scenario::did_you_mean;
+use apportion_scenario::model::{Flow, LinkId, Scenario};
+use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use serde::Deserialize;
+
+use crate::expect::{Length, Numbers};
+use crate::fit;
+
+/// A number, or one for each of several flows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Measure {
+    /// Bytes on the wire that reached the sink, Mb/s: of the measured part, or between two times.
+    Throughput {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// Start of the window; with it or `to`, whole sample intervals within the window count.
+        from: Option<Length>,
+        /// End of the window.
+        to: Option<Length>,
+        /// What becomes of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
+    /// New payload delivered in order, Mb/s.
+    Goodput {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// What becomes of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
+    /// Retransmission timeouts.
+    Timeouts {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// What becomes of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
+    /// Packets that disciplines dropped.
+    Drops {
+        /// Flows or groups, over all links; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of one reason; of all if absent.
+        reason: Option<Reason>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// What becomes of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
+    /// What flows are entitled to, Mb/s, whatever the seed.
+    Entitlement {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// What becomes of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
+    /// Bits transmitted over bits possible.
+    Utilisation {
+        /// Which link.
+        link: String,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+    },
+    /// What the discipline of a link reports of itself.
+    Statistic {
+        /// Which link.
+        link: String,
+        /// As the discipline calls it.
+        name: String,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+    },
+    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`].
+    Fit {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// The horizontal axis.
+        on: Attribute,
+        /// Which number of the line.
+        give: FitNumber,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+    },
+    /// |after / before - 1| of throughput.
+    RelativeChange {
+        /// Flows or groups.
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// The first window.
+        before: [Length; 2],
+        /// The second window.
+        after: [Length; 2],
+    },
+    /// Seconds after `after` until throughputs have come to stay: the first sample time from which on all
+    /// means over consecutive windows, for as long as `hold`, are within a share of the targets. Infinite
+    /// if that never happens.
+    Settling {
+        /// Flows or groups.
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// Mb/s, one for each flow.
+        targets: Vec<f64>,
+        /// When the disturbance is.
+        after: Length,
+        /// Length of a mean.
+        window: Length,
+        /// Share of the target.
+        within: f64,
+        /// How long they must stay.
+        hold: Length,
+    },
+    /// Numbers as they are.
+    Constant {
+        /// The numbers.
+        value: Numbers,
+    },
+    /// The first less the second, element by element; a single number stands for as many as needed.
+    Difference {
+        /// Two measures.
+        of: Vec<Measure>,
+    },
+    /// The first over the second, likewise.
+    Quotient {
+        /// Two measures.
+        of: Vec<Measure>,
+    },
+    /// The mean of several measures, likewise.
+    Mean {
+        /// The measures.
+        of: Vec<Measure>,
+    },
+    /// Several measures one after another.
+    List {
+        /// The measures.
+        of: Vec<Measure>,
+    },
+}
+
+/// The run that is meant where none is named.
+pub(crate) fn main_run() -> String {
+    "main".to_owned()
+}
+
+/// What becomes of the numbers of several flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// One for each.
+    #[default]
+    Each,
+    /// Their sum.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Their population standard deviation.
+    Sigma,
+    /// Their Jain index.
+    Jain,
+}
+
+impl Shape {
+    fn of(self, each: Vec<f64>) -> Option<Vec<f64>> {
+        let one = match self {
+            Self::Each => return Some(each),
+            Self::Sum => Some(each.iter().sum()),
+            Self::Mean => mean(&each),
+            Self::Min => each.iter().copied().min_by(f64::total_cmp),
+            Self::Max => each.iter().copied().max_by(f64::total_cmp),
+            Self::Sigma => sigma(&each),
+            Self::Jain => jain(&each),
+        };
+        one.map(|one| vec![one])
+    }
+}
+
+/// A reason of drops, as results call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "they are those of DropReason")]
+pub enum Reason {
+    Early,
+    Forced,
+    Overflow,
+    Policy,
+    PushOut,
+}
+
+impl From<Reason> for DropReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Early => Self::Early,
+            Reason::Forced => Self::Forced,
+            Reason::Overflow => Self::Overflow,
+            Reason::Policy => Self::Policy,
+            Reason::PushOut => Self::PushOut,
+        }
+    }
+}
+
+/// What flows can be told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attribute {
+    /// What their source, or else their sink, is issued: tickets a second.
+    Tickets,
+    /// Their weight.
+    Weight,
+    /// Their number among those named, from 1.
+    Index,
+    /// The delay of all wires on the way and back, in ms.
+    Rtt,
+}
+
+impl Attribute {
+    /// Of the flow that is the `index`th of those named; `None` if it has none.
+    #[must_use]
+    pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> Option<f64> {
+        let delay = |id: &LinkId| scenario.links.get(id.index()).map(|link| link.delay.as_secs_f64() * 1e3);
+        match self {
+            Self::Tickets => flow.tickets.or(flow.ack_tickets).map(TicketRate::get),
+            Self::Weight => Some(flow.weight.get()),
+            Self::Index => Some((index + 1) as f64),
+            Self::Rtt => flow.path.iter().chain(flow.back.iter()).map(delay).sum(),
+        }
+    }
+
+    /// What an axis calls it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Tickets => "tickets a second",
+            Self::Weight => "weight",
+            Self::Index => "flow",
+            Self::Rtt => "round-trip time, ms",
+        }
+    }
+}
+
+/// A number of a straight line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FitNumber {
+    /// Through the origin.
+    Slope,
+    /// Through the origin.
+    R2,
+    /// From the line through the origin.
+    LowestQuartileDeviation,
+    /// Of the line through the logarithms.
+    LoglogSlope,
+}
+
+/// A run with what it measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What was run.
+    pub scenario: Scenario,
+    /// What each flow is entitled to, in the scenario's order.
+    pub entitlements: Option<Vec<Rate>>,
+    /// One per seed.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Of what a measure is taken.
+#[derive(Clone, Copy, Debug)]
+pub enum Of {
+    /// Of the replication with this number.
+    Seed(usize),
+    /// Of entitlements in place of throughputs.
+    Entitlements,
+}
+
+/// The runs of an experiment by name.
+pub type Runs<'a, T> = BTreeMap<&'a str, &'a T>;
+
+/// What is wrong with a measure: the key, and a message with the mend.
+pub type Fault = (&'static str, String);
+
+// ---------------------------------------------------------------------------------------------
+// Checking
+
+/// The flows that names of flows and groups stand for, in this order; all if there are no names.
+///
+/// # Errors
+/// If a name is neither.
+pub fn flows_of(scenario: &Scenario, names: &[String]) -> Result<Vec<usize>, Fault> {
+    if names.is_empty() {
+        return Ok((0..scenario.flows.len()).collect());
+    }
+    let mut all = Vec::new();
+    for name in names {
+        let position = |by: fn(&Flow) -> &str| {
+            scenario.flows.iter().enumerate().filter(move |(_, flow)| by(flow) == name).map(|(at, _)| at)
+        };
+        let mut found: Vec<usize> = position(|flow| &flow.name).collect();
+        if found.is_empty() {
+            found = position(|flow| &flow.group).collect();
+        }
+        if found.is_empty() {
+            let mut known: Vec<&str> = scenario.flows.iter().map(|flow| flow.group.as_str()).collect();
+            known.dedup();
+            let guess = did_you_mean(name, known.iter().copied());
+            return Err((
+                "of",
+                format!("there is no flow or group `{name}`{guess}; there are {}", known.join(", ")),
+            ));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// An attribute of each of these flows.
+///
+/// # Errors
+/// If one has none.
+pub fn attributes_of(scenario: &Scenario, flows: &[usize], on: Attribute) -> Result<Vec<f64>, Fault> {
+    let flows = flows.iter().filter_map(|at| scenario.flows.get(*at)).enumerate();
+    let attribute = |(k, flow): (usize, &Flow)| {
+        on.of(scenario, flow, k).ok_or_else(|| {
+            (
+                "on",
+                format!("flow `{}` has no {}; give it some, or choose another `on`", flow.name, on.label()),
+            )
+        })
+    };
+    flows.map(attribute).collect()
+}
+
+fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
+    scenario.links.iter().position(|link| link.name == name).ok_or_else(|| {
+        let names = || scenario.links.iter().map(|link| link.name.as_str());
+        let known: Vec<&str> = names().filter(|name| !name.ends_with(".back")).take(20).collect();
+        (
+            "link",
+            format!(
+                "there is no link `{name}`{}; there are {}",
+                did_you_mean(name, names()),
+                known.join(", ")
+            ),
+        )
+    })
+}
+
+/// The run called `name`.
+///
+/// # Errors
+/// If there is none.
+pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
+    runs.get(name).copied().ok_or_else(|| {
+        let known: Vec<&str> = runs.keys().copied().collect();
+        let guess = did_you_mean(name, known.iter().copied());
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        ("run", format!("there is no run `{name}`{guess}; there are {known}"))
+    })
+}
+
+/// The samples whose intervals lie within a window.
+fn samples(
+    scenario: &Scenario,
+    from: Option<Length>,
+    to: Option<Length>,
+) -> Result<std::ops::Range<usize>, Fault> {
+    let sample = scenario.sample.as_nanos().max(1);
+    let stop = scenario.stop.as_nanos();
+    let first = from.map_or(scenario.measure_from.as_nanos(), |from| from.0.as_nanos());
+    let last = to.map_or(stop, |to| to.0.as_nanos());
+    if last > stop {
+        return Err(("to", format!("the run ends at {}", scenario.stop)));
+    }
+    let range = first.div_ceil(sample) as usize..(last / sample) as usize;
+    if range.is_empty() {
+        let end = Time::from_nanos(last);
+        return Err(("from", format!("no sample of {} lies between it and {end}", scenario.sample)));
+    }
+    Ok(range)
+}
+
+impl Measure {
+    /// Checks it against the scenarios it is taken of, and gives a label for each of its numbers.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        let one = || Ok(vec![String::new()]);
+        let flows = |run: &str, of: &[String], shape: Shape| {
+            let scenario = run_of(runs, run)?;
+            let flows = flows_of(scenario, of)?;
+            match shape {
+                Shape::Each => Ok(flows.iter().map(|&at| scenario.flows[at].name.clone()).collect()),
+                _ => one(),
+            }
+        };
+        match self {
+            Self::Throughput { of, run, from, to, shape } => {
+                if from.is_some() || to.is_some() {
+                    samples(run_of(runs, run)?, *from, *to)?;
+                }
+                flows(run, of, *shape)
+            }
+            Self::Goodput { of, run, shape }
+            | Self::Timeouts { of, run, shape }
+            | Self::Drops { of, run, shape, .. }
+            | Self::Entitlement { of, run, shape } => flows(run, of, *shape),
+            Self::Utilisation { link, run } | Self::Statistic { link, run, .. } => {
+                link_of(run_of(runs, run)?, link)?;
+                one()
+            }
+            Self::Fit { of, run, on, .. } => {
+                let scenario = run_of(runs, run)?;
+                if attributes_of(scenario, &flows_of(scenario, of)?, *on)?.len() < 2 {
+                    return Err(("of", "a line needs at least two flows".to_owned()));
+                }
+                one()
+            }
+            Self::RelativeChange { of, run, before, after } => {
+                for [from, to] in [before, after] {
+                    samples(run_of(runs, run)?, Some(*from), Some(*to))?;
+                }
+                flows(run, of, Shape::Each)
+            }
+            Self::Settling { of, run, targets, after, window, hold, .. } => {
+                let count = flows(run, of, Shape::Each)?.len();
+                if count != targets.len() {
+                    return Err((
+                        "targets",
+                        format!("{} for {count} flows; write one for each", targets.len()),
+                    ));
+                }
+                let scenario = run_of(runs, run)?;
+                if window.0 < scenario.sample || hold.0 < window.0 {
+                    let message =
+                        format!("must be at least the sample of {}, and `hold` no less", scenario.sample);
+                    return Err(("window", message));
+                }
+                samples(scenario, Some(*after), Some(Length(after.0 + hold.0)))
+                    .map_err(|(_, m)| ("hold", m))?;
+                one()
+            }
+            Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
+                Err(("of", format!("{} measures; write two", of.len())))
+            }
+            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => {
+                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
+                let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+                if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
+                    let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
+                    return Err((
+                        "of",
+                        format!("measures of {} numbers do not match", lengths.join(" and ")),
+                    ));
+                }
+                Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
+            }
+            Self::List { of } => {
+                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
+                Ok(parts.concat())
+            }
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Computing
+
+    /// The numbers; `None` if one of them cannot be said.
+    #[must_use]
+    pub fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
+        let parts =
+            |of: &[Self]| -> Option<Vec<Vec<f64>>> { of.iter().map(|part| part.take(runs, what)).collect() };
+        match self {
+            Self::Throughput { of, run, from, to, shape } => {
+                shape.of(Flows::of(runs, run, of)?.throughputs(what, *from, *to)?)
+            }
+            Self::Goodput { of, run, shape } => shape
+                .of(Flows::of(runs, run, of)?
+                    .each(what, |flow, outcome| mbps(flow.goodput, outcome.measured))?),
+            Self::Timeouts { of, run, shape } => {
+                shape.of(Flows::of(runs, run, of)?.each(what, |flow, _| flow.timeouts as f64)?)
+            }
+            Self::Drops { of, run, reason, shape } => {
+                let wanted = reason.map(DropReason::from);
+                let count = |flow: &FlowOutcome| -> u64 {
+                    let drops = flow.dropped.iter();
+                    drops.filter(|(reason, _)| wanted.is_none_or(|w| w == **reason)).map(|(_, n)| n).sum()
+                };
+                shape.of(Flows::of(runs, run, of)?.each(what, |flow, _| count(flow) as f64)?)
+            }
+            Self::Entitlement { of, run, shape } => {
+                shape.of(Flows::of(runs, run, of)?.throughputs(Of::Entitlements, None, None)?)
+            }
+            Self::Utilisation { link, run } => Some(vec![link_outcome(runs, run, link, what)?.utilisation]),
+            Self::Statistic { link, run, name } => {
+                Some(vec![statistic(link_outcome(runs, run, link, what)?, name)?])
+            }
+            Self::Fit { of, on, give, run } => {
+                let flows = Flows::of(runs, run, of)?;
+                let points: Vec<_> =
+                    flows.attributes(*on)?.into_iter().zip(flows.throughputs(what, None, None)?).collect();
+                let number = match give {
+                    FitNumber::Slope => fit::slope_through_origin(&points),
+                    FitNumber::R2 => fit::r2_through_origin(&points),
+                    FitNumber::LowestQuartileDeviation => fit::lowest_quartile_deviation(&points),
+                    FitNumber::LoglogSlope => fit::loglog_slope(&points),
+                };
+                number.map(|number| vec![number])
+            }
+            Self::RelativeChange { of, run, before, after } => {
+                let flows = Flows::of(runs, run, of)?;
+                let mean = |[from, to]: &[Length; 2]| flows.throughputs(what, Some(*from), Some(*to));
+                let change = |(before, after): (f64, f64)| (after / before - 1.0).abs();
+                Some(mean(before)?.into_iter().zip(mean(after)?).map(change).collect())
+            }
+            // Entitlements do not move.
+            Self::Settling { .. } if matches!(what, Of::Entitlements) => None,
+            Self::Settling { of, run, targets, after, window, within, hold } => {
+                let flows = Flows::of(runs, run, of)?;
+                Some(vec![flows.settling(what, targets, [*after, *window, *hold], *within)?])
+            }
+            Self::Constant { value } => Some(value.all().to_vec()),
+            Self::Difference { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], |x| x[0] - x[1])),
+                _ => None,
+            },
+            Self::Quotient { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], |x| x[0] / x[1])),
+                _ => None,
+            },
+            Self::Mean { of } => {
+                let parts = parts(of)?;
+                Some(combine(&parts.iter().collect::<Vec<_>>(), |x| x.iter().sum::<f64>() / x.len() as f64))
+            }
+            Self::List { of } => Some(parts(of)?.concat()),
+        }
+    }
+}
+
+/// Element by element; a single number stands for as many as needed.
+fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let most = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+    let at = |k: usize| -> Vec<f64> {
+        parts.iter().filter_map(|part| part.get(if part.len() == 1 { 0 } else { k })).copied().collect()
+    };
+    (0..most).map(|k| with(&at(k))).collect()
+}
+
+/// What the discipline of a link reports under `name`.
+fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
+    link.statistics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+fn link_outcome<'a>(runs: &Runs<'a, Measured>, run: &str, link: &str, what: Of) -> Option<&'a LinkOutcome> {
+    let measured = run_of(runs, run).ok()?;
+    let Of::Seed(seed) = what else { return None };
+    measured.outcomes.get(seed)?.links.get(link_of(&measured.scenario, link).ok()?)
+}
+
+/// Some flows of a run.
+pub(crate) struct Flows<'a> {
+    run: &'a Measured,
+    flows: Vec<usize>,
+}
+
+impl<'a> Flows<'a> {
+    pub(crate) fn of(runs: &Runs<'a, Measured>, run: &str, names: &[String]) -> Option<Self> {
+        let run = run_of(runs, run).ok()?;
+        Some(Self { run, flows: flows_of(&run.scenario, names).ok()? })
+    }
+
+    pub(crate) fn run(&self) -> &'a Measured {
+        self.run
+    }
+
+    pub(crate) fn indices(&self) -> &[usize] {
+        &self.flows
+    }
+
+    pub(crate) fn attributes(&self, on: Attribute) -> Option<Vec<f64>> {
+        attributes_of(&self.run.scenario, &self.flows, on).ok()
+    }
+
+    fn each(&self, what: Of, number: impl Fn(&FlowOutcome, &Outcome) -> f64) -> Option<Vec<f64>> {
+        let Of::Seed(seed) = what else { return None };
+        let outcome = self.run.outcomes.get(seed)?;
+        self.flows.iter().map(|at| Some(number(outcome.flows.get(*at)?, outcome))).collect()
+    }
+
+    /// Mb/s: of the measured part if there is no window.
+    pub(crate) fn throughputs(&self, what: Of, from: Option<Length>, to: Option<Length>) -> Option<Vec<f64>> {
+        if matches!(what, Of::Entitlements) {
+            let rates = self.run.entitlements.as_ref()?;
+            return self.flows.iter().map(|at| rates.get(*at).map(|rate| rate.as_mbit_f64())).collect();
+        }
+        if from.is_none() && to.is_none() {
+            return self.each(what, |flow, outcome| mbps(flow.delivered.bytes, outcome.measured));
+        }
+        let window = samples(&self.run.scenario, from, to).ok()?;
+        let length = self.run.scenario.sample * window.len() as u64;
+        self.each(what, |flow, _| {
+            let bytes: u64 =
+                flow.series.get(window.clone()).unwrap_or_default().iter().map(|b| b.get()).sum();
+            mbps(Bytes::new(bytes), length)
+        })
+    }
+
+    /// See [`Measure::Settling`]. `times` are after, window and hold.
+    fn settling(&self, what: Of, targets: &[f64], times: [Length; 3], within: f64) -> Option<f64> {
+        let scenario = &self.run.scenario;
+        let sample = scenario.sample.as_nanos().max(1);
+        let [after, window, hold] = times.map(|length| length.0.as_nanos());
+        let (first, last) = (
+            after.div_ceil(sample),
+            (scenario.stop.as_nanos() - hold.min(scenario.stop.as_nanos())) / sample,
+        );
+        let close = |start: u64| -> Option<bool> {
+            let means = self.throughputs(
+                what,
+                Some(Length(Span::from_nanos(start))),
+                Some(Length(Span::from_nanos(start + window))),
+            )?;
+            Some(means.iter().zip(targets).all(|(mean, target)| (mean - target).abs() <= within * target))
+        };
+        for k in first..=last {
+            let start = k * sample;
+            let mut settled = true;
+            for part in 0..hold / window {
+                settled = settled && close(start + part * window)?;
+            }
+            if settled {
+                return Some((start - after) as f64 / 1e9);
+            }
+        }
+        Some(f64::INFINITY)
+    }
+}

@@ -1,0 +1,192 @@
+//! Figures and tables of an experiment.
+
+use std::fmt::Write as _;
+
+use apportion_report::figure::{COLOURS, Curve, Level, Plot, Scatter, XAxis, curves, scatter};
+use apportion_report::html::{escape, table};
+use apportion_report::mbps;
+use apportion_report::statistics::{Estimate, number};
+
+use crate::expect::{Column, Figure};
+use crate::judge::Claim;
+use crate::measure::{Attribute, Flows, Measured, Of};
+use crate::plan::{PlannedExperiment, Results};
+
+/// Chosen: a point for every four pixels; finer is noise of single packets.
+const BINS: usize = 100;
+
+pub(super) fn figure(
+    figure: &Figure,
+    planned: &PlannedExperiment,
+    results: &Results,
+    claims: &[&Claim],
+) -> String {
+    let runs = planned.runs(results);
+    match figure {
+        Figure::Shares { title, on, series } => {
+            let found: Vec<(&str, Scatter)> = (0..)
+                .zip(series)
+                .filter_map(|(key, one)| {
+                    Some((one.label.as_str(), marks(&Flows::of(&runs, &one.run, &one.of)?, *on, key)))
+                })
+                .collect();
+            let labels: Vec<String> = found.iter().map(|(label, _)| (*label).to_owned()).collect();
+            let entitled = found.iter().any(|(_, one)| !one.ideal.is_empty());
+            let all: Vec<Scatter> = found.into_iter().map(|(_, one)| one).collect();
+            let caption = "Throughput, Mb/s; thin lines: 95 % intervals.";
+            card(
+                title,
+                caption,
+                &legend(&labels, entitled.then_some("entitlement")),
+                &scatter(&all, on.label()),
+            )
+        }
+        Figure::OverTime { title, run, of, levels } => {
+            let Some(flows) = Flows::of(&runs, run, of) else { return String::new() };
+            let scenario = &flows.run().scenario;
+            let end = scenario.stop.as_secs_f64();
+            let level = |level: &crate::expect::Level| Level {
+                at: level.at,
+                span: Some((
+                    level.from.map_or(0.0, |from| from.0.as_secs_f64()),
+                    level.to.map_or(end, |to| to.0.as_secs_f64()),
+                )),
+            };
+            let levels: Vec<Level> = levels.iter().map(level).collect();
+            let all = over_time(&flows);
+            let top = all.iter().flat_map(|curve| &curve.line).map(|point| point.1).fold(0.0, f64::max);
+            let top = levels.iter().map(|level| level.at).fold(top, f64::max);
+            let names: Vec<String> = flows
+                .indices()
+                .iter()
+                .filter_map(|at| scenario.flows.get(*at))
+                .map(|f| f.name.clone())
+                .collect();
+            let dashed = (!levels.is_empty()).then_some("target");
+            let plot = Plot {
+                x: XAxis::Time { end, warm_up: scenario.measure_from.as_secs_f64() },
+                y_max: top * 1.1,
+                levels,
+            };
+            card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
+        }
+        Figure::Table { title, head, rows, columns, foot } => {
+            let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
+            format!("<section><h3>{}</h3>\n{body}</section>\n", escape(title))
+        }
+    }
+}
+
+fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
+    format!(
+        "<section class=\"card\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
+         <figcaption>{1}</figcaption>\n{svg}</figure></section>\n",
+        escape(title),
+        escape(caption)
+    )
+}
+
+fn legend(names: &[String], dashed: Option<&str>) -> String {
+    let mut out = String::from("<ul class=\"legend\">\n");
+    for (key, name) in names.iter().enumerate() {
+        let _ = writeln!(out, "<li><span class=\"k{}\"></span>{}</li>", key.min(COLOURS), escape(name));
+    }
+    if let Some(dashed) = dashed {
+        let _ = writeln!(out, "<li><span class=\"level\"></span>{}</li>", escape(dashed));
+    }
+    out + "</ul>\n"
+}
+
+/// A mark for each flow.
+fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
+    let xs = flows.attributes(on).unwrap_or_default();
+    let seeds: Vec<Vec<f64>> = (0..flows.run().outcomes.len())
+        .filter_map(|seed| flows.throughputs(Of::Seed(seed), None, None))
+        .collect();
+    let mark = |(k, x): (usize, &f64)| {
+        let samples: Vec<f64> = seeds.iter().filter_map(|all| all.get(k)).copied().collect();
+        let estimate = Estimate::of(&samples)?;
+        Some((*x, estimate.mean, estimate.ci95))
+    };
+    let due = flows.throughputs(Of::Entitlements, None, None).unwrap_or_default();
+    let mut ideal: Vec<_> = xs.iter().copied().zip(due).collect();
+    ideal.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Scatter { key, marks: xs.iter().enumerate().filter_map(mark).collect(), ideal }
+}
+
+/// A curve for each flow, mean over seeds.
+fn over_time(flows: &Flows<'_>) -> Vec<Curve> {
+    let Measured { scenario, outcomes, .. } = flows.run();
+    let samples = scenario.stop.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;
+    let size = samples.div_ceil(BINS).max(1);
+    let step = scenario.sample.as_secs_f64() * size as f64;
+    let curve = |(key, at): (usize, &usize)| {
+        let rate = |bin: usize| -> f64 {
+            let bytes = |outcome: &apportion_scenario::outcome::Outcome| {
+                let series = outcome.flows.get(*at).map_or(&[][..], |flow| &flow.series);
+                mbps(series.iter().skip(bin * size).take(size).copied().sum(), scenario.sample * size as u64)
+            };
+            outcomes.iter().map(bytes).sum::<f64>() / outcomes.len().max(1) as f64
+        };
+        // A last bin that is cut short would show too little.
+        let line = (0..samples / size).map(|bin| ((bin as f64 + 0.5) * step, rate(bin))).collect();
+        Curve { key: Some(key), line, band: Vec::new() }
+    };
+    flows.indices().iter().enumerate().map(curve).collect()
+}
+
+/// Claims side by side.
+fn columns_of(
+    planned: &PlannedExperiment,
+    claims: &[&Claim],
+    head: &str,
+    rows: &[String],
+    columns: &[Column],
+    foot: Option<&str>,
+) -> String {
+    let find = |column: &Column, metric: &str| -> Option<&Claim> {
+        let id = column.experiment.as_ref().unwrap_or(&planned.experiment.id);
+        claims.iter().find(|claim| claim.experiment == *id && claim.metric.name == *metric).copied()
+    };
+    let shown: Vec<(&Column, &Claim)> =
+        columns.iter().filter_map(|column| Some((column, find(column, &column.metric)?))).collect();
+    let mut heads = vec![head.to_owned()];
+    for (column, claim) in &shown {
+        heads.push(format!("{}: paper", column.label));
+        if has_ideal(claim) {
+            heads.push("entitlement".to_owned());
+        }
+        heads.push("measured".to_owned());
+    }
+    let cells = |claim: &Claim, k: usize, ideal: bool| -> Vec<String> {
+        let element = claim.representatives().get(k).copied();
+        let mut cells = vec![element.map_or_else(String::new, |e| crate::text::plain(e.published))];
+        if ideal {
+            cells.push(element.and_then(|e| e.ideal).map_or_else(|| "–".to_owned(), number));
+        }
+        cells.push(element.map_or_else(String::new, crate::judge::Element::shown));
+        cells
+    };
+    let row = |(k, name): (usize, &String)| {
+        let mut row = vec![name.clone()];
+        shown.iter().for_each(|(_, claim)| row.extend(cells(claim, k, has_ideal(claim))));
+        row
+    };
+    let mut body: Vec<Vec<String>> = rows.iter().enumerate().map(row).collect();
+    if let Some(foot) = foot {
+        let mut row = vec![foot.to_owned()];
+        for (column, claim) in &shown {
+            let ideal = has_ideal(claim);
+            match column.foot.as_ref().and_then(|metric| find(column, metric)) {
+                Some(last) => row.extend(cells(last, 0, ideal)),
+                None => row.extend(vec![String::new(); if ideal { 3 } else { 2 }]),
+            }
+        }
+        body.push(row);
+    }
+    table(&heads, &body)
+}
+
+fn has_ideal(claim: &Claim) -> bool {
+    claim.elements.iter().any(|element| element.ideal.is_some())
+}

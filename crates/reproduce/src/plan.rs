@@ -1,0 +1,285 @@
+//! Which runs are needed, each executed once, and their results.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+use apportion_scenario::model::Scenario;
+use apportion_scenario::{did_you_mean, load, replication_seed};
+use apportion_sim::Job;
+use apportion_sim::replicate::{ReplicateError, replicate};
+
+use crate::Problems;
+use crate::expect::{Experiment, Figure, Paper, RunSpec};
+use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Plan {
+    /// Papers with at least one chosen experiment.
+    pub papers: Vec<PlannedPaper>,
+    /// Whether mechanisms are switched off.
+    pub ablated: bool,
+    /// Runs that differ.
+    scenarios: Vec<Scenario>,
+}
+
+/// A paper with the experiments that were chosen.
+#[derive(Debug)]
+pub struct PlannedPaper {
+    /// The paper.
+    pub paper: Paper,
+    /// In the order of its file.
+    pub experiments: Vec<PlannedExperiment>,
+}
+
+/// An experiment with its runs.
+#[derive(Debug)]
+pub struct PlannedExperiment {
+    /// As in the file.
+    pub experiment: Experiment,
+    /// For each metric, the labels of its numbers.
+    pub labels: Vec<Vec<String>>,
+    /// Indices of the plan's scenarios.
+    runs: BTreeMap<String, usize>,
+}
+
+/// What all runs of a plan measured.
+#[derive(Debug)]
+pub struct Results {
+    /// In the order of the plan's scenarios.
+    runs: Vec<Measured>,
+    /// Replications of each.
+    pub seeds: usize,
+}
+
+impl Plan {
+    /// Chooses experiments by id or paper, all if none is wanted, and checks them. With `ablate`, those that
+    /// say what to switch off.
+    ///
+    /// # Errors
+    /// Everything that is wrong, with file and key.
+    pub fn new(papers: Vec<Paper>, wanted: &[String], ablate: bool) -> Result<Self, Problems> {
+        check_wanted(&papers, wanted)?;
+        let chosen = |paper: &Paper, experiment: &Experiment| {
+            let named = wanted.iter().any(|name| *name == experiment.id || *name == paper.key);
+            (wanted.is_empty() || named) && (!ablate || experiment.has_ablation())
+        };
+        let mut problems = Vec::new();
+        let mut planner = Planner::default();
+        let mut planned = Vec::new();
+        for paper in papers {
+            let mut experiments = Vec::new();
+            for experiment in paper.content.experiments.iter().filter(|e| chosen(&paper, e)) {
+                experiments.extend(planner.experiment(&paper, experiment, ablate, &mut problems));
+            }
+            if !experiments.is_empty() {
+                planned.push(PlannedPaper { paper, experiments });
+            }
+        }
+        problems.dedup();
+        if problems.is_empty() && planned.is_empty() {
+            problems.push(
+                "nothing of this can be switched off: no run has `ablate`; leave --ablate out".to_owned(),
+            );
+        }
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        let scenarios = planner.scenarios.into_iter().map(|(_, scenario)| scenario).collect();
+        Ok(Self { papers: planned, ablated: ablate, scenarios })
+    }
+
+    /// How many runs differ.
+    #[must_use]
+    pub fn distinct_runs(&self) -> usize {
+        self.scenarios.len()
+    }
+
+    /// Runs everything with `seeds` seeds on `threads` threads (0: one per core), calling `done` as each ends.
+    /// `None` if `cancel` was set before all had ended.
+    ///
+    /// # Errors
+    /// If a scenario is too large, or threads cannot be started.
+    pub fn execute(
+        &self,
+        seeds: u64,
+        threads: usize,
+        done: &(dyn Fn() + Sync),
+        cancel: &AtomicBool,
+    ) -> Result<Option<Results>, ReplicateError> {
+        let job = |scenario, k| Job { scenario, seed: replication_seed(scenario.seed, k), captures: None };
+        let jobs: Vec<Job<'_>> =
+            self.scenarios.iter().flat_map(|scenario| (0..seeds).map(move |k| job(scenario, k))).collect();
+        let outcomes = replicate(&jobs, threads, &|_| done(), cancel)?;
+        let Some(outcomes) = outcomes.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let mut outcomes = outcomes.into_iter();
+        let measured = |scenario: &Scenario| Measured {
+            entitlements: scenario.entitlements(),
+            outcomes: outcomes.by_ref().take(seeds as usize).collect(),
+            scenario: scenario.clone(),
+        };
+        let runs = self.scenarios.iter().map(measured).collect();
+        Ok(Some(Results { runs, seeds: seeds as usize }))
+    }
+}
+
+impl PlannedExperiment {
+    /// Its runs by name.
+    #[must_use]
+    pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, Measured> {
+        let run = |(name, at): (&'a String, &usize)| Some((name.as_str(), results.runs.get(*at)?));
+        self.runs.iter().filter_map(run).collect()
+    }
+}
+
+fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
+    let ids = || papers.iter().flat_map(|paper| &paper.content.experiments).map(|e| e.id.as_str());
+    let keys = || papers.iter().map(|paper| paper.key.as_str());
+    let unknown = wanted.iter().filter(|name| ids().chain(keys()).all(|known| known != name.as_str()));
+    let problems: Vec<String> = unknown
+        .map(|name| {
+            let guess = did_you_mean(name, ids().chain(keys()));
+            let known: Vec<&str> = keys().chain(ids()).collect();
+            format!("no experiment or paper is called `{name}`{guess}; there are {}", known.join(", "))
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+}
+
+/// Collects runs; those with the same canonical text are one.
+#[derive(Default)]
+struct Planner {
+    scenarios: Vec<(String, Scenario)>,
+}
+
+impl Planner {
+    fn experiment(
+        &mut self,
+        paper: &Paper,
+        experiment: &Experiment,
+        ablate: bool,
+        problems: &mut Vec<String>,
+    ) -> Option<PlannedExperiment> {
+        let mut bad = false;
+        let mut runs = BTreeMap::new();
+        for (name, spec) in &experiment.runs {
+            match self.run(paper, spec, ablate) {
+                Ok(at) => {
+                    runs.insert(name.clone(), at);
+                }
+                Err(messages) => {
+                    bad = true;
+                    for message in messages {
+                        // Experiments share scenarios: what was said of one is not said again.
+                        if problems.iter().all(|said: &String| !said.ends_with(&message)) {
+                            let file = paper.path.display();
+                            problems.push(format!("{file}: {}: run {name}: {message}", experiment.id));
+                        }
+                    }
+                }
+            }
+        }
+        if bad {
+            return None;
+        }
+        let by_name: Runs<'_, Scenario> =
+            runs.iter().map(|(name, at)| (name.as_str(), &self.scenarios[*at].1)).collect();
+        let before = problems.len();
+        let mut labels = Vec::new();
+        let mut add = |place: &str, (key, message): Fault| {
+            problems.push(format!("{}: {}: {place}.{key}: {message}", paper.path.display(), experiment.id));
+        };
+        for metric in &experiment.metrics {
+            let place = format!("metric {}: measure", metric.name);
+            match metric.measure.labels(&by_name) {
+                Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
+                    let message =
+                        format!("{} numbers for {} published ones", found.len(), metric.value.all().len());
+                    add(&place, ("of", message));
+                }
+                Ok(found) => labels.push(found),
+                Err(fault) => add(&place, fault),
+            }
+        }
+        for (at, figure) in (1..).zip(&experiment.figures) {
+            if let Err(fault) = check_figure(figure, paper, experiment, &by_name) {
+                add(&format!("figure[{at}]"), fault);
+            }
+        }
+        (problems.len() == before).then(|| PlannedExperiment { experiment: experiment.clone(), labels, runs })
+    }
+
+    /// The index of a run's scenario.
+    fn run(&mut self, paper: &Paper, spec: &RunSpec, ablate: bool) -> Result<usize, Vec<String>> {
+        let path =
+            paper.path.parent().map_or_else(|| spec.scenario.clone(), |folder| folder.join(&spec.scenario));
+        let text = fs::read_to_string(&path).map_err(|error| {
+            vec![format!(
+                "scenario: cannot read `{}`: {error}; paths start at the folder of the file",
+                path.display()
+            )]
+        })?;
+        let suite = load(&text, &path, &spec.overrides(ablate), &|path| fs::read(path))
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        if let Some(at) = self.scenarios.iter().position(|(canonical, _)| *canonical == suite.canonical) {
+            return Ok(at);
+        }
+        let mut points = suite.points;
+        let swept: Vec<String> = points
+            .first()
+            .map_or_else(Vec::new, |point| point.settings.iter().map(|(path, _)| path.clone()).collect());
+        match (points.pop(), points.is_empty()) {
+            (Some(point), true) => {
+                self.scenarios.push((suite.canonical, point.scenario));
+                Ok(self.scenarios.len() - 1)
+            }
+            _ => Err(vec![format!(
+                "scenario: `{}` sweeps {}; an experiment names its runs: write one value here and the others in `set` of \
+                 further runs",
+                path.display(),
+                swept.join(" and ")
+            )]),
+        }
+    }
+}
+
+fn check_figure(
+    figure: &Figure,
+    paper: &Paper,
+    experiment: &Experiment,
+    runs: &Runs<'_, Scenario>,
+) -> Result<(), Fault> {
+    match figure {
+        Figure::Shares { series, on, .. } => {
+            for one in series {
+                let scenario = run_of(runs, &one.run)?;
+                attributes_of(scenario, &flows_of(scenario, &one.of)?, *on)?;
+            }
+        }
+        Figure::OverTime { run, of, .. } => {
+            flows_of(run_of(runs, run)?, of)?;
+        }
+        Figure::Table { rows, columns, .. } => {
+            for column in columns {
+                let id = column.experiment.as_ref().unwrap_or(&experiment.id);
+                let owner = paper.content.experiments.iter().find(|e| e.id == *id).ok_or_else(|| {
+                    let guess = did_you_mean(id, paper.content.experiments.iter().map(|e| e.id.as_str()));
+                    ("columns", format!("the file has no experiment `{id}`{guess}"))
+                })?;
+                for name in [Some(&column.metric), column.foot.as_ref()].into_iter().flatten() {
+                    let metric =
+                        owner.metrics.iter().find(|metric| metric.name == *name).ok_or_else(|| {
+                            let guess = did_you_mean(name, owner.metrics.iter().map(|m| m.name.as_str()));
+                            ("columns", format!("{id} has no metric `{name}`{guess}"))
+                        })?;
+                    let values = metric.value.all().len();
+                    if *name == column.metric && values != rows.len() {
+                        return Err(("rows", format!("{} for the {values} values of `{name}`", rows.len())));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

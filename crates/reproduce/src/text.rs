@@ -1,0 +1,148 @@
+//! Verdicts as tables for people and as JSON lines for programs.
+
+use std::fmt::Write as _;
+
+use apportion_report::statistics::{Estimate, number};
+
+use crate::expect::{Metric, Op, Origin};
+use crate::judge::{Claim, Element, Verdict};
+
+/// One JSON object a line.
+#[must_use]
+pub fn json_lines<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
+    let line =
+        |claim: &Claim| serde_json::to_string(&claim.row()).map(|line| line + "\n").unwrap_or_default();
+    claims.into_iter().map(line).collect()
+}
+
+/// A table for each experiment, and the count.
+#[must_use]
+pub fn tables(claims: &[Claim]) -> String {
+    let mut out = String::new();
+    for claims in claims.chunk_by(|a, b| a.experiment == b.experiment) {
+        let _ = writeln!(out, "{}", claims[0].experiment);
+        let mut rows = vec![["claim", "of", "published", "ideal", "measured", "verdict"].map(str::to_owned)];
+        for claim in claims {
+            for (k, element) in claim.elements.iter().enumerate() {
+                let name = if k == 0 { claim.metric.name.clone() } else { String::new() };
+                let verdict = if k == 0 { claim.verdict_in_words().to_owned() } else { String::new() };
+                let missed = if element.holds { "" } else { " !" };
+                rows.push([
+                    name,
+                    element.label.clone(),
+                    claim.metric.expected(element.published),
+                    element.ideal.map_or_else(|| "-".to_owned(), number),
+                    element.shown() + missed,
+                    verdict,
+                ]);
+            }
+        }
+        let widths =
+            [0, 1, 2, 3, 4].map(|c| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0));
+        for [claim, of, published, ideal, measured, verdict] in &rows {
+            let line = format!(
+                "  {claim:0$}  {of:1$}  {published:2$}  {ideal:3$}  {measured:4$}  {verdict}",
+                widths[0], widths[1], widths[2], widths[3], widths[4]
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        out.push('\n');
+    }
+    out + &headline(claims) + "\n"
+}
+
+/// How many claims hold, in a sentence.
+#[must_use]
+pub fn headline(claims: &[Claim]) -> String {
+    let count = |test: &dyn Fn(&Claim) -> bool| claims.iter().filter(|claim| test(claim)).count();
+    let holds = count(&|claim| claim.verdict == Verdict::Holds);
+    if claims.iter().any(|claim| claim.ablated) {
+        let must = count(&|claim| claim.metric.breaks);
+        let survive = count(&Claim::survives);
+        return format!(
+            "With the mechanism switched off, {} of {must} claims that must fail do; {holds} of all {} hold.",
+            must - survive,
+            claims.len()
+        );
+    }
+    let refuted = count(&|claim| claim.verdict == Verdict::Refuted);
+    let refuted = if refuted == 0 { String::new() } else { format!("; {refuted} known not to") };
+    format!("{holds} of {} claims hold{refuted}.", claims.len())
+}
+
+impl Claim {
+    /// Its verdict as a reader is told it.
+    #[must_use]
+    pub fn verdict_in_words(&self) -> &'static str {
+        match (self.ablated, self.metric.breaks, self.verdict) {
+            (true, true, Verdict::Holds) => "HOLDS, MUST FAIL",
+            (true, true, _) => "fails, as it must",
+            (true, false, Verdict::Refuted | Verdict::Fails) => "fails",
+            (_, _, Verdict::Holds) if self.metric.op == Op::Record => "recorded",
+            (_, _, Verdict::Holds) => "holds",
+            (false, _, Verdict::Refuted) => "refuted",
+            (false, _, Verdict::Fails) => "FAILS",
+        }
+    }
+}
+
+impl Metric {
+    /// A published value with its comparison, such as `0.560 ± 15 %` or `≥ 0.950`.
+    #[must_use]
+    pub fn expected(&self, value: f64) -> String {
+        let value = plain(value);
+        let widened =
+            self.tol_abs.filter(|tol| *tol > 0.0).map_or(String::new(), |tol| format!(" (+ {})", plain(tol)));
+        let less = widened.replace('+', "-");
+        match self.op {
+            Op::Approx => match (self.tol_rel, self.tol_abs) {
+                (Some(tol), _) => format!("{value} ± {} %", plain(tol * 100.0)),
+                (None, tol) => format!("{value} ± {}", plain(tol.unwrap_or(0.0))),
+            },
+            Op::Ge => format!("≥ {value}{less}"),
+            Op::Gt => format!("> {value}{less}"),
+            Op::Le => format!("≤ {value}{widened}"),
+            Op::Lt => format!("< {value}{widened}"),
+            Op::Record => value,
+        }
+    }
+}
+
+impl Origin {
+    /// As readers are told.
+    #[must_use]
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::PublishedNumber => "printed in the paper",
+            Self::StatedClaim => "stated in the paper",
+            Self::Derived => "computed from the paper's parameters",
+        }
+    }
+}
+
+impl Element {
+    /// What was measured, with its interval.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        if self.measured.is_nan() {
+            return "not measured".to_owned();
+        }
+        if self.measured.is_infinite() {
+            return "never".to_owned();
+        }
+        if self.measured.abs() < 1e-3 && self.measured != 0.0 {
+            let half = self.ci95.map_or_else(String::new, |half| format!(" ± {half:.1e}"));
+            return format!("{:.3e}{half}", self.measured);
+        }
+        Estimate { mean: self.measured, ci95: self.ci95, n: 1 }.to_string()
+    }
+}
+
+/// A number that somebody wrote: all its digits, no noise of floating point.
+pub(crate) fn plain(x: f64) -> String {
+    if x != 0.0 && x.abs() < 1e-3 {
+        return format!("{x:e}");
+    }
+    let text = format!("{x:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,68 @@
+//! The folder of results: `PAPER.html` and `PAPER.jsonl` for each paper.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::judge::Claim;
+use crate::page::page;
+use crate::plan::{Plan, PlannedPaper, Results};
+use crate::text::json_lines;
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write results to `{}`: {cause}; choose another folder with --out DIR", path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+/// Makes sure that `folder` is there and can be written. Cheap: call it before a long run.
+///
+/// # Errors
+/// If not.
+pub fn check(folder: &Path) -> Result<(), WriteError> {
+    let probe = folder.join(".probe.partial");
+    let tried = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&probe, ""))
+        .and_then(|()| fs::remove_file(&probe));
+    tried.map_err(|cause| WriteError { path: folder.to_owned(), cause })
+}
+
+/// Writes page and lines of each paper, and gives the paths of the pages. Each file is written beside its final
+/// place and then renamed. With the mechanism switched off names end in `-ablated`.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write(
+    folder: &Path,
+    plan: &Plan,
+    results: &Results,
+    claims: &[Claim],
+    command: &str,
+) -> Result<Vec<PathBuf>, WriteError> {
+    check(folder)?;
+    let mut pages = Vec::new();
+    for paper in &plan.papers {
+        let claims = of_paper(paper, claims);
+        let name = format!("{}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
+        put(&folder.join(format!("{name}.jsonl")), &json_lines(claims.iter().copied()))?;
+        let html = folder.join(format!("{name}.html"));
+        put(&html, &page(paper, results, &claims, command))?;
+        pages.push(html);
+    }
+    Ok(pages)
+}
+
+fn of_paper<'a>(paper: &PlannedPaper, claims: &'a [Claim]) -> Vec<&'a Claim> {
+    let mine =
+        |claim: &&Claim| paper.experiments.iter().any(|planned| planned.experiment.id == claim.experiment);
+    claims.iter().filter(mine).collect()
+}
+
+fn put(path: &Path, text: &str) -> Result<(), WriteError> {
+    let partial = path.with_extension("partial");
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, path))
+        .map_err(|cause| WriteError { path: path.to_owned(), cause })
+}

@@ -1,0 +1,99 @@
+//! Defaults in scenario files: what links and flows take that they do not set themselves.
+
+use std::rc::Rc;
+
+use apportion_core::system::DisciplineParams;
+
+use crate::keys::{Fields, walk, walk_variant};
+use crate::marking;
+use crate::network::Spec;
+use crate::problem::Problems;
+use crate::tables::{DEFAULT_BACK, DEFAULT_FLOW, DEFAULT_LINK, DEFAULTS, SOURCES};
+use crate::text::Item;
+use crate::transport;
+
+/// The table `defaults`.
+#[derive(Debug)]
+pub(crate) struct Defaults<'a> {
+    /// For flows.
+    pub flow: Option<Fields<'a>>,
+    link: Option<Fields<'a>>,
+    back: Option<Fields<'a>>,
+    spec: Spec,
+}
+
+impl<'a> Defaults<'a> {
+    /// Reads it if there is one; every slip goes to `problems`, also in what nobody will take.
+    pub(crate) fn read(item: Option<&'a Item>, problems: &mut Problems) -> Self {
+        let all = item.and_then(|item| walk(item, "defaults", DEFAULTS, false, problems));
+        let table = |name: &str| Some((all.as_ref()?.item(name)?, format!("defaults.{name}")));
+        let link = table("link").and_then(|(item, path)| walk(item, &path, DEFAULT_LINK, false, problems));
+        let flow = table("flow").and_then(|(item, path)| walk(item, &path, DEFAULT_FLOW, true, problems));
+        let back = link.as_ref().and_then(|link| Some((link.item("back")?, link.path_of("back"))));
+        let back = back.and_then(|(item, path)| walk(item, &path, DEFAULT_BACK, false, problems));
+        let mut spec = Spec::stand_in();
+        if let Some(link) = &link {
+            spec.change(link, 1, problems);
+        }
+        if let Some(back) = &back {
+            spec.clone().change(back, 1, problems);
+        }
+        if let Some(flow) = &flow {
+            check_flow(flow, problems);
+        }
+        Self { flow, link, back, spec }
+    }
+
+    /// Whether links take `key` from here.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.link.as_ref().is_some_and(|link| link.item(key).is_some())
+    }
+
+    /// A link that sets nothing itself; it has `queue` unless there is a default.
+    pub(crate) fn link(&self, queue: Rc<DisciplineParams>) -> Spec {
+        let spec = self.spec.clone();
+        if self.has("queue") { spec } else { Spec { queue, ..spec } }
+    }
+
+    /// The other direction of a link `there` that sets nothing for it.
+    pub(crate) fn other_way(&self, there: &Spec, problems: &mut Problems) -> Spec {
+        self.change_back(there.other_way(), problems)
+    }
+
+    /// `spec` with what there is for other directions.
+    pub(crate) fn change_back(&self, mut spec: Spec, problems: &mut Problems) -> Spec {
+        if let Some(back) = &self.back {
+            spec.change(back, 1, problems);
+        }
+        spec
+    }
+}
+
+fn check_flow(flow: &Fields<'_>, problems: &mut Problems) {
+    let item = |key: &str| Some((flow.item(key)?, flow.path_of(key)));
+    if let Some((item, path)) = item("tcp") {
+        transport::read(item, &path, problems);
+    }
+    if let Some((item, path)) = item("source") {
+        walk_variant(item, &path, SOURCES, true, problems);
+    }
+    if let Some((item, path)) = item("mark") {
+        marking::marker(item, &path, problems);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue;
+
+    #[test]
+    fn without_a_table_links_are_as_they_would_be_anyway() {
+        let mut problems = Problems::default();
+        let defaults = Defaults::read(None, &mut problems);
+        let spec = defaults.link(queue::default());
+        assert_eq!(spec.queue, queue::default());
+        assert_eq!(defaults.other_way(&spec, &mut problems).queue, queue::deep());
+        assert!(problems.is_empty() && !defaults.has("queue") && defaults.flow.is_none());
+    }
+}

@@ -1,0 +1,71 @@
+//! Markers of flows and exchanges of links in scenario files.
+
+use std::sync::{Arc, LazyLock};
+
+use apportion_core::catalog::{Role, Selection};
+use apportion_core::exchange::currency::{self, ExchangeParams};
+use apportion_core::mark::{MarkerParams, ticket};
+
+use crate::keys::Fields;
+use crate::problem::Problems;
+use crate::selection::Part;
+use crate::text::Item;
+
+/// The exchange of a link that nobody gave settings.
+///
+/// # Panics
+/// When the catalogue's own defaults are refused: a slip in the program that every test finds.
+pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
+    static DEFAULT: LazyLock<Arc<ExchangeParams>> = LazyLock::new(|| {
+        let built = Selection::of(Role::Exchange, currency::ENTRY.name)
+            .and_then(|selection| ExchangeParams::from_args(&selection.args));
+        match built {
+            Ok(params) => Arc::new(params),
+            Err(error) => unreachable!("the catalogue refuses its own exchange: {error}"),
+        }
+    });
+    Arc::clone(&DEFAULT)
+}
+
+/// Reads an exchange; every slip goes to `problems`.
+pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<ExchangeParams>> {
+    let build = |selection: &Selection| ExchangeParams::from_args(&selection.args);
+    Part::Exchange.read(item, path, build, problems).map(Arc::new)
+}
+
+/// Reads a marker; every slip goes to `problems`.
+pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
+    Part::Marker.read(item, path, MarkerParams::from_args, problems).map(Arc::new)
+}
+
+/// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked.
+pub(crate) fn of_flow(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
+    let issued = ["tickets", "ack_tickets"].map(|key| fields.item(key).is_some());
+    if issued == [true, true] {
+        let message = "`tickets` are issued to the source, `ack_tickets` to the sink, which then decides for \
+                       both; leave one of them out";
+        fields.refuse("ack_tickets", message, problems);
+    }
+    if issued[1] && !tcp {
+        let message = "only a flow with TCP has acknowledgements to carry them; write for example \
+                       tcp = \"rfc\", or issue `tickets` to the source";
+        fields.refuse("ack_tickets", message, problems);
+    }
+    let issued = issued.contains(&true);
+    static TICKETS: LazyLock<Item> =
+        LazyLock::new(|| Item::text(ticket::ENTRY.name, crate::problem::Place::Line(1)));
+    let item = fields.item("mark").or_else(|| issued.then_some(&*TICKETS))?;
+    let marker = marker(item, &fields.path_of("mark"), problems)?;
+    let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
+    if takes_tickets && !issued {
+        let message = "what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a \
+                       sink that decides";
+        fields.refuse("mark", message, problems);
+    }
+    if issued && !takes_tickets {
+        let message = "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
+                       leave `tickets` and `ack_tickets` out";
+        fields.refuse("mark", message, problems);
+    }
+    Some(marker)
+}

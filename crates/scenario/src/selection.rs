@@ -1,0 +1,223 @@
+//! What scenario files select from the catalogue: a name, or a table with `kind` and parameters.
+
+use apportion_core::catalog::{self, Entry, ParamError, Role, Selection};
+use apportion_core::exchange::currency;
+use apportion_core::mark::ticket;
+
+use crate::problem::{Problems, did_you_mean};
+use crate::text::{Item, Table, Value, join, quoted};
+
+/// What is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The discipline of a link.
+    Queue,
+    /// The marker of a flow.
+    Marker,
+    /// The exchange of a link.
+    Exchange,
+}
+
+impl Part {
+    /// The key that holds it.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Marker => "mark",
+            Self::Exchange => "exchange",
+        }
+    }
+
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Queue => "discipline",
+            Self::Marker => "marker",
+            Self::Exchange => "exchange",
+        }
+    }
+
+    /// A name to show.
+    pub(crate) const fn example(self) -> &'static str {
+        match self {
+            Self::Queue => "fifo",
+            Self::Marker => ticket::ENTRY.name,
+            Self::Exchange => currency::ENTRY.name,
+        }
+    }
+
+    /// What a table without `kind` selects.
+    pub(crate) const fn implied(self) -> Option<&'static str> {
+        match self {
+            Self::Queue => None,
+            Self::Marker | Self::Exchange => Some(self.example()),
+        }
+    }
+
+    /// The keys that select, before the parameters of what they select, with the roles of what they take.
+    pub(crate) const fn selectors(self) -> &'static [(&'static str, &'static [Role])] {
+        match self {
+            Self::Queue => &[
+                ("kind", &[Role::Scheduler, Role::Policy, Role::System]),
+                ("drop", &[Role::Policy]),
+                ("shaper", &[Role::Shaper]),
+            ],
+            Self::Marker => &[("kind", &[Role::Marker])],
+            Self::Exchange => &[("kind", &[Role::Exchange])],
+        }
+    }
+
+    /// Every entry that can be a part of it.
+    pub(crate) fn entries(self) -> impl Iterator<Item = &'static Entry> {
+        let fits =
+            move |entry: &&Entry| self.selectors().iter().any(|(_, roles)| roles.contains(&entry.role));
+        catalog::all().filter(fits)
+    }
+
+    fn is_parameter(self, key: &str) -> bool {
+        self.selectors().iter().all(|(selector, _)| *selector != key)
+    }
+
+    /// Reads one and builds it; every slip goes to `problems`.
+    pub(crate) fn read<T>(
+        self,
+        item: &Item,
+        path: &str,
+        build: impl FnOnce(&Selection) -> Result<T, ParamError>,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let mut refuse = |error: ParamError| {
+            let inner = item.as_table().and_then(|table| table.get(&error.key));
+            let path = if item.as_table().is_some() { join(path, &error.key) } else { path.to_owned() };
+            problems.add(inner.map_or(item.place, |inner| inner.place), path, error.message);
+        };
+        let (selection, errors) = match self.select(item) {
+            Ok(selected) => selected,
+            Err(error) => {
+                refuse(error);
+                return None;
+            }
+        };
+        if !errors.is_empty() {
+            errors.into_iter().for_each(refuse);
+            return None;
+        }
+        build(&selection).map_err(refuse).ok()
+    }
+
+    /// The entries that `item` asks for and its values, with every value that was refused.
+    fn select(self, item: &Item) -> Result<(Selection, Vec<ParamError>), ParamError> {
+        let (noun, example) = (self.noun(), self.example());
+        let table = match &item.value {
+            Value::Text(kind) => return Ok((self.selection(kind, None, None)?, Vec::new())),
+            Value::Table(table) => table,
+            _ => {
+                let message =
+                    format!("`{item}` is {}, not a {noun}; write for example \"{example}\"", item.what());
+                return Err(ParamError::new("kind", message));
+            }
+        };
+        let name = |key: &str| match table.get(key).filter(|_| !self.is_parameter(key)) {
+            Some(item) => item.as_text().map(Some).ok_or_else(|| {
+                ParamError::new(key, format!("`{item}` is {}, not the name of a {noun}", item.what()))
+            }),
+            None => Ok(None),
+        };
+        let Some(kind) = name("kind")?.or(self.implied()) else {
+            let message = format!("missing; write for example kind = \"{example}\"");
+            return Err(ParamError::new("kind", message));
+        };
+        let mut selection = self.selection(kind, name("drop")?, name("shaper")?)?;
+        let errors = self.parameters(table);
+        let errors = errors.filter_map(|(key, item)| set(&mut selection, key, item).err()).collect();
+        Ok((selection, errors))
+    }
+
+    fn parameters(self, table: &Table) -> impl Iterator<Item = (&str, &Item)> {
+        let entries = table.entries.iter().map(|(key, item)| (key.as_str(), item));
+        entries.filter(move |(key, _)| self.is_parameter(key))
+    }
+
+    fn selection(
+        self,
+        kind: &str,
+        drop: Option<&str>,
+        shaper: Option<&str>,
+    ) -> Result<Selection, ParamError> {
+        let found = match self {
+            Self::Queue => Selection::new(kind, drop, shaper),
+            Self::Marker => Selection::of(Role::Marker, kind),
+            Self::Exchange => Selection::of(Role::Exchange, kind),
+        };
+        found.map_err(|mut error| {
+            let shapes = error.key == "shaper";
+            let selector = self.selectors().iter().position(|(key, _)| *key == error.key).unwrap_or(0);
+            let name = [Some(kind), drop, shaper][selector];
+            let candidates = self.entries().filter(|entry| (entry.role == Role::Shaper) == shapes);
+            if let Some(name) = name.filter(|name| catalog::find(name).is_none()) {
+                error.message.push_str(&did_you_mean(name, candidates.map(|entry| entry.name)));
+            }
+            error
+        })
+    }
+
+    /// It as TOML with every parameter that it has, set or not; `None` if it is refused or swept inside.
+    pub(crate) fn canonical(self, item: &Item) -> Option<String> {
+        let (selection, errors) = self.select(item).ok()?;
+        if !errors.is_empty() {
+            return None;
+        }
+        let given = item.as_table();
+        // A policy as `kind` stays one, so that sweeps keep their labels.
+        let kind = match given.map_or(Some(item), |table| table.get("kind")) {
+            Some(kind) => kind.as_text()?,
+            None => self.implied()?,
+        };
+        let mut parts = vec![format!("kind = {}", quoted(kind))];
+        let drop = selection.drop.filter(|drop| drop.name != kind);
+        parts.extend(drop.map(|entry| format!("drop = {}", quoted(entry.name))));
+        parts.extend(selection.shaper.map(|entry| format!("shaper = {}", quoted(entry.name))));
+        for param in selection.entries().flat_map(|entry| entry.params) {
+            let given = given.and_then(|table| table.get(param.name)).map(Item::plain);
+            let Some(text) = given.or_else(|| param.default.map(str::to_owned)) else { continue };
+            let part = format!("{} = {}", param.name, print(param.parse(&text).ok()?));
+            // Entries of one selection may share a parameter, such as the limit.
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        Some(format!("{{ {} }}", parts.join(", ")))
+    }
+}
+
+fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamError> {
+    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Other(_)) {
+        return Err(ParamError::new(
+            key,
+            format!("`{item}` is {}, not the value of a parameter", item.what()),
+        ));
+    }
+    let known: Vec<_> = selection.entries().flat_map(|entry| entry.params).map(|param| param.name).collect();
+    let unknown = !known.contains(&key);
+    selection.set(key, &item.plain()).map_err(|mut error| {
+        if unknown {
+            error.message.push_str(&did_you_mean(key, known));
+        }
+        error
+    })
+}
+
+fn print(value: catalog::Value) -> String {
+    use catalog::Value as V;
+    match value {
+        V::Limit(value) => quoted(&value.to_string()),
+        V::Packets(value) => quoted(&value.to_string()),
+        V::Bytes(value) => quoted(&value.to_string()),
+        V::Span(value) => quoted(&value.to_string()),
+        V::Rate(value) => quoted(&value.to_string()),
+        V::Ratio(value) => format!("{:?}", value.get()),
+        V::Number(value) => format!("{value:?}"),
+        V::Count(value) => value.to_string(),
+        V::Switch(value) => value.to_string(),
+        V::Choice(value) => quoted(value),
+    }
+}
