@@ -42,7 +42,7 @@ fn flow(lines: &str) -> Flow {
 }
 
 fn tickets(flow: &Flow) -> TicketMarkerParams {
-    let MarkerParams::Tickets(params) = flow.mark.as_deref().unwrap();
+    let Some(MarkerParams::Tickets(params)) = flow.mark.as_deref() else { panic!("tickets") };
     params.clone()
 }
 
