@@ -345,7 +345,7 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
          tickets, ack_tickets, exchange, watch, pcap"
     );
     assert_eq!(
-        error("[defaults.flow]", "[defaults.flows]"),
+        error("[defaults.flow]", "[defaults.flows]\n[defaults.flow]"),
         "dir/x.toml:13: defaults.flows: unknown key (did you mean `flow`?); known here: link, flow"
     );
 }
