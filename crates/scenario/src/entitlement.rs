@@ -65,7 +65,7 @@ impl Scenario {
             Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
             Setting::LinkTickets(id, About::Data, tickets) => self.links[id.index()].tickets = Some(tickets),
             Setting::LinkTickets(id, About::Ack, tickets) => {
-                self.links[id.index()].ack_tickets = Some(tickets)
+                self.links[id.index()].ack_tickets = Some(tickets);
             }
             Setting::FlowTickets(at, About::Data, tickets) => self.flows[at].tickets = Some(tickets),
             Setting::FlowTickets(at, About::Ack, tickets) => self.flows[at].ack_tickets = Some(tickets),
