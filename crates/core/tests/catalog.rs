@@ -42,6 +42,8 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "peak") => "4Mbit",
         (_, "peak_burst") => "1111B",
         (_, "window") => "7s",
+        (_, "cir") => "2Mbit",
+        (_, "pir") => "5Mbit",
         (_, "factor") => "false",
         (_, "n") => "2.5",
         (_, "stage") => "after",
@@ -118,6 +120,15 @@ fn selection(entry: &catalog::Entry) -> Selection {
     Selection::new(if shaper.is_some() { "fifo" } else { entry.name }, None, shaper).expect("its own name")
 }
 
+/// What an entry builds when only that is set which must be.
+fn default_of(entry: &'static catalog::Entry) -> String {
+    let mut default = selection(entry);
+    for param in entry.params.iter().filter(|param| param.source == "must be set") {
+        default.set(param.name, "1Mbit").unwrap();
+    }
+    built(&default)
+}
+
 #[test]
 fn every_parameter_is_set_and_read_back() {
     for entry in catalog::all() {
@@ -127,13 +138,7 @@ fn every_parameter_is_set_and_read_back() {
             all.set(param.name, other_value(entry.name, param)).unwrap();
         }
         let changed = built(&all);
-        let default = {
-            let mut default = selection(entry);
-            if entry.role == Role::Shaper {
-                default.set("rate", "1Mbit").unwrap();
-            }
-            built(&default)
-        };
+        let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             let value = param.parse(other_value(entry.name, param)).unwrap();
             let optional = param.name == "peak";
@@ -158,8 +163,8 @@ fn every_parameter_is_set_and_read_back() {
 
 #[test]
 fn every_default_is_what_the_catalogue_says() {
-    for entry in catalog::all().filter(|entry| entry.role != Role::Shaper) {
-        let default = built(&selection(entry));
+    for entry in catalog::all() {
+        let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             if let Some(text) = param.default {
                 let value = param.parse(text).unwrap();
@@ -277,5 +282,25 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("fifo", &["shaper=token_bucket", "rate=1Mbit", "peak=1Mbit"], "`peak`: it must be above `rate`"),
     ] {
         assert_eq!(read(kind, pairs), Err(message.to_owned()), "{kind} {pairs:?}");
+    }
+}
+
+#[test]
+fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
+    for (kind, pairs, message) in [
+        ("tsw2cm", &[][..], "`cir`: it must be set; write for example \"1Mbit\""),
+        ("tsw3cm", &[("cir", "1Mbit")], "`pir`: it must be set; write for example \"1Mbit\""),
+        ("tsw3cm", &[("cir", "3Mbit"), ("pir", "2Mbit")], "`pir`: 2Mbit is below `cir`, which is 3Mbit"),
+        (
+            "tsw2cm",
+            &[("cir", "3Mbit"), ("window", "0s")],
+            "`window`: a window takes time; write for example \"1s\"",
+        ),
+    ] {
+        let mut selection = Selection::of(Role::Marker, kind).unwrap();
+        for (key, value) in pairs {
+            selection.set(key, value).unwrap();
+        }
+        assert_eq!(MarkerParams::from_args(&selection).unwrap_err().to_string(), message, "{kind}");
     }
 }

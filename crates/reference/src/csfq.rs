@@ -92,8 +92,9 @@ impl Csfq {
         }
     }
 
-    /// A packet of `bits` arrives at `now`, in nanoseconds, and finds `q` packets. `label`: the one it came with,
-    /// if any. `write` is what a label holds of a number; `uniform` draws from [0, 1). The new label comes second.
+    /// A packet of `bits` arrives at `now`, in nanoseconds, and finds `q` packets. `label`: the one it came
+    /// with, if any. `write` is what a label holds of a number; `uniform` draws from [0, 1). The new label
+    /// comes second.
     pub fn arrive(
         &mut self,
         now: u64,

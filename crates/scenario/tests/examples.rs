@@ -24,12 +24,14 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
         [
             "asymmetric",
             "bufferbloat",
+            "core-stateless",
             "gfc",
             "parking-lot",
             "quickstart",
             "rtt-unfairness",
             "satellite",
             "short-flows",
+            "tickets",
             "variable-rate",
             "video-vs-bulk",
         ]

@@ -22,8 +22,8 @@
 //!   quarter.
 //! - A label of 0 is never dropped early.
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge); no state per flow in the core, 48 bytes at the
-//! edge. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, three exponentials (four at the edge); no state per flow in the core, 48 bytes at
+//! the edge. Parameters: [`ENTRY`].
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
@@ -332,8 +332,8 @@ mod tests {
         // 1 - 1/4, and nothing for what is within the share or covered by a guarantee.
         assert_eq!([4e6, 1e6, 0.5e6, 0.0].map(|label| csfq.prob(label)), [0.75, 0.0, 0.0, 0.0]);
         assert_eq!(self::csfq().prob(1e12), 0.0, "an unknown share is not a share of nothing");
-        // In practice: 10000 trials at 0.75, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move, so
-        // neither do the averages and the share.
+        // In practice: 10000 trials at 0.75, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move,
+        // so neither do the averages and the share.
         let mut csfq = csfq;
         let early = Verdict::Drop(DropReason::Early);
         let drops = (0..10_000).filter(|_| arrive(&mut csfq, 0, 4e6, 20).0 == early).count();
@@ -447,8 +447,8 @@ mod tests {
 
     #[test]
     fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
-        // 16 packets at twice the link's rate, then as long nothing: A crosses C each time, every crossing starts
-        // a window anew, and the share stands still. The counter says why.
+        // 16 packets at twice the link's rate, then as long nothing: A crosses C each time, every crossing
+        // starts a window anew, and the share stands still. The counter says why.
         let mut csfq = standing(false, Some(1e6), C, C);
         let mut us = 0;
         for _ in 0..100 {
