@@ -119,7 +119,8 @@ fn every_experiment_but_two_says_what_its_mechanism_is_needed_for() {
 
 #[test]
 fn shares_sum_to_what_the_links_carry() {
-    // Table I: A + C + D on 0.9 Mb/s and A + B on 1.2 Mb/s; Table II: 1.8 and 1.2 Mb/s. A slip of a digit shows.
+    // Table I: A + C + D on 0.9 Mb/s and A + B on 1.2 Mb/s; Table II: 1.8 and 1.2 Mb/s. A slip of a digit
+    // shows.
     let paper = paper();
     let value = |id: &str| {
         let experiment = paper.content.experiments.iter().find(|experiment| experiment.id == id).unwrap();
