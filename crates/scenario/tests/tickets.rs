@@ -318,7 +318,7 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
     let suite = common::suite(&text(link, "tickets = 1", ""));
     let exchange = |form: &str| {
         format!(
-            "{{ kind = \"currency\", window = \"5s\", policing_window = \"2s\", policing_bound = 2.0, bits = 8, \
+            "{{ kind = \"currency\", window = \"5s\", policing_window = \"5s\", policing_bound = 2.0, bits = 8, \
              form = \"{form}\", rounding = \"nearest\" }}"
         )
     };
