@@ -566,7 +566,9 @@ impl Measure {
                 _ => None,
             },
             Self::Quotient { of } => match parts(of)?.as_slice() {
-                [a, b] => Some(combine(&[a, b], |x| x[0] / x[1])),
+                [a, b] => {
+                    Some(combine(&[a, b], |x| if x[1].abs() > NOTHING { x[0] / x[1] } else { f64::NAN }))
+                }
                 _ => None,
             },
             Self::Mean { of } => {
@@ -577,6 +579,9 @@ impl Measure {
         }
     }
 }
+
+/// What is below differs from zero by rounding only, in any unit used here.
+pub(crate) const NOTHING: f64 = 1e-12;
 
 /// Element by element; a single number stands for as many as needed.
 fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
