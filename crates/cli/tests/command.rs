@@ -173,7 +173,7 @@ fn captures_are_written_for_the_first_replication_of_each_point() {
 fn everything_listed_is_explained() {
     let folder = folder();
     let mut names = 0;
-    for what in ["disciplines", "tcp", "sources", "topologies"] {
+    for what in ["disciplines", "markers", "tcp", "sources", "topologies"] {
         let list = apportion(folder.path(), &["list", what]);
         assert_eq!(list.status, 0);
         for line in list.out.lines() {
@@ -186,9 +186,16 @@ fn everything_listed_is_explained() {
     assert!(names > 20, "{names}");
     let all = apportion(folder.path(), &["list"]).out;
     assert!(
-        ["Disciplines\n", "\nTCP profiles\n", "\nTCP algorithms\n", "\nSources\n", "\nTopologies\n"]
-            .iter()
-            .all(|part| all.contains(part))
+        [
+            "Disciplines\n",
+            "\nMarkers and exchanges\n",
+            "\nTCP profiles\n",
+            "\nTCP algorithms\n",
+            "\nSources\n",
+            "\nTopologies\n"
+        ]
+        .iter()
+        .all(|part| all.contains(part))
     );
     assert_eq!(
         apportion(folder.path(), &["explain", "newreno"]).out,

@@ -3,13 +3,15 @@
 mod common;
 
 use apportion_core::drop::red::RedParams;
+use apportion_core::label::Label;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_core::{Colour, DropReason, FlowId, Queue};
+use apportion_core::{About, Colour, DropReason, FlowId, Packet, Queue};
 use apportion_reference::bucket::Bucket;
 use apportion_reference::codel::Codel;
+use apportion_reference::csfq::{Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams};
 use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
@@ -230,6 +232,63 @@ proptest! {
     }
 
     #[test]
+    fn csfq_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(1u8..20), core in 0u32..3, k_c in 1u64..80) {
+        // Flows below `core` come labelled with a rate that their size tells.
+        let weights = weights.map(|weight| f64::from(weight) / 4.0);
+        let k_c = format!("k_c={k_c}ms");
+        let mut ours = build("csfq", &["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c], &weights);
+        let mut slow = SlowCsfq::new(SlowCsfqParams {
+            limit: 20,
+            threshold: 4,
+            k: 0.02,
+            k_alpha: 0.03,
+            k_c: k_c["k_c=".len()..k_c.len() - 2].parse::<u64>().unwrap() * 1_000_000,
+            c: 10e6,
+            weights: weights.to_vec(),
+        });
+        let (mut random, mut now, mut log) = (Stream::new(1, "link"), Time::ZERO, Log::default());
+        let mut queue: Vec<(u32, f64)> = Vec::new();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    let mut packet = packet(id, flow, size);
+                    if flow < core {
+                        packet.set_label(About::Data, Label::new((size % 7) as f64 * 1e6));
+                    }
+                    let label = packet.label(About::Data).map(Label::value);
+                    let write = |value| Label::new(value).value();
+                    let (bits, q) = (8.0 * size as f64, queue.len() as u64);
+                    let at = now.as_nanos();
+                    let (outcome, label) =
+                        slow.arrive(at, flow as usize, bits, label, q, write, random.uniform());
+                    ours.enqueue(now, packet, &mut log);
+                    let expected = match outcome {
+                        CsfqOutcome::Enqueue => None,
+                        CsfqOutcome::Early => Some((now, id, DropReason::Early)),
+                        CsfqOutcome::Overflow => Some((now, id, DropReason::Overflow)),
+                    };
+                    prop_assert_eq!(log.dropped.pop(), expected);
+                    if expected.is_none() {
+                        queue.push((id, label));
+                    }
+                }
+                Op::Dequeue => {
+                    let sent = ours.dequeue(now, &mut log);
+                    let expected = (!queue.is_empty()).then(|| queue.remove(0));
+                    prop_assert_eq!(sent.map(|packet| packet.id), expected.map(|expected| expected.0));
+                    if let (Some(sent), Some((_, label))) = (sent, expected) {
+                        let written = sent.label(About::Data).unwrap().value();
+                        // Averages of the same arrivals differ by rounding, which may pass a step of a label.
+                        prop_assert!((written - label).abs() <= label / 4_096.0, "{} against {}", written, label);
+                    }
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns),
+                Op::PushOut(..) => {}
+            }
+        }
+    }
+
+    #[test]
     fn codel_is_the_rfc_s(ops in ops(), slow_link in 1u64..20) {
         let mut ours = build("codel", &["limit=100000p", "target=5ms", "interval=20ms"], &[]);
         let mut slow = Codel::new(5_000_000, 20_000_000, 1_514);
@@ -358,4 +417,35 @@ fn the_transcripts_are_put_through_every_branch() {
     for fate in [Fate::Enqueue, Fate::NonAdaptive, Fate::Random, Fate::DropTail] {
         assert!(fates.contains(&fate), "{fate:?} never happened");
     }
+}
+
+#[test]
+fn csfq_s_transcript_drops_early_and_late_and_changes_its_mind() {
+    // The settings of the differential test, with three times the load of the link, then a third of it.
+    let mut slow = SlowCsfq::new(SlowCsfqParams {
+        limit: 20,
+        threshold: 4,
+        k: 0.02,
+        k_alpha: 0.03,
+        k_c: 20_000_000,
+        c: 10e6,
+        weights: vec![1.0; 3],
+    });
+    let (mut random, mut q, mut now) = (Stream::new(1, "branches"), 0.0_f64, 0);
+    let mut counts = [0; 3];
+    let mut states = Vec::new();
+    for i in 0..3_000 {
+        let gap = if i < 1_500 { 266_667 } else { 2_400_000 };
+        now += gap;
+        q = (q - gap as f64 / 800_000.0).max(0.0);
+        let (outcome, _) = slow.arrive(now, i % 3, 8_000.0, None, q as u64, |x| x, random.uniform());
+        counts[outcome as usize] += 1;
+        q += f64::from(u8::from(outcome == CsfqOutcome::Enqueue));
+        let state = (slow.congested, slow.alpha > 0.0);
+        if !states.contains(&state) {
+            states.push(state);
+        }
+    }
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+    assert!(states.contains(&(true, true)) && states.contains(&(false, false)), "{states:?}");
 }

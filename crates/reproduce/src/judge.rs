@@ -6,7 +6,7 @@ use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
 use crate::expect::{Metric, Numbers, Op};
-use crate::measure::Of;
+use crate::measure::{NOTHING, Of};
 use crate::plan::{Plan, PlannedExperiment, Results};
 
 /// One claim with what was measured.
@@ -85,7 +85,7 @@ fn claim(
         Element {
             label: label.clone(),
             published,
-            ideal: ideal.as_ref().and_then(|all| all.get(k)).copied().filter(|ideal| ideal.is_finite()),
+            ideal: ideal.as_ref().and_then(|all| all.get(k)).copied().filter(|x| x.is_finite()).map(clean),
             measured,
             ci95: estimate.and_then(|estimate| estimate.ci95).filter(|half| half.is_finite()),
             holds: metric.holds(published, measured),
@@ -105,6 +105,11 @@ fn claim(
         seeds: results.seeds,
         ablated: plan.ablated,
     }
+}
+
+/// Without the noise that rounding leaves of zero, such as the spread of equal shares.
+fn clean(x: f64) -> f64 {
+    if x.abs() < NOTHING { 0.0 } else { x }
 }
 
 impl Metric {

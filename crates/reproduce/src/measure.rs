@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
+use apportion_core::units::{Bytes, Span, TicketRate, Time};
 use apportion_report::mbps;
 use apportion_report::statistics::{jain, mean, sigma};
 use apportion_scenario::did_you_mean;
@@ -300,8 +300,6 @@ pub enum FitNumber {
 pub struct Measured {
     /// What was run.
     pub scenario: Scenario,
-    /// What each flow is entitled to, in the scenario's order.
-    pub entitlements: Option<Vec<Rate>>,
     /// One per seed.
     pub outcomes: Vec<Outcome>,
 }
@@ -568,7 +566,9 @@ impl Measure {
                 _ => None,
             },
             Self::Quotient { of } => match parts(of)?.as_slice() {
-                [a, b] => Some(combine(&[a, b], |x| x[0] / x[1])),
+                [a, b] => {
+                    Some(combine(&[a, b], |x| if x[1].abs() > NOTHING { x[0] / x[1] } else { f64::NAN }))
+                }
                 _ => None,
             },
             Self::Mean { of } => {
@@ -579,6 +579,9 @@ impl Measure {
         }
     }
 }
+
+/// What is below differs from zero by rounding only, in any unit used here.
+pub(crate) const NOTHING: f64 = 1e-12;
 
 /// Element by element; a single number stands for as many as needed.
 fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
@@ -633,7 +636,10 @@ impl<'a> Flows<'a> {
     /// Mb/s: of the measured part if there is no window.
     pub(crate) fn throughputs(&self, what: Of, from: Option<Length>, to: Option<Length>) -> Option<Vec<f64>> {
         if matches!(what, Of::Entitlements) {
-            let rates = self.run.entitlements.as_ref()?;
+            let scenario = &self.run.scenario;
+            let at = |length: Length| Time::from_nanos(length.0.as_nanos());
+            let rates = scenario
+                .entitlements_between(from.map_or(scenario.measure_from, at), to.map_or(scenario.stop, at))?;
             return self.flows.iter().map(|at| rates.get(*at).map(|rate| rate.as_mbit_f64())).collect();
         }
         if from.is_none() && to.is_none() {

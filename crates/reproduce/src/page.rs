@@ -145,8 +145,8 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
 fn table(claims: &[&Claim]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Of</th>\
-         <th scope=\"col\">Paper</th><th scope=\"col\">Measured</th><th scope=\"col\">off paper</th>\
-         <th scope=\"col\">Entitlement</th><th scope=\"col\">off entitlement</th><th scope=\"col\">Verdict</th></tr></thead>\n",
+         <th scope=\"col\">Paper</th><th scope=\"col\">Measured</th><th scope=\"col\">Off paper</th>\
+         <th scope=\"col\">Entitlement</th><th scope=\"col\">Off entitlement</th><th scope=\"col\">Verdict</th></tr></thead>\n",
     );
     for claim in claims {
         out.push_str("<tbody>\n");
@@ -164,7 +164,8 @@ fn table(claims: &[&Claim]) -> String {
                 // A bound is not something to be near to.
                 error(element, Some(element.published).filter(|_| claim.metric.op == Op::Approx)),
                 ideal.map_or_else(|| "–".to_owned(), number),
-                error(element, ideal),
+                // Qualities such as R² have no share to be off by.
+                error(element, ideal.filter(|_| claim.metric.unit != "1")),
             ];
             let missed = if element.holds { "" } else { " class=\"missed\"" };
             for (at, cell) in cells.iter().enumerate() {

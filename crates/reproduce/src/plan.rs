@@ -115,7 +115,6 @@ impl Plan {
         let Some(outcomes) = outcomes.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
         let mut outcomes = outcomes.into_iter();
         let measured = |scenario: &Scenario| Measured {
-            entitlements: scenario.entitlements(),
             outcomes: outcomes.by_ref().take(seeds as usize).collect(),
             scenario: scenario.clone(),
         };

@@ -1,8 +1,9 @@
 //! What each flow of a scenario is entitled to: by weights and guarantees, or by tickets where flows have
 //! them.
 
+use apportion_core::About;
 use apportion_core::fairness::{Claim, Exchange, Holding, max_min, ticket_shares};
-use apportion_core::units::{Bytes, Rate, TicketRate};
+use apportion_core::units::{Bytes, Rate, TicketRate, Time};
 
 use crate::model::{Flow, Frames, Link, Scenario, Setting, Source, Start};
 
@@ -10,7 +11,7 @@ impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: by tickets if
     /// flows have tickets, else weighted max-min with guarantees.
     ///
-    /// `None` where no single rate can be said: rates, weights or tickets change, flows come and go,
+    /// `None` where no single rate can be said: rates, weights or tickets change meanwhile, flows come and go,
     /// guarantees exceed a link, or flows with tickets share a network with flows without, which nothing
     /// divides by.
     ///
@@ -21,24 +22,74 @@ impl Scenario {
     /// application-limited sources and acknowledgements on their way back are not counted.
     #[must_use]
     pub fn entitlements(&self) -> Option<Vec<Rate>> {
+        self.entitlements_between(self.measure_from, self.stop)
+    }
+
+    /// As [`entitlements`](Self::entitlements), between two times: changes up to the first have happened, and
+    /// flows that are not there at all in between get nothing.
+    #[must_use]
+    pub fn entitlements_between(&self, from: Time, to: Time) -> Option<Vec<Rate>> {
         let steady = |setting: &Setting| {
             matches!(setting, Setting::LinkDelay(..) | Setting::LinkLoss(..) | Setting::LinkQueue(..))
         };
-        let measured = |flow: &Flow| {
-            let (Start::At(latest) | Start::Between(_, latest)) = flow.start;
-            latest <= self.measure_from && flow.stop.is_none_or(|stop| stop >= self.stop)
+        let mut then = self.clone();
+        for change in self.changes.iter().take_while(|change| change.at < to) {
+            if change.at <= from {
+                then.apply(&change.to);
+            } else if !steady(&change.to) {
+                return None;
+            }
+        }
+        let starts = |flow: &Flow| match flow.start {
+            Start::At(at) => (at, at),
+            Start::Between(earliest, latest) => (earliest, latest),
         };
-        if !self.changes.iter().all(|change| steady(&change.to)) || !self.flows.iter().all(measured) {
+        let away = |flow: &Flow| starts(flow).0 >= to || flow.stop.is_some_and(|stop| stop <= from);
+        let there: Vec<bool> = self.flows.iter().map(|flow| !away(flow)).collect();
+        then.flows.retain(|flow| !away(flow));
+        if then.flows.iter().any(|flow| starts(flow).1 > from || flow.stop.is_some_and(|stop| stop < to)) {
             return None;
         }
-        let shares = if self.flows.iter().any(|flow| flow.ack_tickets.is_some()) {
+        let mut shares = then.shares()?.into_iter().map(|share| Rate::from_bit(share.round() as u64));
+        Some(
+            there
+                .iter()
+                .map(|there| if *there { shares.next().unwrap_or_default() } else { Rate::ZERO })
+                .collect(),
+        )
+    }
+
+    /// Puts a change in place that matters to entitlements.
+    fn apply(&mut self, setting: &Setting) {
+        match *setting {
+            Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
+            Setting::LinkTickets(id, About::Data, tickets) => self.links[id.index()].tickets = Some(tickets),
+            Setting::LinkTickets(id, About::Ack, tickets) => {
+                self.links[id.index()].ack_tickets = Some(tickets)
+            }
+            Setting::FlowTickets(at, About::Data, tickets) => self.flows[at].tickets = Some(tickets),
+            Setting::FlowTickets(at, About::Ack, tickets) => self.flows[at].ack_tickets = Some(tickets),
+            Setting::FlowWeight(at, weight) => self.flows[at].weight = weight,
+            Setting::FlowRate(at, to) => {
+                if let Source::Cbr { rate, .. } | Source::Poisson { rate, .. } | Source::OnOff { rate, .. } =
+                    &mut self.flows[at].source
+                {
+                    *rate = to;
+                }
+            }
+            Setting::LinkDelay(..) | Setting::LinkLoss(..) | Setting::LinkQueue(..) => (),
+        }
+    }
+
+    /// Bits per second.
+    fn shares(&self) -> Option<Vec<f64>> {
+        if self.flows.iter().any(|flow| flow.ack_tickets.is_some()) {
             self.ticket_shares(|flow| flow.ack_tickets, |link| link.ack_tickets, true)
         } else if self.flows.iter().any(|flow| flow.tickets.is_some()) {
             self.ticket_shares(|flow| flow.tickets, |link| link.tickets, false)
         } else {
             self.weighted_shares()
-        }?;
-        Some(shares.into_iter().map(|share| Rate::from_bit(share.round() as u64)).collect())
+        }
     }
 
     fn weighted_shares(&self) -> Option<Vec<f64>> {
@@ -97,5 +148,36 @@ fn demand(source: &Source) -> Option<f64> {
             let length = packets.last().map_or(0.0, |(at, _)| at.as_secs_f64());
             (length > 0.0).then(|| packets.iter().map(|(_, size)| bits(size)).sum::<f64>() / length)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn mbps(text: &str, from: u64, to: u64) -> Option<Vec<f64>> {
+        let suite = crate::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
+        let shares =
+            suite.points[0].scenario.entitlements_between(Time::from_secs(from), Time::from_secs(to));
+        shares.map(|shares| shares.into_iter().map(Rate::as_mbit_f64).collect())
+    }
+
+    #[test]
+    fn shares_follow_changes_and_arrivals() {
+        let text = r#"
+            seed = 1
+            stop = "30s"
+            link.x = { from = "a", to = "b", rate = "6Mbit", delay = "1ms" }
+            flow.early = { from = "a", to = "b", tcp = "rfc" }
+            flow.late = { from = "a", to = "b", tcp = "rfc", weight = 2, start = "10s" }
+            change = [{ at = "20s", set = "link.x.rate", to = "3Mbit" }, { at = "20s", set = "link.x.delay", to = "2ms" }]
+        "#;
+        assert_eq!(mbps(text, 0, 10), Some(vec![6.0, 0.0]));
+        assert_eq!(mbps(text, 10, 20), Some(vec![2.0, 4.0]));
+        assert_eq!(mbps(text, 20, 30), Some(vec![1.0, 2.0]));
+        // Somebody arrives, or the rate changes, in between.
+        assert_eq!((mbps(text, 5, 15), mbps(text, 15, 25)), (None, None));
     }
 }

@@ -28,11 +28,12 @@ impl Part {
         }
     }
 
+    /// With its article.
     const fn noun(self) -> &'static str {
         match self {
-            Self::Queue => "discipline",
-            Self::Marker => "marker",
-            Self::Exchange => "exchange",
+            Self::Queue => "a discipline",
+            Self::Marker => "a marker",
+            Self::Exchange => "an exchange",
         }
     }
 
@@ -112,13 +113,13 @@ impl Part {
             Value::Table(table) => table,
             _ => {
                 let message =
-                    format!("`{item}` is {}, not a {noun}; write for example \"{example}\"", item.what());
+                    format!("`{item}` is {}, not {noun}; write for example \"{example}\"", item.what());
                 return Err(ParamError::new("kind", message));
             }
         };
         let name = |key: &str| match table.get(key).filter(|_| !self.is_parameter(key)) {
             Some(item) => item.as_text().map(Some).ok_or_else(|| {
-                ParamError::new(key, format!("`{item}` is {}, not the name of a {noun}", item.what()))
+                ParamError::new(key, format!("`{item}` is {}, not the name of {noun}", item.what()))
             }),
             None => Ok(None),
         };

@@ -24,6 +24,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
         [
             "asymmetric",
             "bufferbloat",
+            "core-stateless",
             "gfc",
             "parking-lot",
             "quickstart",
@@ -31,6 +32,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "satellite",
             "short-flows",
             "unresponsive",
+            "tickets",
             "variable-rate",
             "video-vs-bulk",
         ]

@@ -386,6 +386,11 @@ fn changes_find_links_flows_and_groups() {
          tickets, ack_tickets"
     );
     assert_eq!(
+        error("link.l.ticket", "1"),
+        "dir/x.toml:25: change[1].set: `ticket` of a link cannot change (did you mean `tickets`?); what can: rate, delay, \
+         loss, queue, tickets, ack_tickets"
+    );
+    assert_eq!(
         error("l", "1"),
         "dir/x.toml:25: change[1].set: `l` names nothing that can change; write for example \"link.bottleneck.rate\""
     );

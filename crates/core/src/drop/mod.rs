@@ -11,6 +11,7 @@
 //! | [`sred`] | stabilised RED | Ott, Lakshman, Wong 1999 |
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
+//! | [`csfq`] | core-stateless fair queueing | Stoica, Shenker, Zhang 1998 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
@@ -23,6 +24,7 @@
 pub(crate) mod average;
 pub mod bred;
 pub mod codel;
+pub mod csfq;
 pub mod fred;
 pub mod head;
 pub mod longest_queue;

@@ -2,14 +2,21 @@
 //!
 //! | file | marker | source |
 //! |---|---|---|
+//! | [`rate_label`] | the rates of the flows that enter a CSFQ router | Stoica, Shenker, Zhang 1998 |
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
+//! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
+//! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |
 //!
-//! A marker belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
+//! A [`Marker`] belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
 //! the source also what comes back.
 
+pub mod rate_label;
 pub mod ticket;
+pub mod tsw2cm;
+pub mod tsw3cm;
 
 use self::ticket::{TicketMarker, TicketMarkerParams};
+use self::tsw3cm::{Tsw3cm, Tsw3cmParams};
 use crate::catalog::{Entry, ParamError, Selection};
 use crate::label::Label;
 use crate::packet::Packet;
@@ -51,16 +58,24 @@ pub struct KnownMarker {
 }
 
 /// The markers.
-pub static MARKERS: &[KnownMarker] = &[KnownMarker {
-    entry: &ticket::ENTRY,
-    read: |args| TicketMarkerParams::from_args(args).map(MarkerParams::Tickets),
-}];
+pub static MARKERS: &[KnownMarker] = &[
+    KnownMarker {
+        entry: &ticket::ENTRY,
+        read: |args| TicketMarkerParams::from_args(args).map(MarkerParams::Tickets),
+    },
+    KnownMarker { entry: &tsw2cm::ENTRY, read: |args| tsw2cm::from_args(args).map(MarkerParams::Tsw3cm) },
+    KnownMarker {
+        entry: &tsw3cm::ENTRY,
+        read: |args| Tsw3cmParams::from_args(args).map(MarkerParams::Tsw3cm),
+    },
+];
 
 /// Parameters of any marker.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each variant is the marker of the same name")]
 pub enum MarkerParams {
     Tickets(TicketMarkerParams),
+    Tsw3cm(Tsw3cmParams),
 }
 
 impl MarkerParams {
@@ -79,6 +94,7 @@ impl MarkerParams {
     pub fn build(&self, setup: MarkerSetup) -> AnyMarker {
         match self {
             Self::Tickets(params) => AnyMarker::Tickets(TicketMarker::new(params, setup)),
+            Self::Tsw3cm(params) => AnyMarker::Tsw3cm(Tsw3cm::new(params, setup)),
         }
     }
 }
@@ -88,22 +104,26 @@ impl MarkerParams {
 #[expect(missing_docs, reason = "each variant is the marker of the same name")]
 pub enum AnyMarker {
     Tickets(TicketMarker),
+    Tsw3cm(Tsw3cm),
 }
 
 impl<P: Packet> Marker<P> for AnyMarker {
     fn mark(&mut self, now: Time, packet: &mut P) {
         match self {
             Self::Tickets(it) => it.mark(now, packet),
+            Self::Tsw3cm(it) => it.mark(now, packet),
         }
     }
     fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
         match self {
             Self::Tickets(it) => Marker::<P>::acknowledged(it, now, packets, label),
+            Self::Tsw3cm(it) => Marker::<P>::acknowledged(it, now, packets, label),
         }
     }
     fn issue(&mut self, now: Time, tickets: TicketRate) {
         match self {
             Self::Tickets(it) => Marker::<P>::issue(it, now, tickets),
+            Self::Tsw3cm(it) => Marker::<P>::issue(it, now, tickets),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::catalog::{Args, Entry, ParamError};
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::drop::bred::{self, Bred, BredParams};
 use crate::drop::codel::{self, Codel, CodelParams};
+use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::fred::{self, Fred, FredParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
@@ -74,6 +75,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     Known { entry: &sred::ENTRY, read: |args| SredParams::from_args(args).map(PolicyParams::Sred) },
     Known { entry: &bred::ENTRY, read: |args| BredParams::from_args(args).map(PolicyParams::Bred) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
+    Known { entry: &csfq::ENTRY, read: |args| CsfqParams::from_args(args).map(PolicyParams::Csfq) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -116,6 +118,7 @@ pub enum PolicyParams {
     Sred(SredParams),
     Bred(BredParams),
     Tred(TredParams),
+    Csfq(CsfqParams),
     Codel(CodelParams),
 }
 
@@ -140,6 +143,7 @@ pub enum AnyPolicy {
     Sred(Sred),
     Bred(Bred),
     Tred(Tred),
+    Csfq(Csfq),
     Codel(Codel),
 }
 
@@ -164,6 +168,7 @@ impl AnyPolicy {
             PolicyParams::Sred(params) => Self::Sred(Sred::new(params, setup.stream())),
             PolicyParams::Bred(params) => Self::Bred(Bred::new(params, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Csfq(params) => Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -192,6 +197,7 @@ macro_rules! policy {
             AnyPolicy::Sred($it) => $body,
             AnyPolicy::Bred($it) => $body,
             AnyPolicy::Tred($it) => $body,
+            AnyPolicy::Csfq($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };

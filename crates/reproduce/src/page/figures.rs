@@ -63,11 +63,7 @@ pub(super) fn figure(
                 .map(|f| f.name.clone())
                 .collect();
             let dashed = (!levels.is_empty()).then_some("target");
-            let plot = Plot {
-                x: XAxis::Time { end, warm_up: scenario.measure_from.as_secs_f64() },
-                y_max: top * 1.1,
-                levels,
-            };
+            let plot = Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_max: top * 1.1, levels };
             card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
         }
         Figure::Table { title, head, rows, columns, foot } => {

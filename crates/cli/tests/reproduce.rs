@@ -1,0 +1,199 @@
+//! `apportion reproduce` as people and scripts meet it.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use std::path::Path;
+
+use common::apportion;
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"
+seed = 1
+stop = "10s"
+[topology]
+kind = "dumbbell"
+pairs = 3
+bottleneck = { rate = "3Mbit", delay = "10ms", queue = { kind = "drr", limit = "60p" } }
+[flow.tcp]
+count = 3
+from = "l{i}"
+to = "r{i}"
+weight = "i"
+tcp = "ns2-2000"
+"#;
+
+/// Deficit round robin divides by weights, FIFO does not.
+const PAPER: &str = r#"
+title = "Deficit round robin"
+paper = "A toy"
+[[experiment]]
+id = "drr/weights"
+source = "Fig. 1"
+summary = "three weights"
+[experiment.run.main]
+scenario = "drr.toml"
+ablate = { "topology.bottleneck.queue.kind" = "fifo" }
+[[experiment.metric]]
+name = "r2"
+unit = "1"
+kind = "stated-claim"
+op = "ge"
+value = 0.9
+breaks = true
+measure = { kind = "fit", of = ["tcp"], on = "weight", give = "r2" }
+[[experiment.metric]]
+name = "throughput_mbps/1_2_3"
+unit = "Mb/s"
+kind = "derived"
+op = "approx"
+value = [0.5, 1.0, 1.5]
+tol_rel = 0.2
+measure = { kind = "throughput", of = ["tcp"] }
+[[experiment.figure]]
+kind = "shares"
+title = "Throughput over weight"
+on = "weight"
+series = [{ label = "DRR", of = ["tcp"] }]
+[[experiment.figure]]
+kind = "over_time"
+title = "Throughput over time"
+of = ["tcp"]
+levels = [{ at = 0.5 }]
+[[experiment.figure]]
+kind = "table"
+title = "Table I"
+head = "Flow"
+rows = ["1", "2", "3"]
+columns = [{ label = "DRR", metric = "throughput_mbps/1_2_3", foot = "r2" }]
+foot = "R²"
+
+[[experiment]]
+id = "drr/total"
+source = "Fig. 2"
+summary = "all of it"
+[experiment.run.main]
+scenario = "drr.toml"
+[[experiment.metric]]
+name = "total_mbps"
+unit = "Mb/s"
+kind = "derived"
+op = "ge"
+value = 2.8
+measure = { kind = "throughput", as = "sum" }
+"#;
+
+fn checkout(paper: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("papers/drr");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("drr.toml"), SCENARIO).unwrap();
+    std::fs::write(home.join("expect.toml"), paper).unwrap();
+    folder
+}
+
+#[test]
+fn claims_that_hold_exit_with_0_and_leave_a_page_and_lines() {
+    let folder = checkout(PAPER);
+    let run = apportion(folder.path(), &["reproduce", "--seeds", "2"]);
+    assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+    assert!(run.out.ends_with("3 of 3 claims hold.\npage: results/reproduce/drr.html\n"), "{}", run.out);
+    // Both experiments have the same run: it was executed once with each seed.
+    assert!(run.err.ends_with("2/2 runs done\n"), "{}", run.err);
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("results/reproduce").join(name)).unwrap();
+    let page = read("drr.html");
+    assert!(page.contains("3 of 3 claims hold.") && page.matches("<svg").count() == 2, "{page}");
+    assert!(page.contains("<h3>Table I</h3>") && page.contains("apportion reproduce --seeds 2"));
+    assert!(
+        !page.contains("src=") && !page.contains("<link") && !page.contains("<script"),
+        "it needs nothing from elsewhere"
+    );
+    assert_eq!(read("drr.jsonl").lines().count(), 3);
+}
+
+#[test]
+fn json_has_the_agreed_keys_in_the_agreed_order() {
+    let folder = checkout(PAPER);
+    let run = apportion(folder.path(), &["reproduce", "drr/weights", "--seeds", "2", "--json"]);
+    assert_eq!((run.status, run.err.as_str()), (0, ""));
+    let second = run.out.lines().nth(1).unwrap();
+    let keys =
+        ["experiment", "metric", "unit", "published", "ideal", "measured", "ci95", "seeds", "op", "holds"];
+    let places: Vec<usize> = keys.iter().map(|key| second.find(&format!("\"{key}\":")).unwrap()).collect();
+    assert!(places.is_sorted(), "{second}");
+    let row: serde_json::Value = serde_json::from_str(second).unwrap();
+    assert_eq!(row.as_object().unwrap().len(), keys.len(), "{second}");
+    assert_eq!(row["ideal"], serde_json::json!([0.5, 1.0, 1.5]));
+    assert_eq!(row["ci95"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_failed_claim_exits_with_1_unless_it_is_refuted() {
+    let wrong = PAPER.replace("value = 2.8", "value = 3.8");
+    let folder = checkout(&wrong);
+    let run = apportion(folder.path(), &["reproduce", "drr/total", "--seeds", "1"]);
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.out.contains("FAILS"), "{}", run.out);
+    let refuted = wrong.replace("value = 3.8", "value = 3.8\nrefuted = \"the link has 3 Mb/s\"");
+    let folder = checkout(&refuted);
+    let run = apportion(folder.path(), &["reproduce", "drr/total", "--seeds", "1", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains(r#""holds":false,"refuted":"the link has 3 Mb/s"}"#), "{}", run.out);
+}
+
+#[test]
+fn with_the_mechanism_off_a_claim_that_holds_exits_with_1() {
+    let folder = checkout(PAPER);
+    let run = apportion(folder.path(), &["reproduce", "--ablate", "--seeds", "2", "--json"]);
+    assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+    // The experiment that switches nothing off is left out.
+    assert_eq!(run.out.matches("\"ablated\":true,\"must_fail\":").count(), 2, "{}", run.out);
+    assert!(!run.out.contains("drr/total"));
+    assert!(folder.path().join("results/reproduce/drr-ablated.html").is_file());
+    let folder = checkout(&PAPER.replace("value = 0.9", "value = -1e9"));
+    let run = apportion(folder.path(), &["reproduce", "--ablate", "--seeds", "2", "--quiet"]);
+    assert_eq!((run.status, run.out.as_str(), run.err.as_str()), (1, "", ""));
+}
+
+#[test]
+fn an_experiment_is_named_by_id_paper_or_path() {
+    let folder = checkout(PAPER);
+    let lines = |name: &str| {
+        let run = apportion(folder.path(), &["reproduce", name, "--seeds", "1", "--json"]);
+        assert_eq!(run.status, 0, "{name}: {}", run.err);
+        run.out.lines().count()
+    };
+    for (name, count) in [("drr", 3), ("drr/total", 1), ("papers/drr", 3), ("papers/drr/expect.toml", 3)] {
+        assert_eq!(lines(name), count, "{name}");
+    }
+    let list = apportion(folder.path(), &["list", "experiments"]);
+    assert_eq!(list.out, "drr/weights  Fig. 1  three weights\ndrr/total    Fig. 2  all of it\n");
+}
+
+#[test]
+fn what_is_not_there_exits_with_2_and_says_what_is() {
+    let error = |folder: &Path, arguments: &[&str]| {
+        let run = apportion(folder, arguments);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{}", run.err);
+        run.err
+    };
+    let folder = checkout(PAPER);
+    assert_eq!(
+        error(folder.path(), &["reproduce", "drr/wieghts"]),
+        "error: no experiment or paper is called `drr/wieghts` (did you mean `drr/weights`?); there are drr, \
+         drr/weights, drr/total\n"
+    );
+    assert!(!folder.path().join("results").exists());
+    let bare = tempfile::tempdir().unwrap();
+    assert_eq!(
+        error(bare.path(), &["reproduce"]),
+        "error: papers: cannot look for papers: No such file or directory (os error 2); run this in a checkout of \
+         apportion, or name an expect.toml or its folder\n"
+    );
+    assert!(error(bare.path(), &["list", "experiments"]).contains("cannot look for papers"));
+    // The plain list does without.
+    assert_eq!(apportion(bare.path(), &["list"]).status, 0);
+    assert!(error(folder.path(), &["reproduce", "drr/total", "--ablate"]).contains("leave --ablate out"));
+}

@@ -1,0 +1,318 @@
+//! From a paper's file to verdicts, with small scenarios.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::sync::atomic::AtomicBool;
+
+use apportion_reproduce::text::json_lines;
+use apportion_reproduce::{Claim, Plan, Problems, Verdict, expect, judge};
+use tempfile::TempDir;
+
+/// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over a link
+/// of 1 Mb/s that asks for 2.
+const SCENARIO: &str = r#"
+seed = 3
+stop = "10s"
+sample = "1s"
+[link.wide]
+from = "a"
+to = "b"
+rate = "10Mbit"
+delay = "5ms"
+[link.narrow]
+from = "a"
+to = "c"
+rate = "1Mbit"
+delay = "5ms"
+queue = { kind = "fifo", limit = "10p" }
+[flow.u]
+count = 2
+from = "a"
+to = "b"
+weight = "i"
+source = { kind = "cbr", rate = "1Mbit * i", packet = "500B" }
+[flow.greedy]
+from = "a"
+to = "c"
+source = { kind = "cbr", rate = "2Mbit", packet = "500B" }
+[[change]]
+at = "5s"
+set = "flow.u.2.rate"
+to = "1Mbit"
+"#;
+
+const HEAD: &str = r#"
+title = "Toy"
+paper = "Nobody"
+[[experiment]]
+id = "toy/one"
+source = "nowhere"
+summary = "three flows"
+[experiment.run.main]
+scenario = "x.toml"
+ablate = { "link.narrow.rate" = "5Mbit" }
+[experiment.run.steady]
+scenario = "x.toml"
+set = { change = [] }
+"#;
+
+fn metric(name: &str, rest: &str) -> String {
+    format!("[[experiment.metric]]\nname = \"{name}\"\nunit = \"1\"\nkind = \"derived\"\n{rest}\n")
+}
+
+struct Toy {
+    folder: TempDir,
+    text: String,
+}
+
+impl Toy {
+    fn new(metrics: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
+        let metrics: String = metrics.iter().map(|(name, rest)| metric(name, rest)).collect();
+        Self { folder, text: HEAD.to_owned() + &metrics }
+    }
+
+    fn plan(&self, ablate: bool) -> Result<Plan, Problems> {
+        let paper = expect::parse(&self.folder.path().join("expect.toml"), &self.text)?;
+        Plan::new(vec![paper], &[], ablate)
+    }
+
+    fn claims(&self, ablate: bool) -> Vec<Claim> {
+        let plan = self.plan(ablate).unwrap();
+        let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+        judge(&plan, &results)
+    }
+
+    /// The one message, without the folder.
+    fn error(&self) -> String {
+        let Problems(lines) = self.plan(false).unwrap_err();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines[0].replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+fn measured(claim: &Claim) -> Vec<f64> {
+    claim.elements.iter().map(|element| element.measured).collect()
+}
+
+fn close(measured: &[f64], expected: &[f64]) -> bool {
+    measured.len() == expected.len() && measured.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.02)
+}
+
+#[test]
+fn measures_give_what_the_sources_send() {
+    let claims = Toy::new(&[
+        ("all", r#"op = "record"
+value = [1, 2, 3]
+measure = { kind = "throughput", of = ["u", "greedy"] }"#),
+        ("window", r#"op = "record"
+value = [1, 2]
+measure = { kind = "throughput", of = ["u"], from = "1s", to = "5s" }"#),
+        ("change", r#"op = "record"
+value = 1
+measure = { kind = "relative_change", of = ["u.2"], before = ["1s", "5s"], after = ["6s", "10s"] }"#),
+        ("ratio", r#"op = "record"
+value = 1
+measure = { kind = "quotient", of = [
+    { kind = "throughput", of = ["u"], as = "sum", run = "steady" }, { kind = "throughput", of = ["greedy"] },
+] }"#),
+        ("slope", r#"op = "record"
+value = 1
+measure = { kind = "fit", of = ["u"], on = "weight", give = "slope", run = "steady" }"#),
+        ("settled", r#"op = "record"
+value = 1
+measure = { kind = "settling", of = ["u.2"], targets = [1], after = "3s", window = "1s", within = 0.1, hold = "3s" }"#),
+        ("rtt", r#"op = "record"
+value = 1
+measure = { kind = "fit", of = ["u"], on = "rtt", give = "slope", run = "steady" }"#),
+        ("spread", r#"op = "record"
+value = [1, 2]
+measure = { kind = "list", of = [
+    { kind = "throughput", of = ["u"], as = "sigma", run = "steady" },
+    { kind = "utilisation", link = "narrow" },
+] }"#),
+    ])
+    .claims(false);
+    let expected: [&[f64]; 8] = [
+        // The second flow sends 2 Mb/s for half of the time, the third gets its link.
+        &[1.0, 1.5, 1.0],
+        &[1.0, 2.0],
+        &[0.5],
+        // 1 + 2 over 1.
+        &[3.0],
+        // (1 · 1 + 2 · 2) / (1 + 4).
+        &[1.0],
+        // From 5 s on it is at 1 Mb/s, 2 s after 3 s.
+        &[2.0],
+        // There and back 10 ms for both: 10 (1 + 2) / (100 + 100).
+        &[0.15],
+        // 1 and 2 lie 0.5 from their mean.
+        &[0.5, 1.0],
+    ];
+    for (claim, expected) in claims.iter().zip(expected) {
+        assert!(close(&measured(claim), expected), "{}: {:?}", claim.metric.name, measured(claim));
+    }
+    // What is due: the changing run has no single entitlement, the steady one has.
+    let ideal = |k: usize| claims[k].elements[0].ideal;
+    assert_eq!((ideal(0), ideal(4), ideal(5)), (None, Some(1.0), None));
+}
+
+#[test]
+fn each_comparison_holds_on_its_side_only() {
+    // The greedy flow gets 1 Mb/s.
+    let greedy = r#"measure = { kind = "throughput", of = ["greedy"] }"#;
+    let cases = [
+        ("op = \"approx\"\nvalue = 1.1\ntol_rel = 0.1", true),
+        ("op = \"approx\"\nvalue = 1.1\ntol_rel = 0.05", false),
+        ("op = \"approx\"\nvalue = 1.1\ntol_abs = 0.05", false),
+        ("op = \"ge\"\nvalue = 0.9", true),
+        ("op = \"ge\"\nvalue = 1.1", false),
+        ("op = \"ge\"\nvalue = 1.1\ntol_abs = 0.2", true),
+        ("op = \"le\"\nvalue = 1.1", true),
+        ("op = \"le\"\nvalue = 0.9", false),
+        ("op = \"le\"\nvalue = 0.9\ntol_abs = 0.2", true),
+        ("op = \"gt\"\nvalue = 0.9", true),
+        ("op = \"gt\"\nvalue = 1.1", false),
+        ("op = \"lt\"\nvalue = 1.1", true),
+        ("op = \"lt\"\nvalue = 0.9", false),
+        ("op = \"record\"\nvalue = 7", true),
+    ];
+    let metrics: Vec<(String, String)> = (0..)
+        .zip(cases)
+        .map(|(k, (comparison, _)): (usize, _)| (format!("m{k}"), format!("{comparison}\n{greedy}")))
+        .collect();
+    let metrics: Vec<(&str, &str)> =
+        metrics.iter().map(|(name, rest)| (name.as_str(), rest.as_str())).collect();
+    for (claim, (comparison, holds)) in Toy::new(&metrics).claims(false).iter().zip(cases) {
+        assert_eq!(claim.verdict == Verdict::Holds, holds, "{comparison}: {:?}", measured(claim));
+    }
+}
+
+#[test]
+fn what_never_settles_is_null_and_does_not_hold() {
+    let claims = Toy::new(&[
+        ("never", r#"op = "le"
+value = 5
+refuted = "it never gets there"
+measure = { kind = "settling", of = ["u.2"], targets = [9], after = "3s", window = "1s", within = 0.1, hold = "3s" }"#),
+    ])
+    .claims(false);
+    assert_eq!(
+        json_lines(&claims),
+        "{\"experiment\":\"toy/one\",\"metric\":\"never\",\"unit\":\"1\",\"published\":5.0,\"ideal\":null,\
+         \"measured\":null,\"ci95\":null,\"seeds\":2,\"op\":\"le\",\"holds\":false,\"refuted\":\"it never gets there\"}\n"
+    );
+    assert!(!claims[0].condemns());
+}
+
+#[test]
+fn one_number_for_several_flows_is_held_against_each_and_the_worst_is_shown() {
+    let claims = Toy::new(&[(
+        "each",
+        r#"op = "approx"
+value = 1
+tol_rel = 0.1
+measure = { kind = "throughput", of = ["u"], run = "steady" }"#,
+    )])
+    .claims(false);
+    let row = serde_json::to_value(claims[0].row()).unwrap();
+    assert!((row["measured"].as_f64().unwrap() - 2.0).abs() < 0.02, "{row}");
+    assert_eq!(row["holds"], false);
+    assert!(claims[0].condemns());
+}
+
+#[test]
+fn an_ablation_condemns_what_survives_it() {
+    let shares = |breaks: &str| {
+        format!(
+            "op = \"approx\"\nvalue = 1\ntol_rel = 0.1\n{breaks}measure = {{ kind = \"throughput\", of = [\"greedy\"] }}"
+        )
+    };
+    let toy = Toy::new(&[
+        ("needs it", &shares("breaks = true\n")),
+        ("does not", &shares("")),
+        (
+            "survives",
+            r#"op = "ge"
+value = 0.5
+breaks = true
+measure = { kind = "throughput", of = ["u.1"] }"#,
+        ),
+    ]);
+    assert!(toy.claims(false).iter().all(|claim| claim.verdict == Verdict::Holds));
+    // On a link of 5 Mb/s the flow gets the 2 Mb/s it asks for.
+    let claims = toy.claims(true);
+    let condemned: Vec<bool> = claims.iter().map(Claim::condemns).collect();
+    assert_eq!(condemned, [false, false, true]);
+    let row = serde_json::to_string(&claims[0].row()).unwrap();
+    assert!(row.ends_with(r#""holds":false,"ablated":true,"must_fail":true}"#), "{row}");
+}
+
+#[test]
+fn runs_that_are_the_same_are_executed_once() {
+    let mut toy =
+        Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"throughput\", of = [\"u.1\"] }")]);
+    assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
+    let again = HEAD.replace("toy/one", "toy/two").replace("title = \"Toy\"\npaper = \"Nobody\"\n", "");
+    toy.text += &(again
+        + &metric("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\" , as = \"sum\" }"));
+    assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
+    // Switched off, one of them is another, and there are still two.
+    assert_eq!(toy.plan(true).unwrap().distinct_runs(), 2);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_the_mend() {
+    let one = |rest: &str| Toy::new(&[("m", rest)]).error();
+    let measure = |measure: &str| one(&format!("op = \"record\"\nvalue = 1\nmeasure = {measure}"));
+    let at = "expect.toml: toy/one: metric m";
+    assert_eq!(
+        measure(r#"{ kind = "throughput", of = ["gredy"] }"#),
+        format!(
+            "{at}: measure.of: there is no flow or group `gredy` (did you mean `greedy`?); there are greedy, u"
+        )
+    );
+    assert_eq!(
+        measure(r#"{ kind = "utilisation", link = "narow" }"#),
+        format!(
+            "{at}: measure.link: there is no link `narow` (did you mean `narrow`?); there are narrow, wide"
+        )
+    );
+    assert_eq!(
+        measure(r#"{ kind = "timeouts", run = "mian", as = "sum" }"#),
+        format!("{at}: measure.run: there is no run `mian` (did you mean `main`?); there are main, steady")
+    );
+    assert_eq!(
+        measure(r#"{ kind = "throughput", of = ["u.1"], from = "5s", to = "11s" }"#),
+        format!("{at}: measure.to: the run ends at 10s")
+    );
+    assert_eq!(
+        measure(r#"{ kind = "fit", of = ["u"], on = "tickets", give = "r2" }"#),
+        format!("{at}: measure.on: flow `u.1` has no tickets a second; give it some, or choose another `on`")
+    );
+    assert_eq!(
+        one("op = \"record\"\nvalue = [1, 2]\nmeasure = { kind = \"timeouts\", as = \"sum\" }"),
+        format!("{at}: measure.of: 1 numbers for 2 published ones")
+    );
+    assert_eq!(
+        one("op = \"approx\"\nvalue = 1\nmeasure = { kind = \"timeouts\", as = \"sum\" }"),
+        format!("{at}: write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1")
+    );
+    let message = measure(r#"{ kind = "throughput", of = ["u.1"], form = "5s" }"#);
+    assert!(
+        message.starts_with("expect.toml: experiment[0].metric[0].measure: unknown field `form`"),
+        "{message}"
+    );
+    let message = measure(r#"{ kind = "throughput", of = ["u.1"], from = "5" }"#);
+    assert!(message.contains("measure: ") && message.contains("write for example \"30s\""), "{message}");
+}
+
+#[test]
+fn a_sweep_is_refused() {
+    let mut toy =
+        Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\", as = \"sum\" }")]);
+    toy.text = toy.text.replace("set = { change = [] }", "set = { seed = [1, 2] }");
+    let message = toy.error();
+    assert!(message.contains("run steady: scenario: `x.toml` sweeps seed"), "{message}");
+}
