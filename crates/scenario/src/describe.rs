@@ -348,9 +348,10 @@ mod tests {
             .flat_map(|all| all.keys().map(|name| format!("#/$defs/{name}")))
             .collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), defined);
-        // Editors read it for every file they open. Spelled out at each place it had 364 kB.
+        // Editors read it for every file they open. Spelled out at each place it had 364 kB with eight
+        // disciplines; with each further one it grows by one or two.
         let size = schema.to_string().len();
-        assert!((1..60_000).contains(&size), "{size}");
+        assert!((1..100_000).contains(&size), "{size}");
     }
 
     #[test]

@@ -31,8 +31,8 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "rtt-unfairness",
             "satellite",
             "short-flows",
-            "unresponsive",
             "tickets",
+            "unresponsive",
             "variable-rate",
             "video-vs-bulk",
         ]
