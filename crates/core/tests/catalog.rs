@@ -70,7 +70,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "bits") => "9",
         (_, FORM) => "integer",
         (_, "rounding") => "stochastic",
-        (_, "decay") => "false",
+        (_, "decay") => "true",
         (entry, name) => panic!("give `{name}` of {entry} a value here, and an arm in `read_back`"),
     }
 }
@@ -268,6 +268,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["limit=60p", "in_max_th=50p", "out_max_th=90p"],
             "`out_max_th`: 90p can never be reached with a `limit` of 60p: raise the limit",
         ),
+        ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),
         ("choke", &["w_q=0"], "`w_q`: with 0 the average never moves; write for example 0.002"),
@@ -280,7 +281,6 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("bred", &["l1=4p"], "`l2`: 4p must be above `l1`, which is 4p"),
         ("bred", &["l2=12p"], "`w_m`: 12p must be above `l2`, which is 12p"),
         ("bred", &["p1=0.5"], "`p2`: 0.1 must be above `p1`, which is 0.5"),
-        ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("codel", &["interval=0ms"], "`interval`: an interval takes time; write for example \"100ms\""),
         ("codel", &["target=1s"], "`target`: it must not be longer than `interval`"),
         ("fq_codel", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),

@@ -11,7 +11,9 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_core::{About, Colour, DropReason, FlowId, Packet, Queue};
 use apportion_reference::bucket::Bucket;
 use apportion_reference::codel::Codel;
-use apportion_reference::csfq::{Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams};
+use apportion_reference::csfq::{
+    Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
+};
 use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
@@ -197,6 +199,74 @@ proptest! {
     }
 
     #[test]
+    fn csfq_is_the_paper_s(
+        ops in ops(),
+        weights in prop::array::uniform4(1u8..20),
+        core in 0u32..3,
+        k_c in 1u64..80,
+    ) {
+        // Flows below `core` come labelled with a rate that their size tells.
+        let weights = weights.map(|weight| f64::from(weight) / 4.0);
+        let k_c = format!("k_c={k_c}ms");
+        let pairs = ["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c];
+        let mut ours = build("csfq", &pairs, &weights);
+        let mut slow = SlowCsfq::new(SlowCsfqParams {
+            limit: 20,
+            threshold: 4,
+            k: 0.02,
+            k_alpha: 0.03,
+            k_c: k_c["k_c=".len()..k_c.len() - 2].parse::<u64>().unwrap() * 1_000_000,
+            c: 10e6,
+            weights: weights.to_vec(),
+        });
+        let (mut random, mut now, mut log) = (Stream::new(1, "link"), Time::ZERO, Log::default());
+        let mut queue: Vec<(u32, f64)> = Vec::new();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    let mut packet = packet(id, flow, size);
+                    if flow < core {
+                        packet.set_label(About::Data, Label::new((size % 7) as f64 * 1e6));
+                    }
+                    let label = packet.label(About::Data).map(Label::value);
+                    let write = |value| Label::new(value).value();
+                    let arrival = Arrival {
+                        now: now.as_nanos(),
+                        flow: flow as usize,
+                        bits: 8.0 * size as f64,
+                        label,
+                        q: queue.len() as u64,
+                    };
+                    let (outcome, label) = slow.arrive(arrival, write, random.uniform());
+                    ours.enqueue(now, packet, &mut log);
+                    let expected = match outcome {
+                        CsfqOutcome::Enqueue => None,
+                        CsfqOutcome::Early => Some((now, id, DropReason::Early)),
+                        CsfqOutcome::Overflow => Some((now, id, DropReason::Overflow)),
+                    };
+                    prop_assert_eq!(log.dropped.pop(), expected);
+                    if expected.is_none() {
+                        queue.push((id, label));
+                    }
+                }
+                Op::Dequeue => {
+                    let sent = ours.dequeue(now, &mut log);
+                    let expected = (!queue.is_empty()).then(|| queue.remove(0));
+                    prop_assert_eq!(sent.map(|packet| packet.id), expected.map(|expected| expected.0));
+                    if let (Some(sent), Some((_, label))) = (sent, expected) {
+                        let written = sent.label(About::Data).unwrap().value();
+                        // Averages of the same arrivals differ by rounding, which may pass a step of a label.
+                        let apart = (written - label).abs();
+                        prop_assert!(apart <= label / 4_096.0, "{} against {}", written, label);
+                    }
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns),
+                Op::PushOut(..) => {}
+            }
+        }
+    }
+
+    #[test]
     fn fred_is_the_paper_s(ops in ops(), many_flows in any::<bool>(), w_q in 1u8..100, min_q in 1u8..6) {
         let w_q = f64::from(w_q) / 100.0;
         let keys = format!(
@@ -224,63 +294,6 @@ proptest! {
                 Op::Dequeue => {
                     let expected = slow.leave(now.as_nanos());
                     prop_assert_eq!(ours.dequeue(now, &mut log).map(|packet| packet.id), expected);
-                }
-                Op::Advance(ns) => now += Span::from_nanos(ns),
-                Op::PushOut(..) => {}
-            }
-        }
-    }
-
-    #[test]
-    fn csfq_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(1u8..20), core in 0u32..3, k_c in 1u64..80) {
-        // Flows below `core` come labelled with a rate that their size tells.
-        let weights = weights.map(|weight| f64::from(weight) / 4.0);
-        let k_c = format!("k_c={k_c}ms");
-        let mut ours = build("csfq", &["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c], &weights);
-        let mut slow = SlowCsfq::new(SlowCsfqParams {
-            limit: 20,
-            threshold: 4,
-            k: 0.02,
-            k_alpha: 0.03,
-            k_c: k_c["k_c=".len()..k_c.len() - 2].parse::<u64>().unwrap() * 1_000_000,
-            c: 10e6,
-            weights: weights.to_vec(),
-        });
-        let (mut random, mut now, mut log) = (Stream::new(1, "link"), Time::ZERO, Log::default());
-        let mut queue: Vec<(u32, f64)> = Vec::new();
-        for (id, op) in (0..).zip(ops) {
-            match op {
-                Op::Enqueue(flow, size) => {
-                    let mut packet = packet(id, flow, size);
-                    if flow < core {
-                        packet.set_label(About::Data, Label::new((size % 7) as f64 * 1e6));
-                    }
-                    let label = packet.label(About::Data).map(Label::value);
-                    let write = |value| Label::new(value).value();
-                    let (bits, q) = (8.0 * size as f64, queue.len() as u64);
-                    let at = now.as_nanos();
-                    let (outcome, label) =
-                        slow.arrive(at, flow as usize, bits, label, q, write, random.uniform());
-                    ours.enqueue(now, packet, &mut log);
-                    let expected = match outcome {
-                        CsfqOutcome::Enqueue => None,
-                        CsfqOutcome::Early => Some((now, id, DropReason::Early)),
-                        CsfqOutcome::Overflow => Some((now, id, DropReason::Overflow)),
-                    };
-                    prop_assert_eq!(log.dropped.pop(), expected);
-                    if expected.is_none() {
-                        queue.push((id, label));
-                    }
-                }
-                Op::Dequeue => {
-                    let sent = ours.dequeue(now, &mut log);
-                    let expected = (!queue.is_empty()).then(|| queue.remove(0));
-                    prop_assert_eq!(sent.map(|packet| packet.id), expected.map(|expected| expected.0));
-                    if let (Some(sent), Some((_, label))) = (sent, expected) {
-                        let written = sent.label(About::Data).unwrap().value();
-                        // Averages of the same arrivals differ by rounding, which may pass a step of a label.
-                        prop_assert!((written - label).abs() <= label / 4_096.0, "{} against {}", written, label);
-                    }
                 }
                 Op::Advance(ns) => now += Span::from_nanos(ns),
                 Op::PushOut(..) => {}
@@ -438,7 +451,11 @@ fn csfq_s_transcript_drops_early_and_late_and_changes_its_mind() {
         let gap = if i < 1_500 { 266_667 } else { 2_400_000 };
         now += gap;
         q = (q - gap as f64 / 800_000.0).max(0.0);
-        let (outcome, _) = slow.arrive(now, i % 3, 8_000.0, None, q as u64, |x| x, random.uniform());
+        let (outcome, _) = slow.arrive(
+            Arrival { now, flow: i % 3, bits: 8_000.0, label: None, q: q as u64 },
+            |x| x,
+            random.uniform(),
+        );
         counts[outcome as usize] += 1;
         q += f64::from(u8::from(outcome == CsfqOutcome::Enqueue));
         let state = (slow.congested, slow.alpha > 0.0);

@@ -106,7 +106,9 @@ fn the_other_direction_has_a_deep_fifo_also_where_links_have_a_default() {
 fn flows_take_what_they_do_not_set() {
     let scenario = scenario(TEXT);
     let decays = |at: usize| {
-        let MarkerParams::Tickets(params) = scenario.flows[at].mark.as_deref().unwrap();
+        let Some(MarkerParams::Tickets(params)) = scenario.flows[at].mark.as_deref() else {
+            panic!("tickets")
+        };
         params.decay
     };
     let [_, second, own] = &scenario.flows[..] else { panic!() };
@@ -225,7 +227,8 @@ fn overrides_reach_defaults_by_name_and_by_table() {
         let text = TEXT.replacen("mark = { kind = \"tickets\", decay = false }", before, 1);
         for (value, decay) in [("true", true), ("false", false)] {
             let suite = try_load(&text, &[("defaults.flow.mark.decay", value)]).unwrap();
-            let MarkerParams::Tickets(params) = suite.points[0].scenario.flows[0].mark.as_deref().unwrap();
+            let mark = suite.points[0].scenario.flows[0].mark.as_deref();
+            let Some(MarkerParams::Tickets(params)) = mark else { panic!("tickets") };
             assert_eq!(params.decay, decay, "{before}");
             survives(&suite);
         }
@@ -342,7 +345,7 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
          tickets, ack_tickets, exchange, watch, pcap"
     );
     assert_eq!(
-        error("[defaults.flow]", "[defaults.flows]"),
+        error("[defaults.flow]", "[defaults.flows]\n[defaults.flow]"),
         "dir/x.toml:13: defaults.flows: unknown key (did you mean `flow`?); known here: link, flow"
     );
 }
