@@ -11,7 +11,9 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_core::{About, Colour, DropReason, FlowId, Packet, Queue};
 use apportion_reference::bucket::Bucket;
 use apportion_reference::codel::Codel;
-use apportion_reference::csfq::{Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams};
+use apportion_reference::csfq::{
+    Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
+};
 use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
@@ -197,11 +199,17 @@ proptest! {
     }
 
     #[test]
-    fn csfq_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(1u8..20), core in 0u32..3, k_c in 1u64..80) {
+    fn csfq_is_the_paper_s(
+        ops in ops(),
+        weights in prop::array::uniform4(1u8..20),
+        core in 0u32..3,
+        k_c in 1u64..80,
+    ) {
         // Flows below `core` come labelled with a rate that their size tells.
         let weights = weights.map(|weight| f64::from(weight) / 4.0);
         let k_c = format!("k_c={k_c}ms");
-        let mut ours = build("csfq", &["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c], &weights);
+        let pairs = ["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c];
+        let mut ours = build("csfq", &pairs, &weights);
         let mut slow = SlowCsfq::new(SlowCsfqParams {
             limit: 20,
             threshold: 4,
@@ -222,10 +230,14 @@ proptest! {
                     }
                     let label = packet.label(About::Data).map(Label::value);
                     let write = |value| Label::new(value).value();
-                    let (bits, q) = (8.0 * size as f64, queue.len() as u64);
-                    let at = now.as_nanos();
-                    let (outcome, label) =
-                        slow.arrive(at, flow as usize, bits, label, q, write, random.uniform());
+                    let arrival = Arrival {
+                        now: now.as_nanos(),
+                        flow: flow as usize,
+                        bits: 8.0 * size as f64,
+                        label,
+                        q: queue.len() as u64,
+                    };
+                    let (outcome, label) = slow.arrive(arrival, write, random.uniform());
                     ours.enqueue(now, packet, &mut log);
                     let expected = match outcome {
                         CsfqOutcome::Enqueue => None,
@@ -244,7 +256,8 @@ proptest! {
                     if let (Some(sent), Some((_, label))) = (sent, expected) {
                         let written = sent.label(About::Data).unwrap().value();
                         // Averages of the same arrivals differ by rounding, which may pass a step of a label.
-                        prop_assert!((written - label).abs() <= label / 4_096.0, "{} against {}", written, label);
+                        let apart = (written - label).abs();
+                        prop_assert!(apart <= label / 4_096.0, "{} against {}", written, label);
                     }
                 }
                 Op::Advance(ns) => now += Span::from_nanos(ns),
@@ -438,7 +451,11 @@ fn csfq_s_transcript_drops_early_and_late_and_changes_its_mind() {
         let gap = if i < 1_500 { 266_667 } else { 2_400_000 };
         now += gap;
         q = (q - gap as f64 / 800_000.0).max(0.0);
-        let (outcome, _) = slow.arrive(now, i % 3, 8_000.0, None, q as u64, |x| x, random.uniform());
+        let (outcome, _) = slow.arrive(
+            Arrival { now, flow: i % 3, bits: 8_000.0, label: None, q: q as u64 },
+            |x| x,
+            random.uniform(),
+        );
         counts[outcome as usize] += 1;
         q += f64::from(u8::from(outcome == CsfqOutcome::Enqueue));
         let state = (slow.congested, slow.alpha > 0.0);

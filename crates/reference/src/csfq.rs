@@ -24,6 +24,21 @@ impl Average {
     }
 }
 
+/// A packet that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// In nanoseconds.
+    pub now: u64,
+    /// Its flow.
+    pub flow: usize,
+    /// Its size.
+    pub bits: f64,
+    /// The label it came with.
+    pub label: Option<f64>,
+    /// Packets in the queue.
+    pub q: u64,
+}
+
 /// What becomes of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -92,19 +107,10 @@ impl Csfq {
         }
     }
 
-    /// A packet of `bits` arrives at `now`, in nanoseconds, and finds `q` packets. `label`: the one it came
-    /// with, if any. `write` is what a label holds of a number; `uniform` draws from [0, 1). The new label
-    /// comes second.
-    pub fn arrive(
-        &mut self,
-        now: u64,
-        flow: usize,
-        bits: f64,
-        label: Option<f64>,
-        q: u64,
-        write: impl Fn(f64) -> f64,
-        uniform: f64,
-    ) -> (Outcome, f64) {
+    /// A packet arrives. `write` is what a label holds of a number; `uniform` was drawn from [0, 1). The new
+    /// label comes second.
+    pub fn arrive(&mut self, arrival: Arrival, write: impl Fn(f64) -> f64, uniform: f64) -> (Outcome, f64) {
+        let Arrival { now, flow, bits, label, q } = arrival;
         let label = match label {
             Some(label) => label,
             None => {

@@ -35,9 +35,9 @@ fn shares(queue: &str, count: u32, rate: &str, weight: &str) -> Vec<f64> {
 
 #[test]
 fn flows_that_send_up_to_32_times_their_share_get_one_share_each() {
-    // Stoica98 section 4.1: flow i sends i times its share of 10/32 Mb/s, which is 1562 packets in 40 s. Each
-    // packet is dropped by chance, so what a flow gets has a deviation of up to sqrt(1562) packets, 2.5 %:
-    // four of them are 10 %.
+    // Stoica98, the single congested link: flow i sends i times its share of 10/32 Mb/s, which is 1562
+    // packets in 40 s. Each packet is dropped by chance, so what a flow gets has a deviation of up to
+    // sqrt(1562) packets, 2.5 %: four of them are 10 %.
     let fair = 10.0 / 32.0;
     let off = |shares: &[f64]| shares.iter().map(|share| (share / fair - 1.0).abs()).fold(0.0, f64::max);
     let csfq = shares("csfq", 32, "312.5kbit * i", "1");

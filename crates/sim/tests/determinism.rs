@@ -167,11 +167,13 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     assert!(sum(&|flow| common::dropped(&flow.dropped)) > 0 && sum(&|flow| flow.marked) > 0);
     assert!(sum(&|flow| flow.lost) > 0 && sum(&|flow| flow.timeouts) > 0);
     assert!(sum(&|flow| flow.completions.len() as u64) > 50);
-    // How many events the engine took for it is no result.
-    let hash = fnv1a(&text(&Outcome { events: 0, ..outcome }));
+    // How many events the engine took for it is no result, nor is what disciplines tell of themselves.
+    let mut outcome = Outcome { events: 0, ..outcome };
+    outcome.links.iter_mut().for_each(|link| link.statistics.clear());
+    let hash = fnv1a(&text(&outcome));
     assert_eq!(hash, GOLDEN, "0x{hash:016x}");
 }
-const GOLDEN: u64 = 0xc2aa_c77b_223b_76e7;
+const GOLDEN: u64 = 0x2006_0bdb_872d_873b;
 
 /// A pair of hosts with a link of its own, on which all is random: start, writes, loss, RED, and the phase of
 /// clocks with ticks of 100 ms, which decides whether a round trip of 120 ms measures one tick or two.

@@ -83,10 +83,17 @@ fn the_scale_of_a_currency_inside_does_not_show_outside() {
 
 #[test]
 fn a_link_passes_on_what_it_is_issued_whatever_is_lost_before_it() {
+    // Datagrams at a constant rate: what TCP sends at such a loss is too little and too uneven to be measured.
+    let tcp = FIG1.lines().find(|line| line.starts_with("tcp")).unwrap();
+    let datagrams = FIG1.replace(tcp, r#"source = { kind = "cbr", rate = "0.2Mbit", packet = "500B" }"#);
     for loss in ["0", "0.2"] {
-        let set = [("link.S0-S3.loss", loss), ("link.S1-S3.loss", loss), ("stop", "200s")];
-        let rate = statistic(&outcomes(FIG1, &set), "S3-S5", "tickets_out") / 200.0;
-        assert!((rate / 900.0 - 1.0).abs() < 0.05, "{rate} t/s with loss {loss}");
+        // From 100 s to 200 s: the first packets are worth much, as nothing is known of rates yet.
+        let until = |stop| {
+            let set = [("link.S0-S3.loss", loss), ("link.S1-S3.loss", loss), ("stop", stop)];
+            statistic(&outcomes(&datagrams, &set), "S3-S5", "tickets_out")
+        };
+        let rate = (until("200s") - until("100s")) / 100.0;
+        assert!((rate / 900.0 - 1.0).abs() < 0.02, "{rate} t/s with loss {loss}");
     }
 }
 
@@ -98,9 +105,11 @@ fn acknowledgements_that_cross_a_ticket_link_do_not_disturb_it() {
          tcp = {{ profile = \"ns2-2000\", segment = \"500B\", window = \"20p\" }}\n\
          start = {{ between = [\"0s\", \"1s\"] }}\n"
     );
-    let wider = [("topology.bottleneck.rate", "4.65Mbit")];
-    let alone = slope(&outcomes(ONEHOP, &wider));
-    let crossed = outcomes(&reverse, &wider);
+    // A short queue the other way: behind a long one the largest flows would be held by their windows.
+    let short =
+        [("topology.bottleneck.back", r#"{ queue = { kind = "red", limit = "110p", max_th = "55p" } }"#)];
+    let alone = slope(&outcomes(ONEHOP, &short));
+    let crossed = outcomes(&reverse, &short);
     // ACKs of 40 B take a share of the link: what is left for data is what shares are of.
     let data: f64 = (1..=30).map(|i| mbps(&crossed, &format!("tcp.{i}"))).sum();
     let slope = slope(&crossed) * 4.65 / data;

@@ -2,15 +2,15 @@
 //! fair share, read from a label that the edge wrote on it.
 //!
 //! Stoica, Shenker, Zhang, "Core-stateless fair queueing: achieving approximately fair bandwidth allocations
-//! in high speed networks", SIGCOMM 1998, sections 3.1 to 3.4 and figure 3. Weighted: labels are rates for a
+//! in high speed networks", SIGCOMM 1998: the pseudo-code of figure 3, weighted. Labels are rates for a
 //! weight of 1, so only the edge knows weights.
 //!
 //! Readings, where the paper leaves room; most are those of the authors' own code:
 //! - A packet without a label is labelled here: the first router on a path is its edge. A packet with one is
-//!   core traffic and costs no state of its flow. Labels that are not rates, such as tickets, do not belong on
-//!   the same path.
-//! - α is unknown at first and after a lull, rather than 0, and then nothing is dropped. While the queue is at
-//!   most at the threshold the largest label is noted; above, α becomes that label, or C/2 if there was none.
+//!   core traffic and costs no state of its flow. Labels that are not rates, such as tickets, do not belong
+//!   on the same path.
+//! - α is unknown at first and after a lull, rather than 0, and then nothing is dropped. While the queue is
+//!   at most at the threshold the largest label is noted; above, α becomes that label, or C/2 without one.
 //! - F is averaged at each arrival, an early drop counting as 0 bits, so that F falls when all is dropped. A
 //!   packet that the full buffer refuses counts as accepted: F says what α lets through.
 //! - A packet's own label counts when a window of an uncongested link ends. Otherwise a lone packet ends one
@@ -41,17 +41,17 @@ use crate::units::{Bytes, Rate, Ratio, Span, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "csfq",
     role: Role::Policy,
-    summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate label in the packet.",
+    summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
     cost: "O(1) per packet, no state per flow in the core, 48 bytes per flow at the edge",
     params: &[
-        Param { default: Some("64p"), source: "1998 paper, section 4: 64 kB of 1 kB packets", ..LIMIT },
+        Param { default: Some("64p"), source: "1998 paper, simulations: 64 kB of 1 kB packets", ..LIMIT },
         Param {
             name: "threshold",
             symbol: "–",
             kind: Kind::Ratio,
             default: Some("0.25"),
-            source: "1998 paper, section 4: 16 of 64 kB",
+            source: "1998 paper, simulations: 16 of 64 kB",
             doc: "Part of the buffer up to which the fair share may stay unknown.",
         },
         span("k", "K", "Time constant of the rate of a flow, at the edge."),
@@ -61,11 +61,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 const fn span(name: &'static str, symbol: &'static str, doc: &'static str) -> Param {
-    let source = "1998 paper, section 4";
+    let source = "1998 paper, simulations";
     Param { name, symbol, kind: Kind::Span, default: Some("100ms"), source, doc }
 }
 
-/// What α is multiplied by at an overflow: the paper's small fixed percentage, 1 % in section 4.
+/// What α is multiplied by at an overflow: the paper's small fixed percentage, 1 % in its simulations.
 const DECREASE: f64 = 0.99;
 /// How often in a period of congestion, as the authors' code counts.
 const DECREASES: u32 = 30;
@@ -171,7 +171,7 @@ impl Csfq {
     /// The probability of an early drop.
     fn prob(&self, label: f64) -> f64 {
         match self.alpha {
-            // Stoica98 eq. (2): max(0, 1 - α / label).
+            // Stoica98 figure 3: prob = max(0, 1 - α / label).
             Some(alpha) if label > alpha => 1.0 - alpha / label,
             _ => 0.0,
         }
@@ -199,7 +199,7 @@ impl Csfq {
                 self.decreases = DECREASES;
             }
             (true, true) if over => {
-                // Stoica98 section 3.2.1: α_new = α_old C / F.
+                // Stoica98 figure 3: α = α C / F.
                 let most = self.c / self.edge.smallest_weight();
                 let next = |alpha: f64| (alpha * self.c / self.f.rate(now)).min(most);
                 // A link that stands still lets nothing through, and says nothing of shares.

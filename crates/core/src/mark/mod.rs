@@ -7,8 +7,8 @@
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |
 //!
-//! A [`Marker`] belongs to one flow and stands at one of its ends. It sees every packet that leaves there, and at
-//! the source also what comes back.
+//! A [`Marker`] belongs to one flow and stands at one of its ends. It sees every packet that leaves there,
+//! and at the source also what comes back.
 
 pub mod rate_label;
 pub mod ticket;

@@ -1,8 +1,8 @@
 //! Rate labels: the edge estimates the rate of each flow and writes it, divided by the flow's weight, on each
 //! packet.
 //!
-//! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, section 3.1 and eq. (3); weighted as
-//! in section 3.4. Labels are in bits of wire size a second.
+//! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, eq. (3), and its weighted form.
+//! Labels are in bits of wire size a second.
 //!
 //! Readings, where the paper leaves room:
 //! - Packets that arrive at one instant have no gap between them: they carry the rate as it stood and count
@@ -50,7 +50,7 @@ impl RateLabels {
         let rate = &mut self.rates[flow.index()];
         rate.update(now, size.bits() as f64);
         let weight = self.weights.get(flow.index()).map_or(1.0, |weight| weight.get());
-        // Stoica98 section 3.4: label = r_i / w_i.
+        // Stoica98, weighted CSFQ: label = r_i / w_i.
         let rate = rate.rate(now);
         (rate > 0.0).then(|| (rate / weight).max(1.0))
     }

@@ -1,9 +1,9 @@
-//! TSW3CM, time sliding window three colour marker: the part of a flow's rate that exceeds a profile is coloured,
-//! packet by packet by chance.
+//! TSW3CM, time sliding window three colour marker: the part of a flow's rate that exceeds a profile is
+//! coloured, packet by packet by chance.
 //!
-//! Fang, Seddigh, Nandy, "A time sliding window three colour marker (TSWTCM)", RFC 2859, 2000. The RFC calls the
-//! two rates committed and peak *target* rate, CTR and PTR; they are `cir` and `pir` here, as in the other
-//! markers of its family (RFC 2697, RFC 2698).
+//! Fang, Seddigh, Nandy, "A time sliding window three colour marker (TSWTCM)", RFC 2859, 2000. The RFC calls
+//! the two rates committed and peak *target* rate, CTR and PTR; they are `cir` and `pir` here, as in the
+//! other markers of its family (RFC 2697, RFC 2698).
 //!
 //! Readings, where the RFC leaves room:
 //! - Rates are of bits on the wire, headers included.
@@ -140,7 +140,8 @@ pub(super) mod tests {
         Tsw3cm::new(&Tsw3cmParams::new(cir, pir, Span::from_secs(1)).unwrap(), setup)
     }
 
-    /// Green, yellow and red packets among `n` of 1000 B every 2 ms, which are 4 Mb/s, once the rate is known.
+    /// Green, yellow and red packets among `n` of 1000 B every 2 ms, which are 4 Mb/s, once the rate is
+    /// known.
     pub(in super::super) fn count(marker: &mut Tsw3cm, n: u64) -> [u64; 3] {
         let mut counts = [0; 3];
         for i in 1..=10_000 + n {
@@ -179,7 +180,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_flow_within_its_rate_is_green_from_the_first_packet() {
-        // 4 Mb/s of 4 Mb/s. The estimate comes from (4e6·1 + 8000)/(1 + 0.002) = 4e6: it never leaves the target.
+        // 4 Mb/s of 4 Mb/s. The estimate comes from (4e6·1 + 8000)/(1 + 0.002) = 4e6: it never leaves the
+        // target.
         assert_eq!(count(&mut marker(4_001, 5_000), 1_000), [1_000, 0, 0]);
         let mut marker = marker(4_000, 5_000);
         let mut first = packet(0, 0, 1_000);
