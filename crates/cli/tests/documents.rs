@@ -47,7 +47,7 @@ fn commands(text: &str) -> Vec<String> {
 #[test]
 fn every_command_shown_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["scenarios", "validation"] {
+    for name in ["papers", "scenarios", "validation"] {
         std::os::unix::fs::symlink(root().join(name), folder.path().join(name)).unwrap();
     }
     let mut shown = 0;

@@ -134,7 +134,7 @@ fn selection(entry: &catalog::Entry) -> Selection {
 fn default_of(entry: &'static catalog::Entry) -> String {
     let mut default = selection(entry);
     for param in entry.params.iter().filter(|param| param.source == "must be set") {
-        default.set(param.name, "1Mbit").unwrap();
+        default.set(param.name, "1Mbit").expect("a rate");
     }
     built(&default)
 }

@@ -34,7 +34,7 @@ fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> TestPacket {
     let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
     let mut packet = TestPacket { ecn, colour, ..packet(id, flow, size) };
-    if size % 5 > 0 {
+    if !size.is_multiple_of(5) {
         packet.set_label(About::Data, Label::new((size / 20) as f64));
     }
     packet

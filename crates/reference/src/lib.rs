@@ -7,7 +7,7 @@
 //! | module | transcript of |
 //! |---|---|
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
-//! | [`rio`] | Clark, Fang 1998, section III |
+//! | [`rio`] | Clark, Fang 1998 |
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
