@@ -1,6 +1,7 @@
 //! The `apportion` command: parsing and printing. What it prints is computed by the other crates.
 //!
-//! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad input.
+//! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad
+//! input.
 
 mod arguments;
 mod catalogue;

@@ -78,9 +78,14 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 fn disciplines(criterion: &mut Criterion) {
-    let cases: [Case; 10] = [
+    let cases: [Case; 15] = [
         ("fifo", "fifo", None, &[("limit", "1000000p")]),
         ("fifo+red", "red", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
+        ("fifo+rio", "rio", None, &[("limit", "1000000p"), ("out_max_th", "900000p")]),
+        ("fifo+fred", "fred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
+        ("fifo+sred", "sred", None, &[("limit", "1000000p")]),
+        ("fifo+bred", "bred", None, &[("limit", "1000000p"), ("w_m", "1000000p")]),
+        ("choke", "choke", None, &[("limit", "1000000p"), ("max_th", "900000p")]),
         ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
         ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
         ("fifo+lqd", "lqd", None, &[("limit", "1000000p")]),

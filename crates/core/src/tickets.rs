@@ -33,8 +33,8 @@ pub(crate) const POLICING_WINDOW: Param = Param {
     name: "policing_window",
     symbol: "–",
     kind: Kind::Span,
-    default: Some("2s"),
-    source: "chosen: settles without swinging; the paper has one window for all",
+    default: Some("5s"),
+    source: "the paper has one WinLength",
     doc: "Window of ActualTktRate, the average of what was written.",
 };
 /// How far policing goes.

@@ -15,6 +15,7 @@ use apportion_reference::csfq::{
     Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
 };
 use apportion_reference::drr::Drr as SlowDrr;
+use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
 use apportion_reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
 use common::{Log, TestPacket, build, packet, read, setup};
@@ -47,6 +48,19 @@ fn reason(outcome: Outcome) -> Option<DropReason> {
         Outcome::Early => Some(DropReason::Early),
         Outcome::Forced => Some(DropReason::Forced),
         Outcome::Overflow => Some(DropReason::Overflow),
+    }
+}
+
+fn fred_params(w_q: f64, min_q: f64, many_flows: bool) -> SlowFredParams {
+    SlowFredParams {
+        limit: 25,
+        min_th: 5.0,
+        max_th: 14.0,
+        max_p: 0.2,
+        w_q,
+        min_q,
+        many_flows,
+        packets_per_second: 10e6 / 8.0 / 500.0,
     }
 }
 
@@ -253,6 +267,41 @@ proptest! {
     }
 
     #[test]
+    fn fred_is_the_paper_s(ops in ops(), many_flows in any::<bool>(), w_q in 1u8..100, min_q in 1u8..6) {
+        let w_q = f64::from(w_q) / 100.0;
+        let keys = format!(
+            "limit=25p min_th=5p max_th=14p max_p=0.2 w_q={w_q} min_q={min_q}p many_flows={many_flows}"
+        );
+        let keys: Vec<&str> = keys.split_whitespace().collect();
+        let mut ours = read("fred", &keys).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut slow = SlowFred::new(fred_params(w_q, f64::from(min_q), many_flows));
+        let mut random = Stream::new(1, "link");
+        let (mut now, mut log) = (Time::ZERO, Log::default());
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    let fate = slow.arrive(now.as_nanos(), id, flow, || random.uniform());
+                    let expected = match fate {
+                        Fate::Enqueue => None,
+                        Fate::NonAdaptive => Some((now, id, DropReason::Policy)),
+                        Fate::Random => Some((now, id, DropReason::Early)),
+                        Fate::DropTail => Some((now, id, DropReason::Forced)),
+                        Fate::Full => Some((now, id, DropReason::Overflow)),
+                    };
+                    ours.enqueue(now, packet(id, flow, size), &mut log);
+                    prop_assert_eq!(log.dropped.pop(), expected);
+                }
+                Op::Dequeue => {
+                    let expected = slow.leave(now.as_nanos());
+                    prop_assert_eq!(ours.dequeue(now, &mut log).map(|packet| packet.id), expected);
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns),
+                Op::PushOut(..) => {}
+            }
+        }
+    }
+
+    #[test]
     fn codel_is_the_rfc_s(ops in ops(), slow_link in 1u64..20) {
         let mut ours = build("codel", &["limit=100000p", "target=5ms", "interval=20ms"], &[]);
         let mut slow = Codel::new(5_000_000, 20_000_000, 1_514);
@@ -361,6 +410,26 @@ fn the_transcripts_are_put_through_every_branch() {
         }
     }
     assert_eq!(seen, [Outcome::Enqueue, Outcome::Early, Outcome::Forced, Outcome::Overflow]);
+
+    // FRED's likewise: nine flows, of which flow 0 sends a third of all packets, three arrivals a departure,
+    // and now and then more room than arrivals.
+    let mut fates = Vec::new();
+    for many_flows in [false, true] {
+        let mut slow = SlowFred::new(fred_params(0.05, 2.0, many_flows));
+        for id in 0..20_000 {
+            let flow = if random.chance(0.3) { 0 } else { random.below(9) as u32 };
+            let fate = slow.arrive(0, id, flow, || random.uniform());
+            if !fates.contains(&fate) {
+                fates.push(fate);
+            }
+            if random.chance(0.5) {
+                slow.leave(0);
+            }
+        }
+    }
+    for fate in [Fate::Enqueue, Fate::NonAdaptive, Fate::Random, Fate::DropTail] {
+        assert!(fates.contains(&fate), "{fate:?} never happened");
+    }
 }
 
 #[test]

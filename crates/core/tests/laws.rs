@@ -49,6 +49,10 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
         "tred" => format!("w_q=0.3 {}", thresholds("")),
         "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
+        "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
+        "choke" => format!("w_q=0.3 {}", thresholds("")),
+        "sred" => "zombies=3 crowd=2".to_owned(),
+        "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         _ => String::new(),
     };
     let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
@@ -134,7 +138,8 @@ proptest! {
         for (kind, drop) in combinations() {
             let keys = keys(kind, drop, 6);
             let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let [by, through] = [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
+            let [by, through] =
+                [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
             prop_assert_eq!(by, through, "{} {:?}", kind, pairs);
         }
     }

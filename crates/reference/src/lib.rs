@@ -9,6 +9,7 @@
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
 //! | [`rio`] | Clark, Fang 1998, section III |
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
+//! | [`fred`] | Lin, Morris 1997, pseudo-code |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
@@ -18,6 +19,7 @@ pub mod bucket;
 pub mod codel;
 pub mod csfq;
 pub mod drr;
+pub mod fred;
 mod max_min;
 pub mod red;
 pub mod rio;

@@ -1,4 +1,4 @@
-//! RIO for one FIFO: Clark, Fang 1998, section III, with the count and the first arrival of ns-2's RED.
+//! RIO for one FIFO: Clark, Fang 1998, with the count and the first arrival of ns-2's RED.
 
 use crate::red::Outcome;
 

@@ -6,8 +6,9 @@ use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
 use crate::expect::{Metric, Numbers, Op};
-use crate::measure::{NOTHING, Of};
+use crate::measure::Of;
 use crate::plan::{Plan, PlannedExperiment, Results};
+use crate::take::NOTHING;
 
 /// One claim with what was measured.
 #[derive(Clone, Debug)]
@@ -127,7 +128,8 @@ impl Metric {
     }
 
     fn holds(&self, value: f64, measured: f64) -> bool {
-        // A tolerance written in decimals is met by a value at its edge: 0.07 - 0.05 is 0.02 but for rounding.
+        // A tolerance written in decimals is met by a value at its edge: 0.07 - 0.05 is 0.02 but for
+        // rounding.
         let rounding = 1e-12 * value.abs().max(measured.abs());
         match self.op {
             Op::Record => true,

@@ -7,7 +7,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@expect`] | the file: experiments, their runs, claims and figures |
-//! | [`measure`] | how a number is computed from runs |
+//! | [`measure`] | what can be measured, and what is wrong with a measure |
+//! | `take` | measures computed from runs |
 //! | [`fit`] | straight lines through measurements |
 //! | [`plan`] | which runs are needed; each is executed once |
 //! | [`mod@judge`] | verdicts |
@@ -21,6 +22,7 @@ pub mod judge;
 pub mod measure;
 pub mod page;
 pub mod plan;
+mod take;
 pub mod text;
 pub mod write;
 

@@ -96,8 +96,8 @@ impl Plan {
         self.scenarios.len()
     }
 
-    /// Runs everything with `seeds` seeds on `threads` threads (0: one per core), calling `done` as each ends.
-    /// `None` if `cancel` was set before all had ended.
+    /// Runs everything with `seeds` seeds on `threads` threads (0: one per core), calling `done` as each
+    /// ends. `None` if `cancel` was set before all had ended.
     ///
     /// # Errors
     /// If a scenario is too large, or threads cannot be started.

@@ -29,8 +29,8 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
     tried.map_err(|cause| WriteError { path: folder.to_owned(), cause })
 }
 
-/// Writes page and lines of each paper, and gives the paths of the pages. Each file is written beside its final
-/// place and then renamed. With the mechanism switched off names end in `-ablated`.
+/// Writes page and lines of each paper, and gives the paths of the pages. Each file is written beside its
+/// final place and then renamed. With the mechanism switched off names end in `-ablated`.
 ///
 /// # Errors
 /// If a file cannot be written.

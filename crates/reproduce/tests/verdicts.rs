@@ -8,8 +8,8 @@ use apportion_reproduce::text::json_lines;
 use apportion_reproduce::{Claim, Plan, Problems, Verdict, expect, judge};
 use tempfile::TempDir;
 
-/// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over a link
-/// of 1 Mb/s that asks for 2.
+/// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
+/// a link of 1 Mb/s that asks for 2.
 const SCENARIO: &str = r#"
 seed = 3
 stop = "10s"

@@ -11,9 +11,9 @@ impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: by tickets if
     /// flows have tickets, else weighted max-min with guarantees.
     ///
-    /// `None` where no single rate can be said: rates, weights or tickets change meanwhile, flows come and go,
-    /// guarantees exceed a link, or flows with tickets share a network with flows without, which nothing
-    /// divides by.
+    /// `None` where no single rate can be said: rates, weights or tickets change meanwhile, flows come and
+    /// go, guarantees exceed a link, or flows with tickets share a network with flows without, which
+    /// nothing divides by.
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
     /// tickets assume; whoever issues some then decides instead of the source.
@@ -65,7 +65,7 @@ impl Scenario {
             Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
             Setting::LinkTickets(id, About::Data, tickets) => self.links[id.index()].tickets = Some(tickets),
             Setting::LinkTickets(id, About::Ack, tickets) => {
-                self.links[id.index()].ack_tickets = Some(tickets)
+                self.links[id.index()].ack_tickets = Some(tickets);
             }
             Setting::FlowTickets(at, About::Data, tickets) => self.flows[at].tickets = Some(tickets),
             Setting::FlowTickets(at, About::Ack, tickets) => self.flows[at].ack_tickets = Some(tickets),

@@ -29,7 +29,7 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
         let item = root.get(key.name);
         match (key.kind, item.map(|item| &item.value)) {
             (Kind::Table(keys), Some(Value::Table(table))) => {
-                table_of_tables(&mut tables, key.name, table, keys)
+                table_of_tables(&mut tables, key.name, table, keys);
             }
             (Kind::Map(keys), Some(Value::Table(table))) => {
                 let map = key.name;

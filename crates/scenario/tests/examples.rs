@@ -32,6 +32,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "satellite",
             "short-flows",
             "tickets",
+            "unresponsive",
             "variable-rate",
             "video-vs-bulk",
         ]

@@ -6,8 +6,8 @@ mod common;
 
 use apportion_core::About;
 use apportion_core::label::Format;
-use apportion_core::mark::MarkerParams;
 use apportion_core::mark::ticket::TicketMarkerParams;
+use apportion_core::mark::{MARKERS, MarkerParams};
 use apportion_core::tickets::Rounding;
 use apportion_core::units::{Span, TicketRate};
 use apportion_scenario::model::{Flow, Link, Scenario, Setting};
@@ -42,7 +42,7 @@ fn flow(lines: &str) -> Flow {
 }
 
 fn tickets(flow: &Flow) -> TicketMarkerParams {
-    let MarkerParams::Tickets(params) = flow.mark.as_deref().unwrap();
+    let Some(MarkerParams::Tickets(params)) = flow.mark.as_deref() else { panic!("tickets") };
     params.clone()
 }
 
@@ -64,6 +64,11 @@ fn a_flow_is_issued_tickets_at_its_source_or_at_its_sink() {
     let group = scenario(&text("", "tickets = \"100 * i\"\ncount = 3", ""));
     let issued: Vec<_> = group.flows.iter().map(|flow| flow.tickets.unwrap().get()).collect();
     assert_eq!(issued, [100.0, 200.0, 300.0]);
+    // Other markers need none.
+    let other = flow("mark = { kind = \"tsw2cm\", cir = \"1Mbit\" }");
+    assert!(
+        !matches!(other.mark.as_deref(), None | Some(MarkerParams::Tickets(_))) && other.tickets.is_none()
+    );
     // Without acknowledgements it marks at the edge.
     let udp = text("", "tickets = 7\nsource = { kind = \"cbr\", rate = \"1Mbit\" }", "");
     assert!(scenario(&udp.replace("tcp = \"rfc\"", "")).flows[0].mark.is_some());
@@ -188,15 +193,24 @@ fn what_flows_are_issued_must_make_sense() {
         "18: flow.f.mark: what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a sink \
          that decides"
     );
+    let known: Vec<_> = MARKERS.iter().map(|known| known.entry.name).collect();
+    let known = known.join(", ");
     assert_eq!(
         error("tickets = 1\nmark = \"ticket\""),
-        "19: flow.f.mark: `ticket` is not known here (known: tickets) (did you mean `tickets`?)"
+        format!("19: flow.f.mark: `ticket` is not known here (known: {known}) (did you mean `tickets`?)")
     );
     // A discipline is no marker.
     assert_eq!(
         error("tickets = 1\nmark = { kind = \"red\" }"),
-        "19: flow.f.mark.kind: `red` is not known here (known: tickets)"
+        format!("19: flow.f.mark.kind: `red` is not known here (known: {known})")
     );
+    for key in ["tickets", "ack_tickets"] {
+        assert_eq!(
+            error(&format!("{key} = 1\nmark = {{ kind = \"tsw2cm\", cir = \"1Mbit\" }}")),
+            "19: flow.f.mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or leave \
+             `tickets` and `ack_tickets` out"
+        );
+    }
     assert_eq!(
         error("tickets = 1\nmark = 3"),
         "19: flow.f.mark: `3` is an integer, not a marker; write for example \"tickets\""
@@ -304,7 +318,7 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
     let suite = common::suite(&text(link, "tickets = 1", ""));
     let exchange = |form: &str| {
         format!(
-            "{{ kind = \"currency\", window = \"5s\", policing_window = \"2s\", policing_bound = 2.0, bits = 8, \
+            "{{ kind = \"currency\", window = \"5s\", policing_window = \"5s\", policing_bound = 2.0, bits = 8, \
              form = \"{form}\", rounding = \"nearest\" }}"
         )
     };

@@ -12,7 +12,6 @@ use common::{link, run_with, throughput};
 const FIG1: &str = include_str!("../../../papers/pps/fig1.toml");
 const MULTIHOP: &str = include_str!("../../../papers/pps/multihop.toml");
 const ONEHOP: &str = include_str!("../../../papers/pps/onehop.toml");
-const TABLE1: &str = include_str!("../../../papers/pps/table1.toml");
 const TABLE1_RECEIVER: &str = include_str!("../../../papers/pps/table1-receiver.toml");
 
 /// Replications per case: few, because the effects are large.
@@ -110,7 +109,7 @@ fn acknowledgements_that_cross_a_ticket_link_do_not_disturb_it() {
 
 #[test]
 fn delayed_acknowledgements_do_not_change_what_receivers_are_due() {
-    let delayed = r#"{ profile = "ns2-2000", segment = "500B", window = "20p", delayed_ack = "100ms" }"#;
+    let delayed = r#"{ profile = "ns2-2000", segment = "500B", window = "20p", delayed_ack = "2 100ms" }"#;
     let flows = ["A", "B", "C", "D"];
     let each = outcomes(TABLE1_RECEIVER, &[]);
     let second = outcomes(TABLE1_RECEIVER, &[("defaults.flow.tcp", delayed)]);

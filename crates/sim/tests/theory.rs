@@ -157,3 +157,56 @@ fn reno_under_random_loss_follows_the_square_root_law() {
     // Some 122,000 packets: the standard deviation of the share is sqrt(0.01 * 0.99 / 122000) = 0.00028.
     assert!((share - 0.01).abs() < 0.0012, "{share}");
 }
+
+/// Share of 10 Mb/s of a UDP flow of `rate` beside twenty TCP flows, for a sweep over `queue` or `rate`.
+fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
+    let outcomes = sweep(&format!(
+        r#"
+        seed = 13
+        stop = "40s"
+        measure_from = "10s"
+        [topology]
+        kind = "dumbbell"
+        pairs = 21
+        access = {{ rate = "100Mbit", delay = "5ms" }}
+        bottleneck = {{ rate = "10Mbit", delay = "10ms", queue = {queue} }}
+        [flow.tcp]
+        count = 20
+        from = "l{{i}}"
+        to = "r{{i}}"
+        tcp = "rfc"
+        start = {{ between = ["0s", "1s"] }}
+        [flow.udp]
+        from = "l21"
+        to = "r21"
+        source = {{ kind = "cbr", rate = {rate}, packet = "1000B", jitter = "5%" }}
+    "#
+    ));
+    outcomes.iter().map(|outcome| throughput(outcome, "udp") / 10e6).collect()
+}
+
+#[test]
+fn the_share_that_choke_leaves_a_flow_without_manners_peaks_below_its_bound_and_falls() {
+    // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow is
+    // at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
+    let queue = r#"{ kind = "choke", limit = "200p", min_th = "25p", max_th = "100p" }"#;
+    let shares = unresponsive(queue, r#"["8Mbit", "10Mbit", "11Mbit", "15Mbit", "60Mbit"]"#);
+    assert!(shares.iter().all(|&share| share < 0.269), "{shares:?}");
+    assert!(shares[4] < 0.6 * shares[1], "{shares:?}");
+}
+
+#[test]
+fn fred_and_bred_hold_a_flow_without_manners_near_its_share_and_red_and_sred_do_not() {
+    // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it hold
+    // W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 = 0.088.
+    let queues = r#"[
+        { kind = "fred", limit = "200p", min_th = "50p", max_th = "100p" },
+        { kind = "bred", limit = "200p" },
+        { kind = "red", limit = "200p", min_th = "25p", max_th = "100p" },
+        { kind = "sred", limit = "200p", crowd = 16 },
+    ]"#;
+    let shares = unresponsive(queues, r#""15Mbit""#);
+    assert!((shares[0] * 21.0 - 1.0).abs() < 0.15, "FRED: {}", shares[0]);
+    assert!(shares[1] < 0.11, "BRED: {}", shares[1]);
+    assert!(shares[2] > 0.9 && shares[3] > 0.9, "RED and SRED: {shares:?}");
+}

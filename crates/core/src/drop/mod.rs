@@ -7,6 +7,9 @@
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
 //! | [`rio`] | RED with IN and OUT | Clark, Fang 1998 |
+//! | [`fred`] | flow random early drop | Lin, Morris 1997 |
+//! | [`sred`] | stabilised RED | Ott, Lakshman, Wong 1999 |
+//! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`csfq`] | core-stateless fair queueing | Stoica, Shenker, Zhang 1998 |
 //! | [`codel`] | controlled delay | RFC 8289 |
@@ -19,13 +22,16 @@
 //! asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
 pub(crate) mod average;
+pub mod bred;
 pub mod codel;
 pub mod csfq;
+pub mod fred;
 pub mod head;
 pub mod longest_queue;
 pub(crate) mod ramp;
 pub mod red;
 pub mod rio;
+pub mod sred;
 pub mod tail;
 pub mod tred;
 

@@ -238,6 +238,10 @@ impl<P: Packet> BufferPolicy<P> for Red {
         queued
     }
 
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("avg", self.avg());
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
     }

@@ -1,14 +1,15 @@
-//! RIO, RED with IN and OUT: packets within their profile are judged by the queue of their kind, all others by
-//! the whole queue, each kind by a ramp of its own.
+//! RIO, RED with IN and OUT: packets within their profile are judged by the queue of their kind, all others
+//! by the whole queue, each kind by a ramp of its own.
 //!
-//! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998, section
-//! III. This is the coupled form, the only one of the paper: OUT packets pay for the IN packets before them.
+//! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998. The
+//! coupled form: OUT packets pay for the IN packets before them. The default thresholds are those that later
+//! literature gives for the paper.
 //!
 //! Readings, where the paper leaves room:
 //! - IN is [`Colour::Green`]. Yellow, red and unmarked packets are OUT: RIO knows two kinds.
 //! - The average of IN packets is updated by arrivals of IN packets, that of all packets by every arrival.
-//! - Each kind has RED's ramp, count and first arrival for itself (`ramp.rs`); at most one IN packet that waits
-//!   keeps IN packets safe, at most one packet of either kind the OUT packets.
+//! - Each kind has RED's ramp, count and first arrival for itself (`ramp.rs`); at most one IN packet that
+//!   waits keeps IN packets safe, at most one packet of either kind the OUT packets.
 //! - Idle time is the link's and lowers both averages (`average.rs`).
 //! - `stale_out` is ns-2's form, for reproduction only: there, arrivals of OUT packets move no average, so an
 //!   overload of OUT packets alone is not seen.
@@ -74,7 +75,6 @@ const fn threshold(
 /// Parameters of [`Rio`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the catalogue")]
 pub struct RioParams {
     pub limit: Limit,
     pub in_min_th: Packets,
@@ -310,8 +310,8 @@ mod tests {
         assert_eq!(queue.policy().q_in, 3);
         while queue.dequeue(Time::ZERO, &mut log).is_some() {}
         assert_eq!(queue.policy().q_in, 0);
-        // 1 ms is room for m = 1 packet of 500 B at 4 Mbit/s. The OUT packet ends the idle time of both: the IN
-        // packet after 1 s more adds no decay of its own but its sample.
+        // 1 ms is room for m = 1 packet of 500 B at 4 Mbit/s. The OUT packet ends the idle time of both: the
+        // IN packet after 1 s more adds no decay of its own but its sample.
         let ms = Time::from_millis;
         queue.enqueue(ms(1), coloured(Colour::Red), &mut log);
         assert_eq!(averages(queue.policy()), [1.25 * 0.5, 2.125 * 0.25]);
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn each_kind_is_dropped_as_often_as_its_ramp_says() {
-        // Without the count's growth: each packet is the first after a drop. OUT at 20: p_b = 0.2·(20 - 10)/20
-        // = 0.1, spread 0.1/(1 - 0.1). IN at 55: 0.02·(55 - 40)/30 = 0.01, spread 0.01/0.99.
+        // Without the count's growth: each packet is the first after a drop. OUT at 20: p_b = 0.2·(20 -
+        // 10)/20 = 0.1, spread 0.1/(1 - 0.1). IN at 55: 0.02·(55 - 40)/30 = 0.01, spread 0.01/0.99.
         for (colour, queued, p) in [(Colour::Red, 20, 0.1 / 0.9), (Colour::Green, 55, 0.01 / 0.99)] {
             let mut rio = rio(&RioParams { w_q: Ratio::ONE, wait: false, ..defaults() });
             let mut drop = || {

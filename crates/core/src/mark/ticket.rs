@@ -10,10 +10,11 @@
 //!
 //! At a source whose receiver decides, OutTktRate is the rate of tickets that acknowledgements bring (II-F.1).
 //!
-//! Readings, where the paper leaves room:
-//! - AvgRate before anything is known is one packet per second; it is never below one packet per window.
-//! - After a timeout no acknowledgement comes, so AvgRate stays high and tags stay small just when packets are
-//!   dearest. `decay` reads AvgRate as an acknowledgement of nothing would leave it at the time of sending.
+//! Reading: AvgRate before anything is known is one packet per second; it is never below one packet per window.
+//!
+//! Beyond the paper, off unless set: after a timeout no acknowledgement comes, so AvgRate stays high and tags stay
+//! small just when packets are dearest. `decay` reads AvgRate as an acknowledgement of nothing would leave it at
+//! the time of sending.
 //!
 //! Cost: O(1), two averages per packet; 200 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
@@ -42,9 +43,9 @@ pub const ENTRY: Entry = Entry {
             name: "decay",
             symbol: "–",
             kind: Kind::Switch,
-            default: Some("true"),
-            source: "chosen: false, the rate as of the last acknowledgement, starves small flows",
-            doc: "Whether AvgRate decays while no acknowledgement comes.",
+            default: Some("false"),
+            source: "the paper, section II-B: the estimate is made as acknowledgements arrive",
+            doc: "Whether AvgRate decays while no acknowledgement comes; serves flows of a few packets a second.",
         },
         POLICING_WINDOW,
         POLICING_BOUND,

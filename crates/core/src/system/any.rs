@@ -3,16 +3,20 @@
 //! A new scheduler or policy is a file, a row in its table and an arm in each match below; the compiler asks
 //! for the arms.
 
+use super::choke::{self, ChokeParams};
 use super::fq_codel::{self, FqCodelParams};
 use super::{CoreParams, Setup};
 use crate::catalog::{Args, Entry, ParamError};
 use crate::control::token_bucket::{self, TokenBucketParams};
+use crate::drop::bred::{self, Bred, BredParams};
 use crate::drop::codel::{self, Codel, CodelParams};
 use crate::drop::csfq::{self, Csfq, CsfqParams};
+use crate::drop::fred::{self, Fred, FredParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
 use crate::drop::rio::{self, Rio, RioParams};
+use crate::drop::sred::{self, Sred, SredParams};
 use crate::drop::tail::{self, TailDrop, TailDropParams};
 use crate::drop::tred::{self, Tred, TredParams};
 use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
@@ -67,16 +71,19 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     },
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
     Known { entry: &rio::ENTRY, read: |args| RioParams::from_args(args).map(PolicyParams::Rio) },
+    Known { entry: &fred::ENTRY, read: |args| FredParams::from_args(args).map(PolicyParams::Fred) },
+    Known { entry: &sred::ENTRY, read: |args| SredParams::from_args(args).map(PolicyParams::Sred) },
+    Known { entry: &bred::ENTRY, read: |args| BredParams::from_args(args).map(PolicyParams::Bred) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
     Known { entry: &csfq::ENTRY, read: |args| CsfqParams::from_args(args).map(PolicyParams::Csfq) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
 /// The systems that are scheduler and policy at once.
-pub static SYSTEMS: &[Known<CoreParams>] = &[Known {
-    entry: &fq_codel::ENTRY,
-    read: |args| FqCodelParams::from_args(args).map(CoreParams::FqCodel),
-}];
+pub static SYSTEMS: &[Known<CoreParams>] = &[
+    Known { entry: &choke::ENTRY, read: |args| ChokeParams::from_args(args).map(CoreParams::Choke) },
+    Known { entry: &fq_codel::ENTRY, read: |args| FqCodelParams::from_args(args).map(CoreParams::FqCodel) },
+];
 
 /// The shapers.
 pub static SHAPERS: &[Known<TokenBucketParams>] =
@@ -107,6 +114,9 @@ pub enum PolicyParams {
     LongestQueue(LongestQueueDropParams),
     Red(RedParams),
     Rio(RioParams),
+    Fred(FredParams),
+    Sred(SredParams),
+    Bred(BredParams),
     Tred(TredParams),
     Csfq(CsfqParams),
     Codel(CodelParams),
@@ -129,6 +139,9 @@ pub enum AnyPolicy {
     LongestQueue(LongestQueueDrop),
     Red(Red),
     Rio(Rio),
+    Fred(Fred),
+    Sred(Sred),
+    Bred(Bred),
     Tred(Tred),
     Csfq(Csfq),
     Codel(Codel),
@@ -151,6 +164,9 @@ impl AnyPolicy {
             PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Rio(params) => Self::Rio(Rio::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Fred(params) => Self::Fred(Fred::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Sred(params) => Self::Sred(Sred::new(params, setup.stream())),
+            PolicyParams::Bred(params) => Self::Bred(Bred::new(params, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Csfq(params) => Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
@@ -177,6 +193,9 @@ macro_rules! policy {
             AnyPolicy::LongestQueue($it) => $body,
             AnyPolicy::Red($it) => $body,
             AnyPolicy::Rio($it) => $body,
+            AnyPolicy::Fred($it) => $body,
+            AnyPolicy::Sred($it) => $body,
+            AnyPolicy::Bred($it) => $body,
             AnyPolicy::Tred($it) => $body,
             AnyPolicy::Csfq($it) => $body,
             AnyPolicy::Codel($it) => $body,

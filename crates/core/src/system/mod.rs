@@ -3,17 +3,20 @@
 //! | file | holds | source |
 //! |---|---|---|
 //! | [`any`] | the schedulers and the policies as one enum each; the tables behind the catalogue | – |
+//! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
 //! any of them without a box and a virtual call per packet.
 
 pub mod any;
+pub mod choke;
 pub mod fq_codel;
 
 pub use any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 
 use self::any::{AnyPolicy, AnyScheduler, PolicyParams, SchedulerParams};
+use self::choke::{Choke, ChokeParams};
 use self::fq_codel::{FqCodel, FqCodelParams};
 use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
@@ -69,6 +72,8 @@ pub enum CoreParams {
         /// Who is dropped.
         drop: PolicyParams,
     },
+    /// CHOKe.
+    Choke(ChokeParams),
     /// FQ-CoDel.
     FqCodel(FqCodelParams),
 }
@@ -115,6 +120,8 @@ impl DisciplineParams {
 pub enum Core<P> {
     /// A scheduler with a buffer policy.
     Buffered(Buffer<AnyScheduler<P>, AnyPolicy>),
+    /// CHOKe.
+    Choke(Choke<P>),
     /// FQ-CoDel.
     FqCodel(FqCodel<P>),
 }
@@ -134,6 +141,7 @@ impl<P: Packet> Core<P> {
             CoreParams::Buffered { schedule, drop } => {
                 Self::Buffered(Buffer::new(AnyScheduler::new(schedule, setup), AnyPolicy::new(drop, setup)))
             }
+            CoreParams::Choke(params) => Self::Choke(Choke::new(params, setup.link_rate, setup.stream())),
             CoreParams::FqCodel(params) => {
                 Self::FqCodel(FqCodel::new(params, setup.smallest_weight(), setup.stream()))
             }
@@ -151,6 +159,7 @@ impl<P: Packet> Core<P> {
                 let dropped = BufferPolicy::<P>::set_weight(buffer.policy_mut(), flow, weight);
                 scheduled || dropped
             }
+            Self::Choke(_) => false,
             Self::FqCodel(fq_codel) => fq_codel.set_weight(flow, weight),
         }
     }
@@ -158,6 +167,7 @@ impl<P: Packet> Core<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         match self {
             Self::Buffered(buffer) => buffer.scheduler_mut().pop(now).map(|queued| queued.packet),
+            Self::Choke(choke) => choke.drain(),
             Self::FqCodel(fq_codel) => fq_codel.drain(),
         }
     }
@@ -165,13 +175,16 @@ impl<P: Packet> Core<P> {
     fn set_limit(&mut self, limit: Limit) {
         match self {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_limit(buffer.policy_mut(), limit),
+            Self::Choke(choke) => choke.set_limit(limit),
             Self::FqCodel(fq_codel) => fq_codel.set_limit(limit),
         }
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        if let Self::Buffered(buffer) = self {
-            BufferPolicy::<P>::set_link_rate(buffer.policy_mut(), rate);
+        match self {
+            Self::Buffered(buffer) => BufferPolicy::<P>::set_link_rate(buffer.policy_mut(), rate),
+            Self::Choke(choke) => choke.set_link_rate(rate),
+            Self::FqCodel(_) => {}
         }
     }
 }
@@ -183,8 +196,10 @@ impl<P: Packet> Discipline<P> {
             Self::Plain(core) => core,
             Self::Shaped(shaper) => shaper.inner(),
         };
-        if let Core::Buffered(buffer) = core {
-            BufferPolicy::<P>::statistics(buffer.policy(), show);
+        match core {
+            Core::Buffered(buffer) => BufferPolicy::<P>::statistics(buffer.policy(), show),
+            Core::Choke(choke) => choke.statistics(show),
+            Core::FqCodel(_) => {}
         }
     }
 }
@@ -239,6 +254,7 @@ impl<P: Packet> Queue<P> for Core<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         match self {
             Self::Buffered(queue) => queue.enqueue(now, packet, sink),
+            Self::Choke(queue) => queue.enqueue(now, packet, sink),
             Self::FqCodel(queue) => queue.enqueue(now, packet, sink),
         }
     }
@@ -246,18 +262,20 @@ impl<P: Packet> Queue<P> for Core<P> {
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         match self {
             Self::Buffered(queue) => queue.dequeue(now, sink),
+            Self::Choke(queue) => queue.dequeue(now, sink),
             Self::FqCodel(queue) => queue.dequeue(now, sink),
         }
     }
     fn is_transparent(&self) -> bool {
         match self {
             Self::Buffered(queue) => Queue::<P>::is_transparent(queue),
-            Self::FqCodel(_) => false,
+            Self::Choke(_) | Self::FqCodel(_) => false,
         }
     }
     fn backlog(&self) -> Backlog {
         match self {
             Self::Buffered(queue) => queue.backlog(),
+            Self::Choke(queue) => queue.backlog(),
             Self::FqCodel(queue) => queue.backlog(),
         }
     }

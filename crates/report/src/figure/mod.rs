@@ -1,7 +1,7 @@
 //! Figures as inline SVG.
 //!
 //! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
-//! Figures are drawn at [`SCALE`] times the size they are shown at, because the backend rounds coordinates to
+//! Figures are drawn at `SCALE` times the size they are shown at, because the backend rounds coordinates to
 //! whole pixels.
 
 use std::io;

@@ -9,8 +9,9 @@ use apportion_report::statistics::{Estimate, number};
 
 use crate::expect::{Column, Figure};
 use crate::judge::Claim;
-use crate::measure::{Attribute, Flows, Measured, Of};
+use crate::measure::{Attribute, Measured, Of};
 use crate::plan::{PlannedExperiment, Results};
+use crate::take::Flows;
 
 /// Chosen: a point for every four pixels; finer is noise of single packets.
 const BINS: usize = 100;

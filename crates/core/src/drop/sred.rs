@@ -1,0 +1,296 @@
+//! SRED, stabilised RED: it guesses the number of active flows from how often an arrival is of the same flow
+//! as an earlier one, and drops by that number and by the queue.
+//!
+//! Ott, Lakshman, Wong, "SRED: stabilized RED", INFOCOM 1999. A list of flows seen lately, the
+//! zombies, is compared with each arrival at one random place. A hit is of a flow with many packets; 1
+//! over the frequency of hits is the number of flows, if they are alike. There is no average queue and no
+//! state per flow.
+//!
+//! Readings, where the outline of the algorithm in later literature leaves room:
+//! - While the list fills, arrivals join it and are compared with nothing: P stays at 0, the first term is at
+//!   most 1, and the queue alone decides.
+//! - P is updated by an arrival before it is judged by it, so P is above 0 after a hit.
+//! - The queue is the present one without the arriving packet, in the unit of `limit`.
+//! - The counts and time stamps of the paper's zombies serve its search for misbehaving flows, not its drops;
+//!   they are left out.
+//! - The 256 of the paper is a parameter, `crowd`: with far fewer flows SRED hardly drops
+//!   anything early and is tail drop.
+//!
+//! Cost: O(1) per packet, 4 bytes per zombie. Parameters: [`ENTRY`].
+
+use alloc::vec::Vec;
+
+use super::red::param;
+use super::tail::LIMIT;
+use super::{BufferPolicy, Limit, Verdict};
+use crate::catalog::{Args, Entry, Kind, ParamError, Role, require};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason};
+use crate::random::Stream;
+use crate::units::{Ratio, Time};
+
+/// A million zombies take 4 MB; chosen: a bound that nobody meets by intent.
+const MOST_ZOMBIES: u64 = 1 << 20;
+
+/// SRED in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "sred",
+    role: Role::Policy,
+    summary: "Stabilised RED: drops by the queue and by a guess at the number of active flows.",
+    reference: "Ott, Lakshman, Wong 1999",
+    cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
+    params: &[
+        LIMIT,
+        param("zombies", "M", Kind::Count, "1000", "1999 paper", "Length of the list of flows seen lately."),
+        param(
+            "overwrite",
+            "p",
+            Kind::Ratio,
+            "0.25",
+            "1999 paper",
+            "Probability that an arrival takes the place of the zombie it did not match.",
+        ),
+        param(
+            "p_max",
+            "p_max",
+            Kind::Ratio,
+            "0.15",
+            "1999 paper",
+            "Probability from a third of the buffer on; a quarter of it from a sixth on.",
+        ),
+        param(
+            "crowd",
+            "256",
+            Kind::Count,
+            "256",
+            "1999 paper",
+            "Number of flows from which these probabilities hold; below, they fall with its square.",
+        ),
+        param(
+            "full",
+            "–",
+            Kind::Switch,
+            "true",
+            "chosen: the paper's complete form",
+            "Drop hits more often, as the flows of hits hold more; false: simple SRED.",
+        ),
+    ],
+};
+
+/// Parameters of [`Sred`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct SredParams {
+    pub limit: Limit,
+    pub zombies: u64,
+    pub overwrite: Ratio,
+    pub p_max: Ratio,
+    pub crowd: u64,
+    pub full: bool,
+}
+
+impl SredParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When one makes no sense.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        let params = Self {
+            limit: args.limit("limit"),
+            zombies: args.count("zombies"),
+            overwrite: args.ratio("overwrite"),
+            p_max: args.ratio("p_max"),
+            crowd: args.count("crowd"),
+            full: args.switch("full"),
+        };
+        let zombies = (1..=MOST_ZOMBIES).contains(&params.zombies);
+        require(zombies, "zombies", "it must lie between 1 and 1048576")?;
+        require(params.overwrite > Ratio::ZERO, "overwrite", "with 0 the list never learns of new flows")?;
+        require(params.crowd > 0, "crowd", "it must be at least 1")?;
+        Ok(params)
+    }
+}
+
+/// SRED's state, with the paper's names.
+#[derive(Clone, Debug)]
+pub struct Sred {
+    params: SredParams,
+    /// The flows seen lately.
+    zombies: Vec<FlowId>,
+    /// P(t): the frequency of hits.
+    p: f64,
+    random: Stream,
+}
+
+impl Sred {
+    /// SRED with an empty list.
+    #[must_use]
+    pub fn new(params: &SredParams, random: Stream) -> Self {
+        Self { params: params.clone(), zombies: Vec::new(), p: 0.0, random }
+    }
+
+    /// Compares an arrival of `flow` with a zombie. Whether it is a hit.
+    fn compare(&mut self, flow: FlowId) -> bool {
+        if (self.zombies.len() as u64) < self.params.zombies {
+            self.zombies.push(flow);
+            return false;
+        }
+        let drawn = self.random.below(self.params.zombies) as usize;
+        let hit = self.zombies[drawn] == flow;
+        if !hit && self.random.chance(self.params.overwrite.get()) {
+            self.zombies[drawn] = flow;
+        }
+        // P(t) = (1 - alpha) P(t - 1) + alpha Hit(t), with alpha = p/M.
+        let alpha = self.params.overwrite.get() / self.params.zombies as f64;
+        self.p = (1.0 - alpha) * self.p + alpha * f64::from(u8::from(hit));
+        hit
+    }
+
+    /// p_sred: what the queue alone says.
+    fn p_sred(&self, backlog: Backlog) -> f64 {
+        let (q, limit) = match self.params.limit {
+            Limit::Packets(limit) => (backlog.packets.get(), limit.get()),
+            Limit::Bytes(limit) => (backlog.bytes.get(), limit.get()),
+        };
+        let p_max = self.params.p_max.get();
+        match q {
+            _ if q.saturating_mul(3) >= limit => p_max,
+            _ if q.saturating_mul(6) >= limit => p_max / 4.0,
+            _ => 0.0,
+        }
+    }
+
+    /// p_zap: the probability that an arrival is dropped.
+    fn p_zap(&self, backlog: Backlog, hit: bool) -> f64 {
+        let few = self.params.crowd as f64 * self.p;
+        // With P = 0 the quotient is infinite, and the smaller of it and 1 is 1.
+        let p = self.p_sred(backlog) * (1.0 / (few * few)).min(1.0);
+        // Full SRED. P is above 0 after a hit.
+        if self.params.full && hit { (p * (1.0 + 1.0 / self.p)).min(1.0) } else { p }
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Sred {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+        let hit = self.compare(packet.flow());
+        let p_zap = self.p_zap(backlog, hit);
+        let early = self.random.chance(p_zap);
+        match (self.params.limit.admits(packet, backlog), early) {
+            (false, _) => Verdict::Drop(DropReason::Overflow),
+            (true, true) => Verdict::Drop(DropReason::Early),
+            (true, false) => Verdict::Accept,
+        }
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("hit_frequency", self.p);
+        if self.p > 0.0 {
+            show("estimated_flows", 1.0 / self.p);
+        }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPacket, packet};
+    use crate::units::{Bytes, Packets};
+
+    fn sred(change: impl FnOnce(&mut SredParams)) -> Sred {
+        let mut params = SredParams::from_args(&Args::default()).unwrap();
+        params.limit = Limit::Packets(Packets::new(60));
+        change(&mut params);
+        Sred::new(&params, Stream::new(1, "sred"))
+    }
+
+    fn backlog(packets: u64) -> Backlog {
+        Backlog { packets: Packets::new(packets), bytes: Bytes::new(500 * packets) }
+    }
+
+    #[test]
+    fn the_queue_alone_gives_steps_at_a_sixth_and_a_third_of_the_buffer() {
+        // P = 0: p_zap is p_sred. 60/6 = 10, 60/3 = 20; 0.15/4 = 0.0375.
+        let sred = sred(|_| {});
+        assert_eq!(
+            [9, 10, 19, 20, 59].map(|q| sred.p_zap(backlog(q), false)),
+            [0.0, 0.0375, 0.0375, 0.15, 0.15]
+        );
+    }
+
+    #[test]
+    fn few_flows_are_dropped_less_and_hits_more() {
+        for full in [true, false] {
+            let mut sred = sred(|params| params.full = full);
+            // 512 flows: 256/512 = 0.5, above 1 when squared and turned over. 128 flows: (128/256)² = 0.25.
+            sred.p = 1.0 / 512.0;
+            assert_eq!(sred.p_zap(backlog(20), false), 0.15);
+            sred.p = 1.0 / 128.0;
+            assert_eq!(sred.p_zap(backlog(20), false), 0.15 * 0.25);
+            // A hit counts 1 + 128 times: 0.0375·129 = 4.8, certain. At a sixth, with 16 flows:
+            // 0.0375/256·17.
+            let expected = if full { [1.0, 0.0375 / 256.0 * 17.0] } else { [0.15 * 0.25, 0.0375 / 256.0] };
+            let certain = sred.p_zap(backlog(20), true);
+            sred.p = 1.0 / 16.0;
+            assert_eq!([certain, sred.p_zap(backlog(10), true)], expected, "full {full}");
+        }
+    }
+
+    #[test]
+    fn hits_and_misses_move_the_frequency_by_the_memory_of_the_list() {
+        let mut sred = sred(|params| (params.zombies, params.overwrite) = (2, Ratio::clamped(0.5)));
+        // The list fills; then alpha = 0.5/2 = 0.25: hits give 0.25, then 0.75·0.25 + 0.25 = 0.4375.
+        let hits = [0, 0, 0, 0].map(|flow| sred.compare(FlowId(flow)));
+        assert_eq!((hits, sred.p), ([false, false, true, true], 0.4375));
+        // A flow that nobody saw is a miss: 0.75·0.4375.
+        assert!(!sred.compare(FlowId(1)));
+        assert_eq!(sred.p, 0.328_125);
+    }
+
+    #[test]
+    fn a_miss_takes_the_place_of_the_zombie_as_often_as_it_should() {
+        let mut sred = sred(|params| params.zombies = 1);
+        let taken = (0..20_000).filter(|_| {
+            sred.zombies = [FlowId(0)].to_vec();
+            sred.compare(FlowId(1));
+            sred.zombies == [FlowId(1)]
+        });
+        let share = taken.count() as f64 / 20_000.0;
+        let band = 4.0 * (0.25 * 0.75 / 20_000.0_f64).sqrt();
+        assert!((share - 0.25).abs() < band, "{share} against 0.25 ± {band}");
+    }
+
+    #[test]
+    fn the_number_of_flows_is_found_if_they_are_alike() {
+        // 50 flows at random: whatever the list holds, an arrival matches with chance 1/50. An exponential
+        // average of weight alpha has the variance of its input times alpha/(2 - alpha); alpha = 0.25/1000.
+        let (mut sred, mut random) = (sred(|_| {}), Stream::new(1, "flows"));
+        for _ in 0..100_000 {
+            sred.compare(FlowId(random.below(50) as u32));
+        }
+        let sigma = (0.02 * 0.98 * 0.000_25 / 1.999_75_f64).sqrt();
+        assert!((sred.p - 0.02).abs() < 4.0 * sigma, "{} against 0.02 ± {}", sred.p, 4.0 * sigma);
+        let mut shown = Vec::new();
+        BufferPolicy::<TestPacket>::statistics(&sred, &mut |name, value| shown.push((name, value)));
+        assert_eq!(shown, [("hit_frequency", sred.p), ("estimated_flows", 1.0 / sred.p)]);
+    }
+
+    #[test]
+    fn arrivals_are_dropped_with_p_zap_and_at_the_limit_for_certain() {
+        let mut sred = sred(|params| params.full = false);
+        let mut verdict = |queued| {
+            sred.p = 0.0;
+            sred.zombies.clear();
+            sred.admit(Time::ZERO, &mut packet(0, 0, 500), backlog(queued))
+        };
+        let drops = (0..20_000).filter(|_| verdict(20) == Verdict::Drop(DropReason::Early));
+        let share = drops.count() as f64 / 20_000.0;
+        let band = 4.0 * (0.15 * 0.85 / 20_000.0_f64).sqrt();
+        assert!((share - 0.15).abs() < band, "{share} against 0.15 ± {band}");
+        assert_eq!(verdict(60), Verdict::Drop(DropReason::Overflow));
+    }
+}

@@ -1,0 +1,258 @@
+//! CHOKe, choose and keep, choose and kill: when there is congestion, each arrival is compared with a packet
+//! drawn from the queue, and both are dropped if they are of the same flow.
+//!
+//! Pan, Prabhakar, Psounis, "CHOKe, a stateless active queue management scheme for approximating fair
+//! bandwidth allocation", INFOCOM 2000, its flow chart. A flow that holds many packets is drawn often: without
+//! any state per flow, the flow with the most packets loses the most.
+//!
+//! A system rather than a buffer policy, because a policy sees no packets inside a scheduler.
+//!
+//! Readings, where the paper leaves room:
+//! - Average, idle time, ramp and count are RED's (`average.rs`, `ramp.rs`), packets counted. An average of
+//!   `min_th` is no congestion yet.
+//! - The draw comes first: above `max_th` an arrival that is dropped in any case takes a packet of its flow
+//!   with it. One packet is drawn for each arrival.
+//! - Of a pair, the one from the queue is reported as pushed out, the arriving one as an early drop. A pair
+//!   restarts the count.
+//!
+//! Cost: O(1) per packet; a packet taken out of the queue moves those behind or before it up, O(queue). No
+//! state per flow. Parameters: [`ENTRY`].
+
+use alloc::collections::VecDeque;
+
+use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::drop::Limit;
+use crate::drop::average::AverageQueue;
+use crate::drop::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
+use crate::drop::red::{GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use crate::drop::tail::LIMIT;
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::random::Stream;
+use crate::units::{Bytes, Rate, Ratio, Time};
+
+/// CHOKe in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "choke",
+    role: Role::System,
+    summary: "CHOKe: RED that drops an arrival with a packet of its flow, if one is drawn from the queue.",
+    reference: "Pan, Prabhakar, Psounis 2000",
+    cost: "O(1) per packet, O(queue) per pair dropped, no state per flow",
+    params: &[LIMIT, MIN_TH, MAX_TH, W_Q, MAX_P, GENTLE, WAIT, MEAN_PKTSIZE],
+};
+
+/// Parameters of [`Choke`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct ChokeParams {
+    pub limit: Limit,
+    pub min_th: Limit,
+    pub max_th: Limit,
+    pub w_q: Ratio,
+    pub max_p: Ratio,
+    pub gentle: bool,
+    pub wait: bool,
+    pub mean_pktsize: Bytes,
+}
+
+impl ChokeParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        let params = Self {
+            limit: args.limit("limit"),
+            min_th: args.limit("min_th"),
+            max_th: args.limit("max_th"),
+            w_q: args.ratio("w_q"),
+            max_p: args.ratio("max_p"),
+            gentle: args.switch("gentle"),
+            wait: args.switch("wait"),
+            mean_pktsize: args.bytes("mean_pktsize"),
+        };
+        check_thresholds(("min_th", params.min_th), ("max_th", params.max_th), params.limit)?;
+        check_average(params.w_q, params.mean_pktsize)?;
+        Ok(params)
+    }
+}
+
+/// CHOKe's state.
+#[derive(Clone, Debug)]
+pub struct Choke<P> {
+    params: ChokeParams,
+    queue: VecDeque<P>,
+    backlog: Backlog,
+    /// Average queue, in the unit of the thresholds.
+    average: AverageQueue,
+    gate: Gate,
+    random: Stream,
+    pairs: u64,
+}
+
+impl<P: Packet> Choke<P> {
+    /// An empty queue in front of a link of `link_rate`, with an average of 0.
+    #[must_use]
+    pub fn new(params: &ChokeParams, link_rate: Rate, random: Stream) -> Self {
+        let ramp = Ramp {
+            min_th: level(params.min_th),
+            max_th: level(params.max_th),
+            max_p: params.max_p,
+            gentle: params.gentle,
+        };
+        Self {
+            queue: VecDeque::new(),
+            backlog: Backlog::EMPTY,
+            average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
+            gate: Gate::new(ramp, params.wait),
+            params: params.clone(),
+            random,
+            pairs: 0,
+        }
+    }
+
+    /// Takes a packet drawn from the queue out of it, if it is of `flow`.
+    fn draw(&mut self, flow: FlowId) -> Option<P> {
+        let drawn = self.random.below(self.queue.len() as u64) as usize;
+        self.queue.get(drawn).filter(|packet| packet.flow() == flow)?;
+        let packet = self.queue.remove(drawn)?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    pub(super) fn drain(&mut self) -> Option<P> {
+        let packet = self.queue.pop_front()?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    pub(super) const fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+
+    pub(super) const fn set_link_rate(&mut self, rate: Rate) {
+        self.average.set_link_rate(rate);
+    }
+
+    pub(super) fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("avg", self.average.get());
+        show("pairs", self.pairs as f64);
+    }
+}
+
+impl<P: Packet> Queue<P> for Choke<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        self.average.update(now, measure(self.backlog, self.params.min_th));
+        let avg = self.average.get();
+        if avg > level(self.params.min_th)
+            && !self.queue.is_empty()
+            && let Some(drawn) = self.draw(packet.flow())
+        {
+            self.gate.dropped();
+            self.pairs += 1;
+            sink.dropped(now, drawn, DropReason::PushOut);
+            return sink.dropped(now, packet, DropReason::Early);
+        }
+        let early = self.gate.early(avg, self.backlog.packets, 1.0, &mut self.random);
+        let fits = self.params.limit.admits(&packet, self.backlog);
+        let reason = if fits { early } else { Some(DropReason::Overflow) };
+        if let Some(reason) = reason {
+            self.gate.dropped();
+            return sink.dropped(now, packet, reason);
+        }
+        self.backlog.add(&packet);
+        self.queue.push_back(packet);
+    }
+
+    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+        let packet = self.drain();
+        if packet.is_none() {
+            self.average.idle(now);
+        }
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::testing::{Log, TestPacket, packet};
+    use crate::units::Packets;
+
+    /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
+    /// flows.
+    fn holding(flows: &[u32]) -> Choke<TestPacket> {
+        let params = ChokeParams { w_q: Ratio::ONE, ..ChokeParams::from_args(&Args::default()).unwrap() };
+        let mut choke = Choke::new(&params, Rate::from_mbit(4), Stream::new(1, "choke"));
+        for (id, &flow) in (0..).zip(flows) {
+            let packet = packet(id, flow, 500);
+            choke.backlog.add(&packet);
+            choke.queue.push_back(packet);
+        }
+        choke
+    }
+
+    fn arrive(choke: &mut Choke<TestPacket>, flow: u32) -> Vec<(u32, DropReason)> {
+        let mut log = Log::default();
+        choke.enqueue(Time::ZERO, packet(99, flow, 500), &mut log);
+        log.dropped.into_iter().map(|(_, id, reason)| (id, reason)).collect()
+    }
+
+    #[test]
+    fn without_congestion_nothing_is_compared() {
+        // Five packets of the same flow: the average is at min_th, not above.
+        assert_eq!(arrive(&mut holding(&[0; 5]), 0), []);
+    }
+
+    #[test]
+    fn a_packet_drawn_of_the_same_flow_goes_with_the_arrival() {
+        let mut choke = holding(&[0; 6]);
+        let dropped = arrive(&mut choke, 0);
+        let reasons: Vec<_> = dropped.iter().map(|drop| drop.1).collect();
+        assert_eq!(reasons, [DropReason::PushOut, DropReason::Early]);
+        assert!(dropped[0].0 < 6 && dropped[1].0 == 99);
+        let backlog = Backlog { packets: Packets::new(5), bytes: Bytes::new(2_500) };
+        assert_eq!((choke.backlog(), choke.pairs), (backlog, 1));
+        // The others leave in their order.
+        let left: Vec<_> = core::iter::from_fn(|| choke.drain()).map(|packet| packet.id).collect();
+        assert!(left.is_sorted() && left.len() == 5 && !left.contains(&dropped[0].0));
+        // Another flow meets RED: the first arrival above min_th joins.
+        assert_eq!(arrive(&mut holding(&[0; 6]), 1), []);
+    }
+
+    #[test]
+    fn above_the_maximum_the_draw_still_comes_first() {
+        assert_eq!(arrive(&mut holding(&[0; 15]), 1), [(99, DropReason::Forced)]);
+        let reasons: Vec<_> = arrive(&mut holding(&[0; 15]), 0).into_iter().map(|drop| drop.1).collect();
+        assert_eq!(reasons, [DropReason::PushOut, DropReason::Early]);
+    }
+
+    #[test]
+    fn a_full_buffer_loses_the_arrival_as_overflow() {
+        let mut choke = holding(&[0; 6]);
+        choke.set_limit(Limit::Packets(Packets::new(6)));
+        assert_eq!(arrive(&mut choke, 1), [(99, DropReason::Overflow)]);
+    }
+
+    #[test]
+    fn a_flow_is_hit_in_proportion_to_what_it_holds() {
+        // Two of eight packets: 0.25.
+        let mut choke = holding(&[0, 1, 2, 3, 0, 4, 5, 6]);
+        let full = choke.queue.clone();
+        let hits = (0..20_000).filter(|_| {
+            choke.queue.clone_from(&full);
+            choke.backlog = Backlog { packets: Packets::new(8), bytes: Bytes::new(4_000) };
+            choke.draw(FlowId(0)).is_some()
+        });
+        let share = hits.count() as f64 / 20_000.0;
+        let band = 4.0 * (0.25 * 0.75 / 20_000.0_f64).sqrt();
+        assert!((share - 0.25).abs() < band, "{share} against 0.25 ± {band}");
+    }
+}
