@@ -79,13 +79,13 @@ fn a_flow_with_tickets_is_marked_as_the_catalogue_says_unless_it_says_otherwise(
     let usual = tickets(&flow("tickets = 1"));
     assert_eq!(
         (usual.window, usual.decay, usual.writer.format),
-        (Span::from_secs(5), true, Format::Integer { bits: 8 })
+        (Span::from_secs(5), false, Format::Integer { bits: 8 })
     );
     assert_eq!(tickets(&flow("ack_tickets = 1")), usual);
     assert_eq!(tickets(&flow("tickets = 1\nmark = \"tickets\"")), usual);
     assert_eq!(tickets(&flow("tickets = 1\nmark = { kind = \"tickets\" }")), usual);
-    let own = tickets(&flow("tickets = 1\nmark = { window = \"2s\", decay = false, rounding = \"down\" }"));
-    assert_eq!((own.window, own.decay, own.writer.rounding), (Span::from_secs(2), false, Rounding::Down));
+    let own = tickets(&flow("tickets = 1\nmark = { window = \"2s\", decay = true, rounding = \"down\" }"));
+    assert_eq!((own.window, own.decay, own.writer.rounding), (Span::from_secs(2), true, Rounding::Down));
 }
 
 fn other_way<'a>(scenario: &'a Scenario, link: &Link) -> Option<&'a str> {
