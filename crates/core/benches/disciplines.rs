@@ -12,7 +12,7 @@ use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{About, Colour, DropReason, Ecn, FlowId, Packet, Queue, Sink};
+use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
@@ -38,10 +38,10 @@ impl Packet for Small {
         Colour::Unmarked
     }
     fn set_colour(&mut self, _: Colour) {}
-    fn label(&self, _: About) -> Option<Label> {
+    fn label(&self, _: LabelKind) -> Option<Label> {
         Some(Label::from_code(self.label))
     }
-    fn set_label(&mut self, _: About, label: Label) {
+    fn set_label(&mut self, _: LabelKind, label: Label) {
         self.label = label.code();
     }
 }
@@ -156,7 +156,7 @@ fn tickets(criterion: &mut Criterion) {
 
     let selection = Selection::of(Role::Exchange, "currency").expect("known");
     let params = ExchangeParams::from_args(&selection.args).expect("valid");
-    let mut exchange = CurrencyExchange::new(&params, About::Data, tickets, random());
+    let mut exchange = CurrencyExchange::new(&params, LabelKind::Tickets, tickets, random());
     criterion.bench_function("tickets: exchange", |bencher| {
         bencher.iter(|| {
             let (now, mut packet) = next();

@@ -51,5 +51,5 @@ pub mod tickets;
 mod tournament;
 pub mod units;
 
-pub use packet::{About, Colour, Ecn, FlowId, Packet};
+pub use packet::{Colour, Ecn, FlowId, LabelKind, Packet};
 pub use queue::{Backlog, DropReason, Queue, Sink};

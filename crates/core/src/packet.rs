@@ -54,14 +54,15 @@ pub enum Colour {
     Red,
 }
 
-/// What the label of a packet is about.
+/// What a label says. Each kind has a field of its own, so that no router takes one for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum About {
-    /// The packet itself: its tickets, or the rate of its flow.
-    Data,
-    /// The packets that this one acknowledges: tickets of the receiver-based scheme. A separate field, so that
-    /// no router takes one for the other.
-    Ack,
+pub enum LabelKind {
+    /// Tickets of the packet itself.
+    Tickets,
+    /// Tickets on an acknowledgement, about the data that it acknowledges: the receiver-based scheme.
+    AckTickets,
+    /// The rate of its flow in bits per second, for a weight of 1.
+    Rate,
 }
 
 /// What a discipline may read and write of a packet.
@@ -78,8 +79,8 @@ pub trait Packet {
     fn colour(&self) -> Colour;
     /// Sets its drop precedence.
     fn set_colour(&mut self, colour: Colour);
-    /// Its label about `about`; none if nobody labelled it.
-    fn label(&self, about: About) -> Option<Label>;
-    /// Sets its label about `about`. A packet that has room for one label only forgets the other.
-    fn set_label(&mut self, about: About, label: Label);
+    /// Its label of this kind; none if nobody wrote one.
+    fn label(&self, kind: LabelKind) -> Option<Label>;
+    /// Writes its label of this kind. A packet that has room for one label only forgets another.
+    fn set_label(&mut self, kind: LabelKind, label: Label);
 }

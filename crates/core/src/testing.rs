@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::label::Label;
 use super::units::{Bytes, Time};
-use super::{About, Colour, DropReason, Ecn, FlowId, Packet, Sink};
+use super::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Sink};
 
 /// A packet with an identity, so that tests can follow who left and who was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub struct TestPacket {
     pub size: Bytes,
     pub ecn: Ecn,
     pub colour: Colour,
-    /// About data, then about what is acknowledged.
-    pub labels: [Option<Label>; 2],
+    /// By kind.
+    pub labels: [Option<Label>; 3],
 }
 
 /// A packet without ECN, colour or label.
 pub fn packet(id: u32, flow: u32, size: u64) -> TestPacket {
     let (flow, size) = (FlowId(flow), Bytes::new(size));
-    TestPacket { id, flow, size, ecn: Ecn::NotEct, colour: Colour::Unmarked, labels: [None; 2] }
+    TestPacket { id, flow, size, ecn: Ecn::NotEct, colour: Colour::Unmarked, labels: [None; 3] }
 }
 
 impl Packet for TestPacket {
@@ -45,11 +45,11 @@ impl Packet for TestPacket {
     fn set_colour(&mut self, colour: Colour) {
         self.colour = colour;
     }
-    fn label(&self, about: About) -> Option<Label> {
-        self.labels[about as usize]
+    fn label(&self, kind: LabelKind) -> Option<Label> {
+        self.labels[kind as usize]
     }
-    fn set_label(&mut self, about: About, label: Label) {
-        self.labels[about as usize] = Some(label);
+    fn set_label(&mut self, kind: LabelKind, label: Label) {
+        self.labels[kind as usize] = Some(label);
     }
 }
 

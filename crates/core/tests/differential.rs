@@ -8,7 +8,7 @@ use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_core::{About, Colour, DropReason, FlowId, Packet, Queue};
+use apportion_core::{Colour, DropReason, FlowId, LabelKind, Packet, Queue};
 use apportion_reference::bucket::Bucket;
 use apportion_reference::codel::Codel;
 use apportion_reference::csfq::{
@@ -226,9 +226,9 @@ proptest! {
                 Op::Enqueue(flow, size) => {
                     let mut packet = packet(id, flow, size);
                     if flow < core {
-                        packet.set_label(About::Data, Label::new((size % 7) as f64 * 1e6));
+                        packet.set_label(LabelKind::Rate, Label::new((size % 7) as f64 * 1e6));
                     }
-                    let label = packet.label(About::Data).map(Label::value);
+                    let label = packet.label(LabelKind::Rate).map(Label::value);
                     let write = |value| Label::new(value).value();
                     let arrival = Arrival {
                         now: now.as_nanos(),
@@ -254,7 +254,7 @@ proptest! {
                     let expected = (!queue.is_empty()).then(|| queue.remove(0));
                     prop_assert_eq!(sent.map(|packet| packet.id), expected.map(|expected| expected.0));
                     if let (Some(sent), Some((_, label))) = (sent, expected) {
-                        let written = sent.label(About::Data).unwrap().value();
+                        let written = sent.label(LabelKind::Rate).unwrap().value();
                         // Averages of the same arrivals differ by rounding, which may pass a step of a label.
                         let apart = (written - label).abs();
                         prop_assert!(apart <= label / 4_096.0, "{} against {}", written, label);

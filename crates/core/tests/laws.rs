@@ -8,7 +8,7 @@ use apportion_core::fairness::jain;
 use apportion_core::label::Label;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, Time, Weight};
-use apportion_core::{About, Colour, Ecn, FlowId, Packet as _, Queue};
+use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
 use common::{Log, TestPacket, build, combinations, packet, serve_backlogged};
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> TestPacket {
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
     let mut packet = TestPacket { ecn, colour, ..packet(id, flow, size) };
     if !size.is_multiple_of(5) {
-        packet.set_label(About::Data, Label::new((size / 20) as f64));
+        packet.set_label(LabelKind::Tickets, Label::new((size / 20) as f64));
     }
     packet
 }

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use apportion_core::About;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
@@ -87,8 +86,10 @@ fn order(a: &Setting, b: &Setting) -> Ordering {
             Setting::LinkQueue(link, _) => (3, link.0 as usize),
             Setting::FlowRate(flow, _) => (4, *flow),
             Setting::FlowWeight(flow, _) => (5, *flow),
-            Setting::FlowTickets(flow, about, _) => (6 + *about as u8, *flow),
-            Setting::LinkTickets(link, about, _) => (8 + *about as u8, link.0 as usize),
+            Setting::FlowTickets(flow, _) => (6, *flow),
+            Setting::FlowAckTickets(flow, _) => (7, *flow),
+            Setting::LinkTickets(link, _) => (8, link.0 as usize),
+            Setting::LinkAckTickets(link, _) => (9, link.0 as usize),
         }
     }
     rank(a).cmp(&rank(b))
@@ -120,12 +121,15 @@ fn link(
         }
         "tickets" | "ack_tickets" => {
             let link = &links[id.index()];
-            let about = about(key);
-            if [link.tickets, link.ack_tickets][about as usize].is_none() {
+            let (issued, setting): (_, fn(_, _) -> _) = match key {
+                "tickets" => (link.tickets, Setting::LinkTickets),
+                _ => (link.ack_tickets, Setting::LinkAckTickets),
+            };
+            if issued.is_none() {
                 fields.refuse("set", not_issued("link", name, key), problems);
                 return Err(());
             }
-            tickets(to, 1).map(|tickets| Setting::LinkTickets(id, about, tickets))
+            tickets(to, 1).map(|tickets| setting(id, tickets))
         }
         _ => {
             let guess = did_you_mean(key, LINK_KEYS);
@@ -163,11 +167,14 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
             "weight" => real(to, Unit::Number, Range::AboveZero, i)
                 .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
             "tickets" | "ack_tickets" => {
-                let about = about(key);
-                if [flow.tickets, flow.ack_tickets][about as usize].is_none() {
+                let (issued, setting): (_, fn(_, _) -> _) = match key {
+                    "tickets" => (flow.tickets, Setting::FlowTickets),
+                    _ => (flow.ack_tickets, Setting::FlowAckTickets),
+                };
+                if issued.is_none() {
                     return Err(("set", not_issued("flow", &flow.name, key)));
                 }
-                tickets(to, i).map(|tickets| Setting::FlowTickets(at, about, tickets))
+                tickets(to, i).map(|tickets| setting(at, tickets))
             }
             _ => {
                 let guess = did_you_mean(key, FLOW_KEYS);
@@ -178,10 +185,6 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
         settings.push(setting.map_err(|message| ("to", message))?);
     }
     Ok(settings)
-}
-
-fn about(key: &str) -> About {
-    if key == "tickets" { About::Data } else { About::Ack }
 }
 
 fn not_issued(what: &str, name: &str, key: &str) -> String {

@@ -1,7 +1,6 @@
 //! What each flow of a scenario is entitled to: by weights and guarantees, or by tickets where flows have
 //! them.
 
-use apportion_core::About;
 use apportion_core::fairness::{Claim, Exchange, Holding, max_min, ticket_shares};
 use apportion_core::units::{Bytes, Rate, TicketRate, Time};
 
@@ -63,12 +62,16 @@ impl Scenario {
     fn apply(&mut self, setting: &Setting) {
         match *setting {
             Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
-            Setting::LinkTickets(id, About::Data, tickets) => self.links[id.index()].tickets = Some(tickets),
-            Setting::LinkTickets(id, About::Ack, tickets) => {
+            Setting::LinkTickets(id, tickets) => {
+                self.links[id.index()].tickets = Some(tickets);
+            }
+            Setting::LinkAckTickets(id, tickets) => {
                 self.links[id.index()].ack_tickets = Some(tickets);
             }
-            Setting::FlowTickets(at, About::Data, tickets) => self.flows[at].tickets = Some(tickets),
-            Setting::FlowTickets(at, About::Ack, tickets) => self.flows[at].ack_tickets = Some(tickets),
+            Setting::FlowTickets(at, tickets) => self.flows[at].tickets = Some(tickets),
+            Setting::FlowAckTickets(at, tickets) => {
+                self.flows[at].ack_tickets = Some(tickets);
+            }
             Setting::FlowWeight(at, weight) => self.flows[at].weight = weight,
             Setting::FlowRate(at, to) => {
                 if let Source::Cbr { rate, .. } | Source::Poisson { rate, .. } | Source::OnOff { rate, .. } =

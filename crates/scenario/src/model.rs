@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use apportion_core::About;
 use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
 use apportion_core::system::DisciplineParams;
@@ -276,10 +275,14 @@ pub enum Setting {
     FlowRate(usize, Rate),
     /// The weight of a flow.
     FlowWeight(usize, Weight),
-    /// What the source of a flow is issued, or its sink for acknowledgements.
-    FlowTickets(usize, About, TicketRate),
-    /// What a link is issued, for data or for acknowledgements.
-    LinkTickets(LinkId, About, TicketRate),
+    /// What the source of a flow is issued.
+    FlowTickets(usize, TicketRate),
+    /// What the sink of a flow is issued.
+    FlowAckTickets(usize, TicketRate),
+    /// What a link is issued for data.
+    LinkTickets(LinkId, TicketRate),
+    /// What a link is issued for acknowledgements.
+    LinkAckTickets(LinkId, TicketRate),
 }
 
 /// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).

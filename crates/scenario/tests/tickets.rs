@@ -4,7 +4,6 @@
 
 mod common;
 
-use apportion_core::About;
 use apportion_core::label::Format;
 use apportion_core::mark::ticket::TicketMarkerParams;
 use apportion_core::mark::{MARKERS, MarkerParams};
@@ -280,17 +279,17 @@ fn what_is_issued_changes_where_there_is_something_to_change() {
     let group = settings("", "count = 2\ntickets = 1", "flow.f.tickets", "\"5 * i\"");
     assert!(
         matches!(group[..], [
-        Setting::FlowTickets(0, About::Data, first),
-        Setting::FlowTickets(1, About::Data, second),
+        Setting::FlowTickets(0, first),
+        Setting::FlowTickets(1, second),
     ] if [first.get(), second.get()] == [5.0, 10.0]),
         "{group:?}"
     );
     let sink = settings("", "ack_tickets = 1", "flow.f.ack_tickets", "0");
-    assert!(matches!(sink[..], [Setting::FlowTickets(0, About::Ack, none)] if none.get() == 0.0), "{sink:?}");
+    assert!(matches!(sink[..], [Setting::FlowAckTickets(0, none)] if none.get() == 0.0), "{sink:?}");
     let link = settings("tickets = 1", "", "link.l2.tickets", "2.5");
-    assert!(matches!(link[..], [Setting::LinkTickets(id, About::Data, to)] if (id.0, to.get()) == (0, 2.5)));
+    assert!(matches!(link[..], [Setting::LinkTickets(id, to)] if (id.0, to.get()) == (0, 2.5)));
     let back = settings("back.ack_tickets = 1", "", "link.l2.back.ack_tickets", "9");
-    assert!(matches!(back[..], [Setting::LinkTickets(id, About::Ack, to)] if (id.0, to.get()) == (1, 9.0)));
+    assert!(matches!(back[..], [Setting::LinkAckTickets(id, to)] if (id.0, to.get()) == (1, 9.0)));
 
     let error = |l2: &str, f: &str, set: &str, to: &str| refused(&change(l2, f, set, to));
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::About;
+use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -174,19 +174,23 @@ impl<'a> Simulation<'a> {
 
     /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
     /// acknowledgements if its other direction is.
-    fn exchanges(&self, link: &LinkModel) -> Vec<(About, CurrencyExchange)> {
+    fn exchanges(&self, link: &LinkModel) -> Vec<(LabelKind, CurrencyExchange)> {
         let stream = |purpose: &str| Stream::new(self.seed, &format!("link.{}.{purpose}", link.name));
         let mut exchanges = Vec::new();
         if link.tickets.is_some() || link.ack_tickets.is_some() {
             let of_data =
-                CurrencyExchange::new(&link.exchange, About::Data, link.tickets, stream("exchange"));
-            exchanges.push((About::Data, of_data));
+                CurrencyExchange::new(&link.exchange, LabelKind::Tickets, link.tickets, stream("exchange"));
+            exchanges.push((LabelKind::Tickets, of_data));
         }
         let other_way = link.other_way.map(|id| &self.scenario.links[id.index()]);
         if let Some(tickets) = other_way.and_then(|link| link.ack_tickets) {
-            let of_acks =
-                CurrencyExchange::new(&link.exchange, About::Ack, Some(tickets), stream("ack_exchange"));
-            exchanges.push((About::Ack, of_acks));
+            let of_acks = CurrencyExchange::new(
+                &link.exchange,
+                LabelKind::AckTickets,
+                Some(tickets),
+                stream("ack_exchange"),
+            );
+            exchanges.push((LabelKind::AckTickets, of_acks));
         }
         exchanges
     }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{About, FlowId};
+use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
@@ -87,7 +87,7 @@ struct Extras {
     listed: Vec<Listed>,
     probe: Option<LinkProbe>,
     capture: Option<Box<LinkCapture>>,
-    exchanges: Vec<(About, CurrencyExchange)>,
+    exchanges: Vec<(LabelKind, CurrencyExchange)>,
     /// The rate of tickets on acknowledgements that arrive, as of the last one.
     ack_in_tkt_rate: Option<TicketRate>,
 }
@@ -105,9 +105,9 @@ impl Extras {
     /// Takes note of a packet that arrives in front of the queue.
     fn arrive(&mut self, now: Time, packet: Packet, store: &mut Store) {
         store.get_mut(packet.body()).queued = now;
-        for (about, exchange) in &mut self.exchanges {
+        for (kind, exchange) in &mut self.exchanges {
             let rate = exchange.arrive(now, &packet);
-            if *about == About::Ack && rate.is_some() {
+            if *kind == LabelKind::AckTickets && rate.is_some() {
                 self.ack_in_tkt_rate = rate;
             }
         }
@@ -210,8 +210,8 @@ pub struct LinkParts {
     pub probe: Option<LinkProbe>,
     /// Where to write its packets, if anybody wants them.
     pub capture: Option<Box<LinkCapture>>,
-    /// What exchanges labels between the routers at its ends, with what the labels are about.
-    pub exchanges: Vec<(About, CurrencyExchange)>,
+    /// What exchanges labels between the routers at its ends, with the kind of label.
+    pub exchanges: Vec<(LabelKind, CurrencyExchange)>,
 }
 
 impl Link {
@@ -408,9 +408,9 @@ impl Link {
     }
 
     /// Changes what the router at its end issues to it, or for acknowledgements the one at its beginning.
-    pub fn issue(&mut self, now: Time, about: About, tickets: TicketRate) {
+    pub fn issue(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
         for (of, exchange) in &mut self.extras.exchanges {
-            if *of == about {
+            if *of == kind {
                 exchange.issue(now, tickets);
             }
         }
@@ -450,11 +450,12 @@ impl Link {
     /// Shows numbers by name that say what its discipline and its exchanges have done or stand at.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.queue.inner().statistics(show);
-        for (about, exchange) in &self.extras.exchanges {
+        for (kind, exchange) in &self.extras.exchanges {
             let stats = exchange.stats();
-            let [tickets_in, tickets_out] = match about {
-                About::Data => ["tickets_in", "tickets_out"],
-                About::Ack => ["ack_tickets_in", "ack_tickets_out"],
+            let [tickets_in, tickets_out] = match kind {
+                LabelKind::Tickets => ["tickets_in", "tickets_out"],
+                LabelKind::AckTickets => ["ack_tickets_in", "ack_tickets_out"],
+                LabelKind::Rate => continue,
             };
             show(tickets_in, stats.tickets_in);
             show(tickets_out, stats.tickets_out);

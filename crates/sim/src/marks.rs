@@ -3,7 +3,7 @@
 use apportion_core::Packet as _;
 use apportion_core::mark::ticket::TicketMarker;
 use apportion_core::mark::{AnyMarker, Marker, MarkerParams, MarkerSetup};
-use apportion_core::packet::About;
+use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{TicketRate, Time};
 use apportion_scenario::model::{Flow, Transport};
@@ -58,15 +58,15 @@ impl Marks {
     /// `packet`, an acknowledgement of `bytes` new bytes, reached the source.
     pub fn acknowledged(&mut self, now: Time, packet: Packet, bytes: u64) {
         let packets = self.delayed.map_or(1.0, |segment| bytes as f64 / segment);
-        Marker::<Packet>::acknowledged(&mut self.source, now, packets, packet.label(About::Ack));
+        Marker::<Packet>::acknowledged(&mut self.source, now, packets, packet.label(LabelKind::AckTickets));
     }
 
     /// What the source, or the sink for acknowledgements, is issued from now on.
-    pub fn issue(&mut self, now: Time, about: About, tickets: TicketRate) {
-        match (about, &mut self.sink) {
-            (About::Data, _) => Marker::<Packet>::issue(&mut self.source, now, tickets),
-            (About::Ack, Some(sink)) => Marker::<Packet>::issue(sink, now, tickets),
-            (About::Ack, None) => {}
+    pub fn issue(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
+        match (kind, &mut self.sink) {
+            (LabelKind::Tickets, _) => Marker::<Packet>::issue(&mut self.source, now, tickets),
+            (LabelKind::AckTickets, Some(sink)) => Marker::<Packet>::issue(sink, now, tickets),
+            (LabelKind::AckTickets, None) | (LabelKind::Rate, _) => {}
         }
     }
 }

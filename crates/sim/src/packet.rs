@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 use apportion_core::label::Label;
-use apportion_core::packet::{About, Colour, Ecn, FlowId};
+use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind};
 use apportion_core::units::{Bytes, Time};
 
 use crate::tcp::Segment;
@@ -108,9 +108,9 @@ impl Packet {
     }
 }
 
-/// How [`LABELLED`] says what the label is about; 0 is no label.
-const fn labelled(about: About) -> u64 {
-    about as u64 + 1
+/// How [`LABELLED`] says which label there is; 0 is none.
+const fn labelled(kind: LabelKind) -> u64 {
+    kind as u64 + 1
 }
 
 impl apportion_core::Packet for Packet {
@@ -134,12 +134,12 @@ impl apportion_core::Packet for Packet {
     fn set_colour(&mut self, colour: Colour) {
         self.put(COLOUR, colour as u64);
     }
-    fn label(&self, about: About) -> Option<Label> {
-        let here = LABELLED.get(self.body_flow.get()) == labelled(about);
+    fn label(&self, kind: LabelKind) -> Option<Label> {
+        let here = LABELLED.get(self.body_flow.get()) == labelled(kind);
         here.then(|| Label::from_code(LABEL.get(self.rest) as u32))
     }
-    fn set_label(&mut self, about: About, label: Label) {
-        self.put(LABELLED, labelled(about));
+    fn set_label(&mut self, kind: LabelKind, label: Label) {
+        self.put(LABELLED, labelled(kind));
         self.rest = LABEL.put(self.rest, u64::from(label.code()));
     }
 }
@@ -233,16 +233,19 @@ mod tests {
             let mut packet = Packet::new(7, flow, 9, MAX_SIZE, ecn, direction).at_next_hop();
             assert_eq!((packet.body(), packet.flow(), packet.hop()), (7, flow, 10));
             assert_eq!((packet.size(), packet.ecn(), packet.direction()), (MAX_SIZE, ecn, direction));
-            assert_eq!((packet.colour(), packet.label(About::Data)), (Colour::Unmarked, None));
+            assert_eq!((packet.colour(), packet.label(LabelKind::Tickets)), (Colour::Unmarked, None));
             packet.set_ce();
             packet.set_colour(Colour::Red);
-            packet.set_label(About::Ack, Label::from_code(u32::MAX));
+            packet.set_label(LabelKind::AckTickets, Label::from_code(u32::MAX));
             assert_eq!((packet.size(), packet.ecn(), packet.hop()), (MAX_SIZE, Ecn::Ce, 10));
             assert_eq!((packet.body(), packet.flow(), packet.direction()), (7, flow, direction));
-            assert_eq!((packet.colour(), packet.label(About::Data)), (Colour::Red, None));
-            assert_eq!(packet.label(About::Ack).map(Label::code), Some((1 << 17) - 1));
-            packet.set_label(About::Data, Label::ZERO);
-            assert_eq!((packet.label(About::Data), packet.label(About::Ack)), (Some(Label::ZERO), None));
+            assert_eq!((packet.colour(), packet.label(LabelKind::Tickets)), (Colour::Red, None));
+            assert_eq!(packet.label(LabelKind::AckTickets).map(Label::code), Some((1 << 17) - 1));
+            packet.set_label(LabelKind::Tickets, Label::ZERO);
+            assert_eq!(
+                (packet.label(LabelKind::Tickets), packet.label(LabelKind::AckTickets)),
+                (Some(Label::ZERO), None)
+            );
         }
     }
 }

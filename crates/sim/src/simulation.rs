@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
-use apportion_core::packet::{About, Ecn, FlowId};
+use apportion_core::packet::{Ecn, FlowId, LabelKind};
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 
@@ -120,7 +120,7 @@ impl Simulation<'_> {
     /// A packet arrives in front of a link.
     fn enter(&mut self, now: Time, link: u32, packet: Packet) {
         self.links[link as usize].receive(now, packet, &mut self.shared);
-        if packet.label(About::Ack).is_some() {
+        if packet.label(LabelKind::AckTickets).is_some() {
             self.issue_other_way(now, link);
         }
     }
@@ -129,7 +129,7 @@ impl Simulation<'_> {
     fn issue_other_way(&mut self, now: Time, link: u32) {
         let other_way = self.scenario.links[link as usize].other_way;
         if let (Some(tickets), Some(other_way)) = (self.links[link as usize].ack_in_tkt_rate(), other_way) {
-            self.links[other_way.index()].issue(now, About::Data, tickets);
+            self.links[other_way.index()].issue(now, LabelKind::Tickets, tickets);
         }
     }
 
@@ -343,19 +343,17 @@ impl Simulation<'_> {
                     self.set_rate(now, index, *rate);
                 }
             }
-            Setting::FlowTickets(flow, about, tickets) => {
-                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
-                    if let Some(Some(marks)) = self.marks.get_mut(index as usize) {
-                        marks.issue(now, *about, *tickets);
-                    }
-                }
+            Setting::FlowTickets(flow, tickets) => self.issue(now, *flow, LabelKind::Tickets, *tickets),
+            Setting::FlowAckTickets(flow, tickets) => {
+                self.issue(now, *flow, LabelKind::AckTickets, *tickets);
             }
-            Setting::LinkTickets(link, about, tickets) => {
-                // Those for acknowledgements are exchanged where acknowledgements go.
-                let other_way = scenario.links[link.index()].other_way;
-                let exchanging = if *about == About::Ack { other_way } else { Some(*link) };
-                if let Some(link) = exchanging {
-                    self.links[link.index()].issue(now, *about, *tickets);
+            Setting::LinkTickets(link, tickets) => {
+                self.links[link.index()].issue(now, LabelKind::Tickets, *tickets);
+            }
+            Setting::LinkAckTickets(link, tickets) => {
+                // They are exchanged where acknowledgements go.
+                if let Some(other_way) = scenario.links[link.index()].other_way {
+                    self.links[other_way.index()].issue(now, LabelKind::AckTickets, *tickets);
                 }
             }
             Setting::FlowWeight(flow, weight) => {
@@ -366,6 +364,15 @@ impl Simulation<'_> {
                         link.set_weight(FlowId(index), *weight);
                     }
                 }
+            }
+        }
+    }
+
+    /// Changes what the connections of a flow are issued.
+    fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
+        for index in self.first_connection[flow]..self.first_connection[flow + 1] {
+            if let Some(Some(marks)) = self.marks.get_mut(index as usize) {
+                marks.issue(now, kind, tickets);
             }
         }
     }

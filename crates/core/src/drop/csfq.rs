@@ -6,9 +6,8 @@
 //! weight of 1, so only the edge knows weights.
 //!
 //! Readings, where the paper leaves room; most are those of the authors' own code:
-//! - A packet without a label is labelled here: the first router on a path is its edge. A packet with one is
-//!   core traffic and costs no state of its flow. Labels that are not rates, such as tickets, do not belong
-//!   on the same path.
+//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with one
+//!   is core traffic and costs no state of its flow.
 //! - α is unknown at first and after a lull, rather than 0, and then nothing is dropped. While the queue is
 //!   at most at the threshold the largest label is noted; above, α becomes that label, or C/2 without one.
 //! - F is averaged at each arrival, an early drop counting as 0 bits, so that F falls when all is dropped. A
@@ -32,7 +31,7 @@ use crate::estimate::RateEstimator;
 use crate::estimate::exponential::{Exponential, First};
 use crate::label::Label;
 use crate::mark::rate_label::RateLabels;
-use crate::packet::{About, FlowId, Packet};
+use crate::packet::{FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Ratio, Span, Time, Weight};
@@ -162,7 +161,7 @@ impl Csfq {
 
     /// The label that a packet came with, else the one that the edge gives it.
     fn label<P: Packet>(&mut self, now: Time, packet: &P) -> Label {
-        packet.label(About::Data).unwrap_or_else(|| {
+        packet.label(LabelKind::Rate).unwrap_or_else(|| {
             let label = self.edge.label(now, packet.flow(), packet.size());
             Label::new(label.unwrap_or_else(|| (self.f.rate(now) / 2.0).max(1.0)))
         })
@@ -261,7 +260,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
             return Verdict::Drop(DropReason::Overflow);
         }
         let relabelled = self.alpha.map_or(label, |alpha| label.min(alpha.max(1.0)));
-        packet.set_label(About::Data, Label::new(relabelled));
+        packet.set_label(LabelKind::Rate, Label::new(relabelled));
         Verdict::Accept
     }
 
@@ -311,7 +310,7 @@ mod tests {
 
     fn labelled(label: f64) -> TestPacket {
         let mut packet = packet(0, 0, 1_000);
-        packet.set_label(About::Data, Label::new(label));
+        packet.set_label(LabelKind::Rate, Label::new(label));
         packet
     }
 
@@ -323,7 +322,7 @@ mod tests {
     fn arrive(csfq: &mut Csfq, us: u64, label: f64, packets: u64) -> (Verdict, f64) {
         let mut packet = labelled(label);
         let verdict = csfq.admit(Time::from_nanos(1_000 * us), &mut packet, queued(packets));
-        (verdict, packet.label(About::Data).unwrap().value())
+        (verdict, packet.label(LabelKind::Rate).unwrap().value())
     }
 
     #[test]
@@ -430,7 +429,7 @@ mod tests {
         for i in 1..=1_000 {
             let mut fresh = packet(i, i % 50, 1_000);
             edge.admit(Time::from_millis(u64::from(i)), &mut fresh, queued(1));
-            assert!(fresh.label(About::Data).is_some());
+            assert!(fresh.label(LabelKind::Rate).is_some());
             core.admit(Time::from_millis(u64::from(i)), &mut fresh, queued(1));
         }
         assert_eq!((edge.edge.flows(), core.edge.flows()), (50, 0));
@@ -440,9 +439,9 @@ mod tests {
     fn a_label_on_acknowledgements_is_not_one_of_this_packet() {
         let mut csfq = csfq();
         let mut packet = packet(0, 0, 1_000);
-        packet.set_label(About::Ack, Label::new(7.0));
+        packet.set_label(LabelKind::AckTickets, Label::new(7.0));
         csfq.admit(Time::from_secs(1), &mut packet, queued(0));
-        assert_eq!((packet.label(About::Ack), csfq.edge.flows()), (Some(Label::new(7.0)), 1));
+        assert_eq!((packet.label(LabelKind::AckTickets), csfq.edge.flows()), (Some(Label::new(7.0)), 1));
     }
 
     #[test]

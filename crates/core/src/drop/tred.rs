@@ -31,7 +31,7 @@ use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::packet::{About, Packet};
+use crate::packet::{LabelKind, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -305,7 +305,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         if self.params.adaptive {
             self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
         }
-        let factor = packet.label(About::Data).map_or(1.0, |label| self.factor(now, label));
+        let factor = packet.label(LabelKind::Tickets).map_or(1.0, |label| self.factor(now, label));
         let early = self.judge(backlog, factor);
         let full = !self.params.limit.admits(packet, backlog);
         let reason = if full { Some(DropReason::Overflow) } else { early };
@@ -449,7 +449,7 @@ mod tests {
 
     fn tagged(tickets: f64) -> TestPacket {
         let mut packet = packet(0, 0, 500);
-        packet.set_label(About::Data, Label::new(tickets));
+        packet.set_label(LabelKind::Tickets, Label::new(tickets));
         packet
     }
 

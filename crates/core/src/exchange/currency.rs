@@ -17,7 +17,7 @@
 use crate::catalog::{Args, Entry, ParamError, Role};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
-use crate::packet::{About, Packet};
+use crate::packet::{LabelKind, Packet};
 use crate::random::Stream;
 use crate::tickets::read;
 use crate::tickets::{
@@ -54,11 +54,11 @@ impl ExchangeParams {
     }
 }
 
-/// The exchange of one direction of a link, for labels about one thing. Names are the paper's; those of
+/// The exchange of one direction of a link, for one kind of label. Names are the paper's; those of
 /// acknowledgements begin with "Ack" there.
 #[derive(Clone, Debug)]
 pub struct CurrencyExchange {
-    about: About,
+    kind: LabelKind,
     in_tkt_rate: Tsw,
     writer: TicketWriter,
     stats: ExchangeStats,
@@ -76,9 +76,14 @@ pub struct ExchangeStats {
 impl CurrencyExchange {
     /// An exchange that is issued `tickets`; none: until it is told.
     #[must_use]
-    pub fn new(params: &ExchangeParams, about: About, tickets: Option<TicketRate>, random: Stream) -> Self {
+    pub fn new(
+        params: &ExchangeParams,
+        kind: LabelKind,
+        tickets: Option<TicketRate>,
+        random: Stream,
+    ) -> Self {
         Self {
-            about,
+            kind,
             in_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             writer: TicketWriter::new(&params.writer, tickets, Time::ZERO, random),
             stats: ExchangeStats::default(),
@@ -94,7 +99,7 @@ impl CurrencyExchange {
     /// A packet arrives in front of the queue. The rate of tickets that arrive, if it brought any.
     #[inline]
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
-        let label = packet.label(self.about)?;
+        let label = packet.label(self.kind)?;
         self.in_tkt_rate.update(now, read(label));
         self.stats.tickets_in += read(label);
         TicketRate::new(self.in_tkt_rate.rate(now))
@@ -103,12 +108,12 @@ impl CurrencyExchange {
     /// A packet leaves the queue.
     #[inline]
     pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
-        let Some(label) = packet.label(self.about) else { return };
+        let Some(label) = packet.label(self.kind) else { return };
         // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
         let share = read(label) / self.in_tkt_rate.rate(now);
         let label = self.writer.write(now, share);
         self.stats.tickets_out += label.value();
-        packet.set_label(self.about, label);
+        packet.set_label(self.kind, label);
     }
 
     /// Changes what the next entity issues to the link.
@@ -130,7 +135,12 @@ mod tests {
             selection.set(key, value).unwrap();
         }
         let params = ExchangeParams::from_args(&selection.args).unwrap();
-        CurrencyExchange::new(&params, About::Data, tickets.and_then(TicketRate::new), Stream::new(1, "link"))
+        CurrencyExchange::new(
+            &params,
+            LabelKind::Tickets,
+            tickets.and_then(TicketRate::new),
+            Stream::new(1, "link"),
+        )
     }
 
     /// Sends tags in turn, one every 10 ms for 100 s, dropping every n-th before it is exchanged; the rate of
@@ -139,14 +149,14 @@ mod tests {
         let mut sum = 0.0;
         for i in 0..10_000 {
             let mut packet = packet(0, 0, 500);
-            packet.set_label(About::Data, Label::new(tags[i as usize % tags.len()]));
+            packet.set_label(LabelKind::Tickets, Label::new(tags[i as usize % tags.len()]));
             let now = Time::from_millis(10 * i);
             exchange.arrive(now, &packet);
             if drop > 0 && i % drop == 0 {
                 continue;
             }
             exchange.exchange(now, &mut packet);
-            sum += if i >= 5_000 { packet.label(About::Data).unwrap().value() } else { 0.0 };
+            sum += if i >= 5_000 { packet.label(LabelKind::Tickets).unwrap().value() } else { 0.0 };
         }
         sum / 50.0
     }
@@ -159,9 +169,9 @@ mod tests {
         assert!((rate / 90_000.0 - 1.0).abs() < 0.005, "{rate}");
         let mut tag = |value: f64| {
             let mut packet = packet(0, 0, 500);
-            packet.set_label(About::Data, Label::new(value));
+            packet.set_label(LabelKind::Tickets, Label::new(value));
             exchange.exchange(Time::from_secs(100), &mut packet);
-            packet.label(About::Data).unwrap().value()
+            packet.label(LabelKind::Tickets).unwrap().value()
         };
         assert!((tag(3_000.0) / tag(1_000.0) - 3.0).abs() < 0.05); // the first counts for the second
     }
@@ -186,7 +196,7 @@ mod tests {
     fn packets_without_tickets_pass_as_they_are_and_count_for_nothing() {
         let mut exchange = exchange(&[], Some(900.0));
         let mut untagged = packet(0, 0, 40);
-        untagged.set_label(About::Ack, Label::new(7.0));
+        untagged.set_label(LabelKind::AckTickets, Label::new(7.0));
         let before = untagged;
         assert_eq!(exchange.arrive(Time::ZERO, &untagged), None);
         exchange.exchange(Time::ZERO, &mut untagged);
@@ -198,11 +208,11 @@ mod tests {
         let mut exchange = exchange(&[], Some(900.0));
         written(&mut exchange, &[20.0], 0);
         let mut late = packet(0, 0, 500);
-        late.set_label(About::Data, Label::new(20.0));
+        late.set_label(LabelKind::Tickets, Label::new(20.0));
         let now = Time::from_secs(100_000);
         exchange.arrive(now, &late);
         exchange.exchange(now, &mut late);
-        assert_eq!(late.label(About::Data).map(Label::value), Some(255.0));
+        assert_eq!(late.label(LabelKind::Tickets).map(Label::value), Some(255.0));
     }
 
     #[test]
@@ -211,7 +221,7 @@ mod tests {
         let mut rate = None;
         for i in 1..5_000 {
             let mut packet = packet(0, 0, 40);
-            packet.set_label(About::Data, Label::new(20.0));
+            packet.set_label(LabelKind::Tickets, Label::new(20.0));
             rate = exchange.arrive(Time::from_millis(20 * i), &packet);
         }
         // 50 a second with 20 tickets each.

@@ -23,7 +23,7 @@ use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::packet::{About, Packet};
+use crate::packet::{LabelKind, Packet};
 use crate::tickets::read;
 use crate::tickets::{
     BITS, FORM, POLICING_BOUND, POLICING_WINDOW, ROUNDING, TicketWriter, WINDOW, WriterParams,
@@ -94,8 +94,8 @@ pub struct TicketMarker {
     /// AckInTktRate at a source whose receiver decides.
     ack_in_tkt_rate: Option<Tsw>,
     writer: TicketWriter,
-    /// What its labels are about.
-    about: About,
+    /// What it writes.
+    kind: LabelKind,
 }
 
 impl TicketMarker {
@@ -112,14 +112,17 @@ impl TicketMarker {
             acknowledged,
             ack_in_tkt_rate: tickets.is_none().then(|| Tsw::new(params.window, 0.0, start)),
             writer: TicketWriter::new(&params.writer, tickets, start, random),
-            about: About::Data,
+            kind: LabelKind::Tickets,
         }
     }
 
     /// A marker of acknowledgements, at the sink of the flow.
     #[must_use]
     pub fn at_sink(params: &TicketMarkerParams, setup: MarkerSetup) -> Self {
-        Self { about: About::Ack, ..Self::new(params, MarkerSetup { acknowledged: false, ..setup }) }
+        Self {
+            kind: LabelKind::AckTickets,
+            ..Self::new(params, MarkerSetup { acknowledged: false, ..setup })
+        }
     }
 
     fn avg_rate(&self, now: Time) -> f64 {
@@ -137,7 +140,7 @@ impl<P: Packet> Marker<P> for TicketMarker {
         }
         // Section II-G: OutTkt = OutTktRate / AvgRate × OutTktRate / ActualTktRate.
         let label = self.writer.write(now, 1.0 / self.avg_rate(now));
-        packet.set_label(self.about, label);
+        packet.set_label(self.kind, label);
     }
 
     fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
@@ -179,10 +182,10 @@ mod tests {
         MarkerSetup { tickets, acknowledged: true, start: Time::ZERO, random: Stream::new(1, "marker") }
     }
 
-    fn tag(marker: &mut TicketMarker, now: Time, about: About) -> f64 {
+    fn tag(marker: &mut TicketMarker, now: Time, kind: LabelKind) -> f64 {
         let mut packet = packet(0, 0, 500);
         marker.mark(now, &mut packet);
-        packet.label(about).unwrap().value()
+        packet.label(kind).unwrap().value()
     }
 
     fn acknowledge(marker: &mut TicketMarker, now: Time, label: Option<Label>) {
@@ -197,7 +200,7 @@ mod tests {
             let mut last = 0.0;
             for i in 1..60_000 / gap {
                 acknowledge(&mut marker, Time::from_millis(i * gap), None);
-                last = tag(&mut marker, Time::from_millis(i * gap), About::Data);
+                last = tag(&mut marker, Time::from_millis(i * gap), LabelKind::Tickets);
             }
             assert!((last - tickets).abs() <= 1.0, "{last} against {tickets}");
         }
@@ -206,8 +209,9 @@ mod tests {
     #[test]
     fn the_first_packets_are_worth_a_second_each() {
         // One packet per second is assumed: 200 t/s are 200 tickets; 1000 do not fit 8 bits.
-        let first =
-            |rate| tag(&mut TicketMarker::new(&params(&[]), setup(Some(rate))), Time::ZERO, About::Data);
+        let first = |rate| {
+            tag(&mut TicketMarker::new(&params(&[]), setup(Some(rate))), Time::ZERO, LabelKind::Tickets)
+        };
         assert_eq!((first(200.0), first(1_000.0)), (200.0, 255.0));
     }
 
@@ -219,7 +223,7 @@ mod tests {
             for i in 1..2_000 {
                 acknowledge(&mut marker, Time::from_millis(10 * i), None);
             }
-            tag(&mut marker, Time::from_secs(25), About::Data)
+            tag(&mut marker, Time::from_secs(25), LabelKind::Tickets)
         };
         // 100 packets/s less what is left of the start, (5/5.01)^1999 ≈ 2 %; after 5 s of silence half of that.
         assert_eq!((after_a_silence("false"), after_a_silence("true")), (10.0, 20.0));
@@ -228,13 +232,13 @@ mod tests {
     #[test]
     fn a_source_follows_the_tickets_of_its_acknowledgements() {
         let mut marker = TicketMarker::new(&params(&[]), setup(None));
-        assert_eq!(tag(&mut marker, Time::ZERO, About::Data), 255.0, "nothing is known yet");
+        assert_eq!(tag(&mut marker, Time::ZERO, LabelKind::Tickets), 255.0, "nothing is known yet");
         let mut last = 0.0;
         for i in 1..6_000 {
             // 50 packets/s acknowledged with 12 tickets each: 600 t/s, 12 a packet.
             let now = Time::from_millis(20 * i);
             acknowledge(&mut marker, now, Some(Label::new(12.0)));
-            last = tag(&mut marker, now, About::Data);
+            last = tag(&mut marker, now, LabelKind::Tickets);
         }
         assert!((last - 12.0).abs() <= 1.0, "{last}");
     }
@@ -243,7 +247,9 @@ mod tests {
     fn a_sink_marks_as_many_tickets_on_half_as_many_acknowledgements() {
         for (gap, tickets) in [(20, 10.0), (40, 20.0)] {
             let mut marker = TicketMarker::at_sink(&params(&[]), setup(Some(500.0)));
-            let last = (1..2_000).map(|i| tag(&mut marker, Time::from_millis(i * gap), About::Ack)).last();
+            let last = (1..2_000)
+                .map(|i| tag(&mut marker, Time::from_millis(i * gap), LabelKind::AckTickets))
+                .last();
             assert!((last.unwrap() - tickets).abs() <= 1.0, "{last:?} against {tickets}");
         }
     }
@@ -258,7 +264,7 @@ mod tests {
                 Marker::<TestPacket>::issue(&mut marker, now, TicketRate::new(600.0).unwrap());
             }
             acknowledge(&mut marker, now, None);
-            tags.push(tag(&mut marker, now, About::Data));
+            tags.push(tag(&mut marker, now, LabelKind::Tickets));
         }
         assert_eq!((tags[1_900], tags[3_900]), (20.0, 12.0));
     }

@@ -5,7 +5,7 @@ use apportion_core::catalog::{self, Role, Selection};
 use apportion_core::label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{About, Colour, DropReason, Ecn, FlowId, Packet, Queue, Sink};
+use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;
