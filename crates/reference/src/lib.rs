@@ -10,6 +10,7 @@
 //! | [`rio`] | Clark, Fang 1998 |
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
+//! | [`pfd`] | Srinivasan, Vaidyanathan, Baras, figure 3 with its slips mended, and RND of section 3 |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
@@ -21,6 +22,7 @@ pub mod csfq;
 pub mod drr;
 pub mod fred;
 mod max_min;
+pub mod pfd;
 pub mod red;
 pub mod rio;
 
