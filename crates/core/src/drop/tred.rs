@@ -253,9 +253,10 @@ impl Tred {
 
     /// ExpectTkt; none before a packet passed the filter.
     #[must_use]
-    pub fn expect_tkt(&self, now: Time) -> Option<f64> {
-        let packets = self.expect_pkt_rate.rate(now);
-        (packets > 0.0).then(|| self.expect_tkt_rate.rate(now) / packets)
+    pub fn expect_tkt(&self) -> Option<f64> {
+        // The two averages have one window and the same arrivals: what decays between cancels out.
+        let packets = self.expect_pkt_rate.latest();
+        (packets > 0.0).then(|| self.expect_tkt_rate.latest() / packets)
     }
 
     /// Takes the tickets of an arriving packet into account, and gives (ExpectTkt / InTkt)^n.
@@ -271,7 +272,7 @@ impl Tred {
         } else {
             self.stats.filtered += 1;
         }
-        match self.expect_tkt(now) {
+        match self.expect_tkt() {
             Some(expect_tkt) if self.params.factor => power(expect_tkt / in_tkt, self.params.n),
             _ => 1.0,
         }
@@ -546,15 +547,15 @@ mod tests {
         // filtered. Two in three packets carry 40 tickets.
         for (rich, expected, filtered) in [(70.0, 50.0, 0.0), (240.0, 40.0, 1.0 / 3.0)] {
             let mut tred = tred(&[]);
-            let now = show(&mut tred, Time::ZERO, &[40.0, 40.0, rich], 6_000);
-            let expect_tkt = tred.expect_tkt(now).unwrap();
+            show(&mut tred, Time::ZERO, &[40.0, 40.0, rich], 6_000);
+            let expect_tkt = tred.expect_tkt().unwrap();
             assert!((expect_tkt / expected - 1.0).abs() < 0.01, "{expect_tkt} for {rich}");
             let share = tred.stats().filtered as f64 / tred.stats().packets as f64;
             assert!((share - filtered).abs() < 0.01, "{share} for {rich}");
         }
         let unfiltered = &mut tred(&[("k", "0")]);
-        let now = show(unfiltered, Time::ZERO, &[40.0, 40.0, 240.0], 6_000);
-        assert!((unfiltered.expect_tkt(now).unwrap() / (320.0 / 3.0) - 1.0).abs() < 0.01);
+        show(unfiltered, Time::ZERO, &[40.0, 40.0, 240.0], 6_000);
+        assert!((unfiltered.expect_tkt().unwrap() / (320.0 / 3.0) - 1.0).abs() < 0.01);
     }
 
     #[test]
@@ -567,9 +568,9 @@ mod tests {
         assert!(tred.stats().filtered >= 20);
         let now = show(&mut tred, now, &[40.0], 200);
         let before = tred.stats().filtered;
-        let now = show(&mut tred, now, &[40.0], 100);
+        show(&mut tred, now, &[40.0], 100);
         assert_eq!(tred.stats().filtered, before, "the filter still turns away normal packets");
-        assert!((tred.expect_tkt(now).unwrap() / 40.0 - 1.0).abs() < 0.2);
+        assert!((tred.expect_tkt().unwrap() / 40.0 - 1.0).abs() < 0.2);
     }
 
     #[test]
@@ -599,11 +600,11 @@ mod tests {
     #[test]
     fn before_the_first_ticket_nothing_is_known_and_a_tag_of_zero_is_one() {
         let mut tred = tred(&[]);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), None);
+        assert_eq!(tred.expect_tkt(), None);
         admit(&mut tred, Time::from_secs(1), packet(0, 0, 40), 0);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), None, "untagged packets count nowhere");
+        assert_eq!(tred.expect_tkt(), None, "untagged packets count nowhere");
         admit(&mut tred, Time::from_secs(1), tagged(0.0), 0);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), Some(1.0));
+        assert_eq!(tred.expect_tkt(), Some(1.0));
     }
 
     #[test]

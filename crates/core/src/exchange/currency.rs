@@ -102,7 +102,7 @@ impl CurrencyExchange {
         let label = packet.label(self.kind)?;
         self.in_tkt_rate.update(now, read(label));
         self.stats.tickets_in += read(label);
-        TicketRate::new(self.in_tkt_rate.rate(now))
+        TicketRate::new(self.in_tkt_rate.latest())
     }
 
     /// A packet leaves the queue.
