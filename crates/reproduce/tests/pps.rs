@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
 use apportion_reproduce::{Paper, Plan};
 
