@@ -11,6 +11,8 @@
 //! - MinTkt is the least tickets in a sliding window of two halves of `min_tkt_window`; it is unknown, and the
 //!   filter admits everything, before the first packet. "InTkt < K × MinTkt" is strict.
 //! - ExpectTkt is unknown, and the factor 1, before the first packet passes the filter.
+//! - RED's other readings hold at each `stage`: the first arrival above `min_th` joins, and so does one that finds
+//!   fewer than two packets.
 //! - p × factor above 1 is 1, long before the average reaches `max_th`: all packets of a flow that takes far too
 //!   much are dropped.
 //! - Packets without tickets (acknowledgements, other protocols) are judged by plain RED and counted nowhere.
@@ -227,7 +229,8 @@ impl Tred {
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
         let ramp = Ramp {
-            min_th: level(params.min_th),
+            // Normal operation ends above MinThresh, where RED's ends at it.
+            min_th: level(params.min_th).next_up(),
             max_th: level(params.max_th),
             max_p: params.max_p,
             gentle: params.gentle,
@@ -539,6 +542,17 @@ mod tests {
         let (accept, drop) = (Verdict::Accept, Verdict::Drop);
         let (forced, overflow) = (drop(DropReason::Forced), drop(DropReason::Overflow));
         assert_eq!(verdicts, [accept, forced, forced, overflow, accept, accept]);
+    }
+
+    #[test]
+    fn at_min_thresh_exactly_it_operates_normally() {
+        // Tags of 1 where 40 are expected: p_b = 0.2 · 1/50 at an average of 6, times 40³ is above 1. The count
+        // starts with the first arrival above 5, which joins; the next is dropped for certain.
+        let mut tred = tred(&[("k", "0"), ("window", "500s")]);
+        let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
+        let verdicts = [5, 5, 6, 6].map(|queued| admit(&mut tred, now, tagged(1.0), queued));
+        let accept = Verdict::Accept;
+        assert_eq!(verdicts, [accept, accept, accept, Verdict::Drop(DropReason::Early)]);
     }
 
     #[test]

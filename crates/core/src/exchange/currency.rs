@@ -227,4 +227,10 @@ mod tests {
         // 50 a second with 20 tickets each.
         assert!((rate.unwrap().get() - 1_000.0).abs() < 1.0, "{rate:?}");
     }
+
+    #[test]
+    fn it_has_no_state_per_flow() {
+        // Its size is that of its parameters and averages, whoever's packets it has seen: it owns no memory.
+        assert!(size_of::<CurrencyExchange>() < 512 && !core::mem::needs_drop::<CurrencyExchange>());
+    }
 }
