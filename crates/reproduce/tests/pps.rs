@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
 use apportion_reproduce::{Besides, Paper, Plan};
 
@@ -147,7 +148,7 @@ fn entitlements_are_the_expected_column_of_the_tables() {
         let set: Vec<_> = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
         let text = std::fs::read_to_string(&path).unwrap();
         let suite = apportion_scenario::load(&text, &path, &set, &|path| std::fs::read(path)).unwrap();
-        suite.points[0].scenario.entitlements().unwrap().into_iter().map(|rate| rate.as_mbit_f64()).collect()
+        suite.points[0].scenario.entitlements().unwrap().into_iter().map(Rate::as_mbit_f64).collect()
     };
     let near = |shares: &[f64], expected: &[f64]| {
         shares.len() == expected.len() && shares.iter().zip(expected).all(|(a, b)| (a / b - 1.0).abs() < 0.01)
