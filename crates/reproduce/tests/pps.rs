@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
-use apportion_reproduce::{Paper, Plan};
+use apportion_reproduce::{Besides, Paper, Plan};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
@@ -135,10 +135,10 @@ fn shares_sum_to_what_the_links_carry() {
 
 #[test]
 fn every_scenario_loads_as_it_is_and_with_the_mechanism_off() {
-    let plan = |ablate| Plan::new(vec![paper()], &[], ablate).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan(false).papers[0].experiments.len(), EXPERIMENTS.len());
+    let plan = |besides| Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan(Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
     // `pps/bits` has nothing to switch off.
-    assert_eq!(plan(true).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+    assert_eq!(plan(Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use apportion_reproduce::text::json_lines;
-use apportion_reproduce::{Claim, Plan, Problems, Verdict, expect, judge};
+use apportion_reproduce::{Besides, Claim, Plan, Problems, Verdict, expect, judge};
 use tempfile::TempDir;
 
 /// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
@@ -75,7 +75,7 @@ impl Toy {
 
     fn plan(&self, ablate: bool) -> Result<Plan, Problems> {
         let paper = expect::parse(&self.folder.path().join("expect.toml"), &self.text)?;
-        Plan::new(vec![paper], &[], ablate)
+        Plan::new(vec![paper], &[], if ablate { Besides::Ablated } else { Besides::Usual })
     }
 
     fn claims(&self, ablate: bool) -> Vec<Claim> {
