@@ -31,6 +31,7 @@ use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::estimate::RateEstimator;
+use crate::estimate::least_labels::{LeastLabels, MOST_RANKS};
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::packet::{LabelKind, Packet};
@@ -39,9 +40,6 @@ use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::tickets::{WINDOW, read};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
-
-/// Most ranks that are remembered for each half of the window.
-const MOST_RANKS: usize = 4;
 
 const PAPER: &str = "the paper, section III";
 
@@ -206,7 +204,7 @@ pub struct Tred {
     random: Stream,
     avg_q_len: AverageQueue,
     gate: Gate,
-    min_tkt: LeastTickets,
+    min_tkt: LeastLabels,
     expect_tkt_rate: Tsw,
     expect_pkt_rate: Tsw,
     max_p: MovingMaxP,
@@ -238,7 +236,7 @@ impl Tred {
         Self {
             avg_q_len: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
             gate: Gate::new(ramp, params.wait),
-            min_tkt: LeastTickets::new(params.min_tkt_window, params.min_tkt_rank),
+            min_tkt: LeastLabels::new(params.min_tkt_window, params.min_tkt_rank),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             max_p: MovingMaxP::new(),
@@ -267,7 +265,7 @@ impl Tred {
         let in_tkt = read(label);
         self.stats.packets += 1;
         self.stats.tickets += in_tkt;
-        let min_tkt = self.min_tkt.update(now, label);
+        let min_tkt = self.min_tkt.update(now, label).map(read);
         let normal = self.params.k == 0.0 || min_tkt.is_none_or(|min_tkt| in_tkt < self.params.k * min_tkt);
         if normal {
             self.expect_tkt_rate.update(now, in_tkt);
@@ -349,51 +347,6 @@ impl<P: Packet> BufferPolicy<P> for Tred {
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.avg_q_len.set_link_rate(rate);
-    }
-}
-
-/// The smallest tags of a sliding window, kept for two halves of it.
-#[derive(Clone, Debug)]
-struct LeastTickets {
-    half: Span,
-    rank: usize,
-    /// The number of the half that runs, its smallest tags ascending, and those of the half before.
-    number: u64,
-    now: [Label; MOST_RANKS],
-    before: [Label; MOST_RANKS],
-}
-
-/// Above every tag.
-const NO_TAG: Label = Label::from_code(u32::MAX);
-
-impl LeastTickets {
-    fn new(window: Span, rank: usize) -> Self {
-        let half = Span::from_nanos((window.as_nanos() / 2).max(1));
-        Self { half, rank, number: 0, now: [NO_TAG; MOST_RANKS], before: [NO_TAG; MOST_RANKS] }
-    }
-
-    /// Counts `tag` in, and gives MinTkt; none before there are as many packets as its rank.
-    fn update(&mut self, now: Time, tag: Label) -> Option<f64> {
-        let number = now.as_nanos() / self.half.as_nanos();
-        if number != self.number {
-            let empty = [NO_TAG; MOST_RANKS];
-            let finished = core::mem::replace(&mut self.now, empty);
-            self.before = if number == self.number + 1 { finished } else { empty };
-            self.number = number;
-        }
-        let ranks = &mut self.now[..self.rank];
-        let place = ranks.partition_point(|&least| least <= tag);
-        if place < ranks.len() {
-            ranks[place..].rotate_right(1);
-            ranks[place] = tag;
-        }
-        // The element of this rank in the merge of two ascending lists.
-        let (mut a, mut b) = (0, 0);
-        for _ in 1..self.rank {
-            if self.now[a] <= self.before[b] { a += 1 } else { b += 1 }
-        }
-        let least = self.now[a].min(self.before[b]);
-        (least != NO_TAG).then(|| read(least))
     }
 }
 
@@ -599,16 +552,6 @@ mod tests {
             }
             assert_eq!(tred.stats().filtered > before, filtered, "rank {rank}");
         }
-    }
-
-    #[test]
-    fn the_least_of_a_window_is_that_of_its_two_halves() {
-        let mut least = LeastTickets::new(Span::from_secs(1), 1);
-        let mut at = |ms, tag| least.update(Time::from_millis(ms), Label::new(tag));
-        let read = [(0, 9.0), (400, 5.0), (600, 7.0), (900, 8.0), (1_100, 8.0), (1_600, 9.0), (5_000, 6.0)]
-            .map(|(ms, tag)| at(ms, tag).unwrap());
-        // 5 counts until its half and the one after have ended, at 1 s.
-        assert_eq!(read, [9.0, 5.0, 5.0, 5.0, 7.0, 8.0, 6.0]);
     }
 
     #[test]
