@@ -3,10 +3,12 @@
 //! | file | scheduler | source |
 //! |---|---|---|
 //! | [`fifo`] | first in, first out | – |
+//! | [`round_robin`] | round robin, packet by packet | Nagle 1985 |
 //! | [`drr`] | deficit round robin | Shreedhar, Varghese 1996 |
 
 pub mod drr;
 pub mod fifo;
+pub mod round_robin;
 
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;

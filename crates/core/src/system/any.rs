@@ -24,6 +24,7 @@ use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, Sink};
 use crate::schedule::drr::{self, Drr, DrrParams};
 use crate::schedule::fifo::{self, Fifo};
+use crate::schedule::round_robin::{self, RoundRobin};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Rate, Time, Weight};
 
@@ -57,6 +58,11 @@ pub static SCHEDULERS: &[KnownScheduler] = &[
         entry: &drr::ENTRY,
         read: |args| DrrParams::from_args(args).map(SchedulerParams::Drr),
         // Tail drop would let one greedy flow fill the shared buffer and keep the others from their turns.
+        default_policy: &longest_queue::ENTRY,
+    },
+    KnownScheduler {
+        entry: &round_robin::ENTRY,
+        read: |_| Ok(SchedulerParams::RoundRobin),
         default_policy: &longest_queue::ENTRY,
     },
 ];
@@ -103,6 +109,7 @@ pub(super) fn scheduler(entry: &Entry) -> Option<Read<SchedulerParams>> {
 pub enum SchedulerParams {
     Fifo,
     Drr(DrrParams),
+    RoundRobin,
 }
 
 /// Parameters of any policy.
@@ -128,6 +135,7 @@ pub enum PolicyParams {
 pub enum AnyScheduler<P> {
     Fifo(Fifo<P>),
     Drr(Drr<P>),
+    RoundRobin(RoundRobin<P>),
 }
 
 /// Any policy.
@@ -152,6 +160,7 @@ impl<P: Packet> AnyScheduler<P> {
         match params {
             SchedulerParams::Fifo => Self::Fifo(Fifo::new()),
             SchedulerParams::Drr(params) => Self::Drr(Drr::new(params, setup.smallest_weight())),
+            SchedulerParams::RoundRobin => Self::RoundRobin(RoundRobin::new(setup.smallest_weight())),
         }
     }
 }
@@ -180,6 +189,7 @@ macro_rules! scheduler {
         match $any {
             AnyScheduler::Fifo($it) => $body,
             AnyScheduler::Drr($it) => $body,
+            AnyScheduler::RoundRobin($it) => $body,
         }
     };
 }
