@@ -1,6 +1,8 @@
 //! Probabilistic packet scheduling on whole networks: the ways in which an implementation can look right and be
 //! wrong. The scenarios are those of its paper, in `papers/pps`.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 mod common;
 
 use std::path::Path;

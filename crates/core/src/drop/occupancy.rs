@@ -137,8 +137,9 @@ impl Occupancy {
     /// An empty buffer. `rtts` are round-trip times by flow, zero where unknown.
     pub fn new(limit: Limit, thresholds: Thresholds, choice: Choice, rtts: &[Span]) -> Self {
         let nanos = |rtt: &Span| rtt.as_nanos() as f64;
+        let rtts = if thresholds == Thresholds::Rtt { rtts } else { &[] };
         let known: Vec<f64> = rtts.iter().map(nanos).filter(|&rtt| rtt > 0.0).collect();
-        let by_rtt = thresholds == Thresholds::Rtt && !known.is_empty();
+        let by_rtt = !known.is_empty();
         let usual = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
         let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { usual };
         let flow = |rtt| Flow { held: Backlog::EMPTY, share: share(rtt) };
@@ -146,7 +147,7 @@ impl Occupancy {
             limit,
             thresholds,
             choice,
-            flows: if by_rtt { rtts.iter().map(flow).collect() } else { Vec::new() },
+            flows: if by_rtt { rtts.iter().take(FlowId::SLOTS).map(flow).collect() } else { Vec::new() },
             held: Backlog::EMPTY,
             active: 0,
             usual,
@@ -173,7 +174,7 @@ impl Occupancy {
 
     /// Counts out a packet that has left.
     pub fn remove<P: Packet>(&mut self, packet: &P) {
-        let flow = packet.flow().index();
+        let flow = packet.flow().slot();
         self.flows[flow].held.remove(packet);
         self.active -= u64::from(self.flows[flow].held.is_empty());
         self.held.remove(packet);
@@ -247,12 +248,12 @@ impl Occupancy {
     }
 
     fn find(&mut self, flow: FlowId) -> usize {
-        if flow.index() >= self.flows.len() {
-            self.flows.resize(flow.index() + 1, Flow { held: Backlog::EMPTY, share: self.usual });
+        if flow.slot() >= self.flows.len() {
+            self.flows.resize(flow.slot() + 1, Flow { held: Backlog::EMPTY, share: self.usual });
             // A further share makes the others smaller. Those that are alike say nothing.
             self.moved |= !self.even;
         }
-        flow.index()
+        flow.slot()
     }
 
     /// In the unit of the limit.
