@@ -367,7 +367,10 @@ fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
                 served[sent.flow.index()] += 1;
             }
         }
-        assert!(log.dropped.iter().all(|dropped| dropped.1 == 0), "{kind}: only the greedy flow loses packets");
+        assert!(
+            log.dropped.iter().all(|dropped| dropped.1 == 0),
+            "{kind}: only the greedy flow loses packets"
+        );
         assert!(served[1] >= 1_995, "{kind}: {served:?}");
     }
 }

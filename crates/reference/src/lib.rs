@@ -29,11 +29,11 @@ pub mod fred;
 mod max_min;
 pub mod red;
 pub mod rio;
-pub mod tickets;
-pub mod tred;
 pub mod round_robin;
 pub mod scfq;
 pub mod start_time_fq;
+pub mod tickets;
+pub mod tred;
 pub mod wf2q_plus;
 
 pub use max_min::max_min;
