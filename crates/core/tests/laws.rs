@@ -272,7 +272,10 @@ fn traffic() -> impl Strategy<Value = Traffic> {
         let lull = |(burst, services)| [vec![burst], vec![vec![]; services]].concat();
         Traffic {
             // Flow 0 is heavy: among many light ones it is the one that could be made to wait.
-            weights: (0..).zip(weights).map(|(i, w)| f64::from(w) * if i == 0 { 10.0 } else { 1.0 }).collect(),
+            weights: (0..)
+                .zip(weights)
+                .map(|(i, w)| f64::from(w) * if i == 0 { 10.0 } else { 1.0 })
+                .collect(),
             largest: 1_500.0,
             arrivals: bursts.into_iter().flat_map(lull).collect(),
             sizes,
@@ -372,7 +375,10 @@ fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
                 served[sent.flow.index()] += 1;
             }
         }
-        assert!(log.dropped.iter().all(|dropped| dropped.1 == 0), "{kind}: only the greedy flow loses packets");
+        assert!(
+            log.dropped.iter().all(|dropped| dropped.1 == 0),
+            "{kind}: only the greedy flow loses packets"
+        );
         assert!(served[1] >= 1_995, "{kind}: {served:?}");
     }
 }
