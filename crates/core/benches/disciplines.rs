@@ -54,13 +54,11 @@ impl Sink<Small> for Discard {
     fn marked(&mut self, _: Time, _: &Small) {}
 }
 
-/// Packets are taken in turn from this many, a power of two, and more than two for each flow.
-const ROUND: usize = 1 << 21;
-
-/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured.
+/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured: a power of
+/// two, and at least two for each flow.
 fn packets(flows: u32) -> Vec<Small> {
     let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
-    (0..ROUND as u32)
+    (0..(2 * flows).next_power_of_two().max(1 << 18))
         .map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 30 + i % 20, id: i })
         .collect()
 }
@@ -128,13 +126,13 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
         let packets = packets(flows);
         let mut i = 0;
         while i < 2 * flows.max(8) as usize {
-            queue.enqueue(now, packets[i % ROUND], &mut Discard);
+            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
             i += 1;
         }
         group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
             bencher.iter(|| {
                 now += Span::from_nanos(10);
-                queue.enqueue(now, packets[i % ROUND], &mut Discard);
+                queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
                 i = i.wrapping_add(1);
                 black_box(queue.dequeue(now, &mut Discard))
             });
@@ -153,7 +151,7 @@ fn tickets(criterion: &mut Criterion) {
     let mut next = || {
         now += Span::from_micros(1);
         i = i.wrapping_add(1);
-        (now, packets[i % ROUND])
+        (now, packets[i & (packets.len() - 1)])
     };
 
     let selection = Selection::of(Role::Marker, "tickets").expect("known");

@@ -293,7 +293,7 @@ impl Traffic {
         let mut sizes = self.sizes.iter().cycle();
         let mut served = [0.0; FLOWS];
         for flow in [0, 1, 0, 1] {
-            queue.enqueue(Time::ZERO, packet(0, flow, *sizes.next().unwrap()), &mut log);
+            queue.enqueue(Time::ZERO, packet(0, flow, *sizes.next().expect("a cycle")), &mut log);
         }
         let mut serve = |arrivals: &Vec<(u32, u64)>| {
             for &(flow, size) in arrivals {
@@ -302,7 +302,7 @@ impl Traffic {
             let sent = queue.dequeue(Time::ZERO, &mut log).expect("work conservation");
             served[sent.flow.index()] += sent.size.get() as f64;
             if sent.flow.0 < 2 {
-                queue.enqueue(Time::ZERO, packet(0, sent.flow.0, *sizes.next().unwrap()), &mut log);
+                queue.enqueue(Time::ZERO, packet(0, sent.flow.0, *sizes.next().expect("a cycle")), &mut log);
             }
             served
         };
@@ -427,7 +427,7 @@ fn constant_rates_get_what_weighted_max_min_gives_them() {
             for flow in 0..5 {
                 while next[flow] <= now {
                     queue.enqueue(Time::ZERO + now, packet(0, flow as u32, 1_000), &mut log);
-                    next[flow] = next[flow] + Span::from_nanos(gaps[flow]);
+                    next[flow] += Span::from_nanos(gaps[flow]);
                 }
             }
             if let Some(sent) = queue.dequeue(Time::ZERO + now, &mut log) {

@@ -17,7 +17,7 @@
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one of each other flow,
 //! whatever its weight: the price for so simple a v.
 //!
-//! Cost: O(log flows) per packet; 72 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Self-clocked fair queueing: smallest virtual finish of service first.",
     reference: "Golestani 1994",
-    cost: "O(log flows) per packet, 72 bytes per flow",
+    cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],
 };
 

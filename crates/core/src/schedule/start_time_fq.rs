@@ -14,7 +14,7 @@
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow.
 //!
-//! Cost: O(log flows) per packet; 72 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic fair queueing.",
     reference: "Goyal, Vin, Cheng 1997",
-    cost: "O(log flows) per packet, 72 bytes per flow",
+    cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],
 };
 
