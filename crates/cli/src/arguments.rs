@@ -91,6 +91,10 @@ pub struct Reproduce {
     /// Switch the mechanism of each scheme off: claims that show it must fail
     #[arg(long)]
     pub ablate: bool,
+    /// Also run the experiments with something else changed, by the names the papers' files give that; all of it
+    /// without a name
+    #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
+    pub variants: Option<Vec<String>>,
     /// Print verdicts as one JSON object a line and nothing else
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use apportion_reproduce::text::{json_lines, tables};
-use apportion_reproduce::{Plan, find, judge, write};
+use apportion_reproduce::{Besides, Plan, beside, find, judge, write};
 
 use crate::arguments::Reproduce;
 use crate::interrupt::{self, CANCEL};
@@ -17,7 +17,12 @@ pub const PAPERS: &str = "papers";
 
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     let (papers, wanted) = find(Path::new(PAPERS), &arguments.experiments)?;
-    let plan = Plan::new(papers, &wanted, arguments.ablate)?;
+    let besides = match &arguments.variants {
+        Some(names) => Besides::Variants(names),
+        None if arguments.ablate => Besides::Ablated,
+        None => Besides::Usual,
+    };
+    let plan = Plan::new(papers, &wanted, besides)?;
     write::check(&arguments.out)?;
     interrupt::listen()?;
 
@@ -31,10 +36,15 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     };
     let claims = judge(&plan, &results);
     let pages = write::write(&arguments.out, &plan, &results, &claims, &command(arguments))?;
+    let variants = if plan.varied { beside::tables(&plan, &results) } else { Vec::new() };
     if arguments.json {
-        output::print(&json_lines(&claims))?;
+        let lines: String = variants.iter().map(beside::Table::json_lines).collect();
+        output::print(&(json_lines(&claims) + &lines))?;
     } else if !arguments.quiet {
         let mut text = tables(&claims);
+        for table in variants {
+            write!(text, "\n{}", table.markdown())?;
+        }
         for page in pages {
             writeln!(text, "page: {}", page.display())?;
         }
@@ -54,6 +64,12 @@ fn command(arguments: &Reproduce) -> String {
     let _ = write!(command, " --seeds {}", arguments.seeds);
     if arguments.ablate {
         command.push_str(" --ablate");
+    }
+    if let Some(names) = &arguments.variants {
+        command.push_str(" --variants");
+        for name in names {
+            let _ = write!(command, " \"{name}\"");
+        }
     }
     command
 }

@@ -65,7 +65,7 @@ pub enum Colour {
     Red,
 }
 
-/// What a label says. Each kind has a field of its own, so that no router takes one for another.
+/// What a label says, which no router takes for another. A packet may have room for one label only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelKind {
     /// Tickets of the packet itself.

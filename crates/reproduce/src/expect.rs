@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Problems;
 use crate::measure::{Attribute, Measure};
+use crate::variant::{self, Variant};
 
 /// The name of the file in a paper's folder.
 const FILE: &str = "expect.toml";
@@ -35,6 +36,12 @@ pub struct Content {
     /// In the order of the file.
     #[serde(rename = "experiment")]
     pub experiments: Vec<Experiment>,
+    /// The same with something else changed.
+    #[serde(rename = "variant", default)]
+    pub variants: Vec<Variant>,
+    /// What the table of variants shows.
+    #[serde(rename = "column", default)]
+    pub columns: Vec<variant::Column>,
 }
 
 /// One experiment of a paper.
@@ -75,10 +82,14 @@ pub struct RunSpec {
 impl RunSpec {
     /// Overrides as paths and texts.
     pub(crate) fn overrides(&self, ablate: bool) -> Vec<(String, String)> {
-        let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let ablations = self.ablate.iter().filter(|_| ablate);
-        self.set.iter().chain(ablations).map(|(path, value)| (path.clone(), text(value))).collect()
+        self.set.iter().chain(ablations).map(|(path, value)| (path.clone(), text_of(value))).collect()
     }
+}
+
+/// A value as `--set` takes it.
+pub(crate) fn text_of(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// One claim.
@@ -307,7 +318,8 @@ fn file_of(name: &str) -> Option<PathBuf> {
 fn in_folder(folder: &Path) -> Result<BTreeSet<PathBuf>, Problems> {
     let entries = fs::read_dir(folder).map_err(|error| {
         Problems(vec![format!(
-            "{}: cannot look for papers: {error}; run this in a checkout of apportion, or name an {FILE} or its folder",
+            "{}: cannot look for papers: {error}; run this in a checkout of apportion, or name an {FILE} or its \
+             folder",
             folder.display()
         )])
     })?;
@@ -373,6 +385,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Paper, Problems> {
         }
         experiment.check(&mut add);
     }
+    variant::check(&content, &mut |place, message| {
+        problems.push(format!("{}: {place}: {message}", path.display()));
+    });
     if problems.is_empty() {
         Ok(Paper { path: path.to_owned(), key, content })
     } else {
@@ -394,6 +409,9 @@ impl Experiment {
 
     fn check(&self, add: &mut dyn FnMut(&str, String)) {
         let mut names = BTreeSet::new();
+        if self.metrics.is_empty() {
+            add("metric", "there is none; an experiment needs a claim to hold it to".to_owned());
+        }
         for metric in &self.metrics {
             let place = format!("metric {}", metric.name);
             if !names.insert(&metric.name) {
@@ -401,6 +419,14 @@ impl Experiment {
             }
             if metric.value.all().is_empty() {
                 add(&format!("{place}: value"), "empty; write a number or several".to_owned());
+            }
+            if !metric.value.all().iter().all(|value| value.is_finite()) {
+                add(&format!("{place}: value"), "not a number that can be compared with".to_owned());
+            }
+            for (key, tolerance) in [("tol_rel", metric.tol_rel), ("tol_abs", metric.tol_abs)] {
+                if tolerance.is_some_and(|tolerance| !tolerance.is_finite() || tolerance < 0.0) {
+                    add(&format!("{place}: {key}"), "write a number from 0, for example 0.1".to_owned());
+                }
             }
             if metric.op == Op::Approx && metric.tol_rel.is_some() == metric.tol_abs.is_some() {
                 add(&place, "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1".to_owned());

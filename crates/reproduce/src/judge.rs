@@ -1,12 +1,13 @@
 //! Verdicts: which claims hold.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
 use crate::expect::{Metric, Numbers, Op};
-use crate::measure::Of;
+use crate::measure::{Measure, Measured, Of, Runs};
 use crate::plan::{Plan, PlannedExperiment, Results};
 use crate::take::NOTHING;
 
@@ -25,6 +26,8 @@ pub struct Claim {
     pub seeds: usize,
     /// Whether the mechanism was switched off.
     pub ablated: bool,
+    /// The same claim in variants that belong to every run, by their names.
+    pub beside: Vec<(String, Self)>,
 }
 
 /// One number of a claim.
@@ -58,53 +61,101 @@ pub enum Verdict {
 /// Compares everything a plan's runs measured with what the papers say, in the order of the plan.
 #[must_use]
 pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
+    let mut all = Vec::new();
+    for paper in &plan.papers {
+        let mut claims = claims_of(&paper.experiments, plan.ablated, results);
+        for beside in paper.variants.iter().filter(|planned| planned.variant.beside) {
+            for other in claims_of(&beside.experiments, plan.ablated, results) {
+                if let Some(claim) = claims.iter_mut().find(|claim| claim.is(&other)) {
+                    claim.beside.push((beside.variant.name.clone(), other));
+                }
+            }
+        }
+        all.append(&mut claims);
+    }
+    all
+}
+
+/// The claims of these experiments.
+pub(crate) fn claims_of<'a>(
+    experiments: impl IntoIterator<Item = &'a PlannedExperiment>,
+    ablated: bool,
+    results: &Results,
+) -> Vec<Claim> {
     let of_experiment = |planned: &PlannedExperiment| -> Vec<Claim> {
-        let metrics = planned.experiment.metrics.iter().zip(&planned.labels);
-        metrics.map(|(metric, labels)| claim(planned, metric, labels, plan, results)).collect()
+        let runs = planned.runs(results);
+        let claim = |(metric, labels): (&Metric, &Vec<String>)| {
+            claim(&planned.experiment.id, metric, labels, &runs, results.seeds, ablated)
+        };
+        planned.experiment.metrics.iter().zip(&planned.labels).map(claim).collect()
     };
-    plan.papers.iter().flat_map(|paper| &paper.experiments).flat_map(of_experiment).collect()
+    experiments.into_iter().flat_map(of_experiment).collect()
+}
+
+/// A number that was measured: the mean over seeds, and what it would be if every flow got its due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled {
+    pub estimate: Option<Estimate>,
+    pub ideal: Option<f64>,
+}
+
+/// The numbers of a measure, `count` of them.
+pub(crate) fn sample(
+    measure: &Measure,
+    runs: &Runs<'_, Measured>,
+    seeds: usize,
+    count: usize,
+) -> Vec<Sampled> {
+    // (seed, number)
+    let samples: Vec<_> = (0..seeds).map(|seed| measure.take(runs, Of::Seed(seed))).collect();
+    let ideal = measure.take(runs, Of::Entitlements);
+    let sampled = |k: usize| {
+        let samples: Option<Vec<f64>> =
+            samples.iter().map(|all| all.as_ref().and_then(|all| all.get(k)).copied()).collect();
+        Sampled {
+            estimate: samples.and_then(|samples| Estimate::of(&samples)),
+            ideal: ideal.as_ref().and_then(|all| all.get(k)).copied().filter(|x| x.is_finite()).map(clean),
+        }
+    };
+    (0..count).map(sampled).collect()
 }
 
 fn claim(
-    planned: &PlannedExperiment,
+    experiment: &str,
     metric: &Metric,
     labels: &[String],
-    plan: &Plan,
-    results: &Results,
+    runs: &Runs<'_, Measured>,
+    seeds: usize,
+    ablated: bool,
 ) -> Claim {
-    let runs = planned.runs(results);
-    // (seed, element)
-    let samples: Vec<_> = (0..results.seeds).map(|seed| metric.measure.take(&runs, Of::Seed(seed))).collect();
-    let ideal = metric.measure.take(&runs, Of::Entitlements);
     let published = metric.value.all();
-    let element = |(k, label): (usize, &String)| {
-        let samples: Option<Vec<f64>> =
-            samples.iter().map(|all| all.as_ref().and_then(|all| all.get(k)).copied()).collect();
-        let estimate = samples.and_then(|samples| Estimate::of(&samples));
+    let element = |(k, (label, Sampled { estimate, ideal })): (usize, (&String, Sampled))| {
         let measured = estimate.map_or(f64::NAN, |estimate| estimate.mean);
         let published = published[k % published.len()];
         Element {
             label: label.clone(),
             published,
-            ideal: ideal.as_ref().and_then(|all| all.get(k)).copied().filter(|x| x.is_finite()).map(clean),
+            ideal,
             measured,
             ci95: estimate.and_then(|estimate| estimate.ci95).filter(|half| half.is_finite()),
             holds: metric.holds(published, measured),
         }
     };
-    let elements: Vec<Element> = labels.iter().enumerate().map(element).collect();
+    let sampled = sample(&metric.measure, runs, seeds, labels.len());
+    let elements: Vec<Element> = labels.iter().zip(sampled).enumerate().map(element).collect();
     let verdict = match (elements.iter().all(|element| element.holds), &metric.refuted) {
         (true, _) => Verdict::Holds,
         (false, Some(_)) => Verdict::Refuted,
         (false, None) => Verdict::Fails,
     };
     Claim {
-        experiment: planned.experiment.id.clone(),
+        experiment: experiment.to_owned(),
         metric: metric.clone(),
         elements,
         verdict,
-        seeds: results.seeds,
-        ablated: plan.ablated,
+        seeds,
+        ablated,
+        beside: Vec::new(),
     }
 }
 
@@ -132,8 +183,8 @@ impl Metric {
         // rounding.
         let rounding = 1e-12 * value.abs().max(measured.abs());
         match self.op {
-            Op::Record => true,
             _ if !measured.is_finite() => false,
+            Op::Record => true,
             Op::Gt | Op::Lt => self.room(value, measured) > 0.0,
             Op::Approx | Op::Ge | Op::Le => self.room(value, measured) >= -rounding,
         }
@@ -141,6 +192,12 @@ impl Metric {
 }
 
 impl Claim {
+    /// Whether it is the same claim, perhaps of another variant.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.experiment == other.experiment && self.metric.name == other.metric.name
+    }
+
     /// With the mechanism switched off: whether the claim holds although it must fail.
     #[must_use]
     pub fn survives(&self) -> bool {
@@ -170,11 +227,7 @@ impl Claim {
     #[must_use]
     pub fn row(&self) -> Row<'_> {
         let chosen = self.representatives();
-        let as_published = |all: Vec<Option<f64>>| match (&self.metric.value, all.as_slice()) {
-            (Numbers::One(_), [one]) => Numbers::One(*one),
-            _ => Numbers::Many(all),
-        };
-        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+        let as_published = |all| self.as_published(all);
         let ideal: Option<Vec<f64>> = chosen.iter().map(|element| element.ideal).collect();
         Row {
             experiment: &self.experiment,
@@ -182,7 +235,7 @@ impl Claim {
             unit: &self.metric.unit,
             published: &self.metric.value,
             ideal: ideal.map(|ideal| as_published(ideal.into_iter().map(Some).collect())),
-            measured: as_published(chosen.iter().map(|element| finite(element.measured)).collect()),
+            measured: self.measured(),
             ci95: as_published(chosen.iter().map(|element| element.ci95).collect()),
             seeds: self.seeds,
             op: self.metric.op,
@@ -190,6 +243,21 @@ impl Claim {
             refuted: self.metric.refuted.as_deref().filter(|_| self.verdict == Verdict::Refuted),
             ablated: self.ablated.then_some(true),
             must_fail: self.ablated.then_some(self.metric.breaks),
+            beside: self.beside.iter().map(|(name, other)| (name.as_str(), other.measured())).collect(),
+        }
+    }
+
+    /// What was measured, in the form of what is published.
+    #[must_use]
+    pub fn measured(&self) -> Numbers<Option<f64>> {
+        let finite = |element: &&Element| Some(element.measured).filter(|x| x.is_finite());
+        self.as_published(self.representatives().iter().map(finite).collect())
+    }
+
+    fn as_published(&self, all: Vec<Option<f64>>) -> Numbers<Option<f64>> {
+        match (&self.metric.value, all.as_slice()) {
+            (Numbers::One(_), [one]) => Numbers::One(*one),
+            _ => Numbers::Many(all),
         }
     }
 }
@@ -214,4 +282,6 @@ pub struct Row<'a> {
     pub ablated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<bool>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<&'a str, Numbers<Option<f64>>>,
 }

@@ -14,8 +14,11 @@
 //! | [`mod@judge`] | verdicts |
 //! | [`text`] | verdicts as a table, and as JSON lines |
 //! | [`mod@page`] | a page for each paper |
+//! | [`variant`] | what is changed beside, and the columns of their table |
+//! | [`beside`] | what variants measured |
 //! | [`mod@write`] | the folder of results |
 
+pub mod beside;
 pub mod expect;
 pub mod fit;
 pub mod judge;
@@ -24,11 +27,12 @@ pub mod page;
 pub mod plan;
 mod take;
 pub mod text;
+pub mod variant;
 pub mod write;
 
 pub use expect::{Paper, find};
 pub use judge::{Claim, Verdict, judge};
-pub use plan::{Plan, Results};
+pub use plan::{Besides, Plan, Results};
 
 /// Everything that is wrong with what was asked for, a line each: file, key path and mend.
 #[derive(Debug, thiserror::Error)]

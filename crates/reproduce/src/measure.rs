@@ -407,13 +407,12 @@ impl Measure {
     /// # Errors
     /// What is wrong first.
     pub fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
-        let one = || Ok(vec![String::new()]);
         let flows = |run: &str, of: &[String], shape: Shape| {
             let scenario = run_of(runs, run)?;
             let flows = flows_of(scenario, of)?;
             match shape {
                 Shape::Each => Ok(flows.iter().map(|&at| scenario.flows[at].name.clone()).collect()),
-                _ => one(),
+                _ => one_number(),
             }
         };
         match self {
@@ -429,14 +428,14 @@ impl Measure {
             | Self::Entitlement { of, run, shape } => flows(run, of, *shape),
             Self::Utilisation { link, run } | Self::Statistic { link, run, .. } => {
                 link_of(run_of(runs, run)?, link)?;
-                one()
+                one_number()
             }
             Self::Fit { of, run, on, .. } => {
                 let scenario = run_of(runs, run)?;
                 if attributes_of(scenario, &flows_of(scenario, of)?, *on)?.len() < 2 {
                     return Err(("of", "a line needs at least two flows".to_owned()));
                 }
-                one()
+                one_number()
             }
             Self::RelativeChange { of, run, before, after } => {
                 for [from, to] in [before, after] {
@@ -446,42 +445,64 @@ impl Measure {
             }
             Self::Settling { of, run, targets, after, window, hold, .. } => {
                 let count = flows(run, of, Shape::Each)?.len();
-                if count != targets.len() {
-                    return Err((
-                        "targets",
-                        format!("{} for {count} flows; write one for each", targets.len()),
-                    ));
-                }
-                let scenario = run_of(runs, run)?;
-                if window.0 < scenario.sample || hold.0 < window.0 {
-                    let message =
-                        format!("must be at least the sample of {}, and `hold` no less", scenario.sample);
-                    return Err(("window", message));
-                }
-                samples(scenario, Some(*after), Some(Length(after.0 + hold.0)))
-                    .map_err(|(_, m)| ("hold", m))?;
-                one()
+                check_settling(run_of(runs, run)?, count, targets, [*after, *window, *hold])?;
+                one_number()
             }
-            Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            Self::Constant { .. }
+            | Self::Difference { .. }
+            | Self::Quotient { .. }
+            | Self::Mean { .. }
+            | Self::List { .. } => self.combined_labels(runs),
+        }
+    }
+
+    /// Of numbers as they are, and of measures made of measures.
+    fn combined_labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        let parts = |of: &[Self]| -> Result<Vec<Vec<String>>, Fault> {
+            of.iter().map(|part| part.labels(runs)).collect()
+        };
+        match self {
             Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
                 Err(("of", format!("{} measures; write two", of.len())))
             }
             Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => {
-                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
+                let parts = parts(of)?;
                 let most = parts.iter().map(Vec::len).max().unwrap_or(0);
                 if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
                     let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
-                    return Err((
-                        "of",
-                        format!("measures of {} numbers do not match", lengths.join(" and ")),
-                    ));
+                    let message = format!("measures of {} numbers do not match", lengths.join(" and "));
+                    return Err(("of", message));
                 }
                 Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
             }
-            Self::List { of } => {
-                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
-                Ok(parts.concat())
-            }
+            Self::List { of } => Ok(parts(of)?.concat()),
+            Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            _ => one_number(),
         }
     }
+}
+
+/// The labels of a measure that is one number.
+fn one_number() -> Result<Vec<String>, Fault> {
+    Ok(vec![String::new()])
+}
+
+/// See [`Measure::Settling`]. `times` are after, window and hold.
+fn check_settling(
+    scenario: &Scenario,
+    flows: usize,
+    targets: &[f64],
+    times: [Length; 3],
+) -> Result<(), Fault> {
+    let [after, window, hold] = times;
+    if flows != targets.len() {
+        return Err(("targets", format!("{} for {flows} flows; write one for each", targets.len())));
+    }
+    if window.0 < scenario.sample || hold.0 < window.0 {
+        let message = format!("must be at least the sample of {}, and `hold` no less", scenario.sample);
+        return Err(("window", message));
+    }
+    samples(scenario, Some(after), Some(Length(after.0 + hold.0)))
+        .map_err(|(_, message)| ("hold", message))?;
+    Ok(())
 }

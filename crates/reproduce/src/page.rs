@@ -7,16 +7,24 @@ use apportion_report::document;
 use apportion_report::html::escape;
 use apportion_report::statistics::number;
 
+use crate::beside::Table;
 use crate::expect::{Figure, Op};
 use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
-use crate::text::headline;
+use crate::text::{headline, names_beside};
 
 mod figures;
 
-/// The page of a paper: `claims` are those of its experiments, `command` is what made it.
+/// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if it was
+/// asked for, `command` is what made it.
 #[must_use]
-pub fn page(paper: &PlannedPaper, results: &Results, claims: &[&Claim], command: &str) -> String {
+pub fn page(
+    paper: &PlannedPaper,
+    results: &Results,
+    claims: &[&Claim],
+    variants: Option<&Table<'_>>,
+    command: &str,
+) -> String {
     let content = &paper.paper.content;
     let owned: Vec<Claim> = claims.iter().map(|claim| (*claim).clone()).collect();
     let ablated = claims.iter().any(|claim| claim.ablated);
@@ -28,7 +36,8 @@ pub fn page(paper: &PlannedPaper, results: &Results, claims: &[&Claim], command:
     );
     if ablated {
         out.push_str(
-            "<p class=\"warn\"><b>The scheme's mechanism is switched off.</b> Claims that show it must fail here.</p>\n",
+            "<p class=\"warn\"><b>The scheme's mechanism is switched off.</b> Claims that show it must fail \
+             here.</p>\n",
         );
     }
     let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&headline(&owned)));
@@ -36,6 +45,7 @@ pub fn page(paper: &PlannedPaper, results: &Results, claims: &[&Claim], command:
     for planned in &paper.experiments {
         out.push_str(&section(planned, results, claims));
     }
+    out.push_str(&variants.map(Table::html).unwrap_or_default());
     let _ = write!(
         out,
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code></p>\n{MEANING}</footer>\n",
@@ -143,11 +153,13 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
 
 /// The claims of an experiment, a row for each number.
 fn table(claims: &[&Claim]) -> String {
-    let mut out = String::from(
-        "<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th scope=\"col\">Claim</th><th scope=\"col\">Of</th>\
-         <th scope=\"col\">Paper</th><th scope=\"col\">Measured</th><th scope=\"col\">Off paper</th>\
-         <th scope=\"col\">Entitlement</th><th scope=\"col\">Off entitlement</th><th scope=\"col\">Verdict</th></tr></thead>\n",
-    );
+    let beside = names_beside(claims.iter().copied());
+    let mut out = String::from("<div class=\"scroll\"><table class=\"claims\">\n<thead><tr>");
+    let heads = ["Claim", "Of", "Paper", "Measured", "Off paper", "Entitlement", "Off entitlement"];
+    for head in heads.iter().chain(&beside).chain(&["Verdict"]) {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(head));
+    }
+    out.push_str("</tr></thead>\n");
     for claim in claims {
         out.push_str("<tbody>\n");
         for (k, element) in claim.elements.iter().enumerate() {
@@ -157,7 +169,7 @@ fn table(claims: &[&Claim]) -> String {
                 let _ = write!(out, "<th scope=\"rowgroup\" rowspan=\"{rows}\">{}</th>", name(claim));
             }
             let ideal = element.ideal;
-            let cells = [
+            let mut cells = vec![
                 element.label.clone(),
                 claim.metric.expected(element.published),
                 element.shown(),
@@ -167,6 +179,7 @@ fn table(claims: &[&Claim]) -> String {
                 // Qualities such as R² have no share to be off by.
                 error(element, ideal.filter(|_| claim.metric.unit != "1")),
             ];
+            cells.extend(beside.iter().map(|name| claim.shown_beside(name, k)));
             let missed = if element.holds { "" } else { " class=\"missed\"" };
             for (at, cell) in cells.iter().enumerate() {
                 let mark = if at == 2 { missed } else { "" };

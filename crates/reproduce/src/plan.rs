@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use apportion_scenario::model::Scenario;
@@ -12,6 +13,7 @@ use apportion_sim::replicate::{ReplicateError, replicate};
 use crate::Problems;
 use crate::expect::{Experiment, Figure, Paper, RunSpec};
 use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
+use crate::variant::{Used, Variant};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Plan {
     pub papers: Vec<PlannedPaper>,
     /// Whether mechanisms are switched off.
     pub ablated: bool,
+    /// Whether a table of variants was asked for.
+    pub varied: bool,
     /// Runs that differ.
     scenarios: Vec<Scenario>,
 }
@@ -31,6 +35,28 @@ pub struct PlannedPaper {
     pub paper: Paper,
     /// In the order of its file.
     pub experiments: Vec<PlannedExperiment>,
+    /// In the order of its file; none with mechanisms switched off.
+    pub variants: Vec<PlannedVariant>,
+}
+
+/// A variant with those of its experiments that were chosen.
+#[derive(Debug)]
+pub struct PlannedVariant {
+    /// As in the file.
+    pub variant: Variant,
+    /// In the order of the file.
+    pub experiments: Vec<PlannedExperiment>,
+}
+
+/// What is run besides the experiments.
+#[derive(Clone, Copy, Debug)]
+pub enum Besides<'a> {
+    /// The variants that belong to every run.
+    Usual,
+    /// Those of these names as well, or all if there are none.
+    Variants(&'a [String]),
+    /// Nothing, and mechanisms are switched off.
+    Ablated,
 }
 
 /// An experiment with its runs.
@@ -54,13 +80,15 @@ pub struct Results {
 }
 
 impl Plan {
-    /// Chooses experiments by id or paper, all if none is wanted, and checks them. With `ablate`, those that
-    /// say what to switch off.
+    /// Chooses experiments by id or paper, all if none is wanted, and checks them. With mechanisms switched
+    /// off, those that say what to switch off.
     ///
     /// # Errors
     /// Everything that is wrong, with file and key.
-    pub fn new(papers: Vec<Paper>, wanted: &[String], ablate: bool) -> Result<Self, Problems> {
+    pub fn new(papers: Vec<Paper>, wanted: &[String], besides: Besides<'_>) -> Result<Self, Problems> {
+        let ablate = matches!(besides, Besides::Ablated);
         check_wanted(&papers, wanted)?;
+        besides.check(&papers, wanted)?;
         let chosen = |paper: &Paper, experiment: &Experiment| {
             let named = wanted.iter().any(|name| *name == experiment.id || *name == paper.key);
             (wanted.is_empty() || named) && (!ablate || experiment.has_ablation())
@@ -69,12 +97,19 @@ impl Plan {
         let mut planner = Planner::default();
         let mut planned = Vec::new();
         for paper in papers {
+            let mine: Vec<&Experiment> =
+                paper.content.experiments.iter().filter(|e| chosen(&paper, e)).collect();
+            let twist = if ablate { Twist::Ablated } else { Twist::Nothing };
             let mut experiments = Vec::new();
-            for experiment in paper.content.experiments.iter().filter(|e| chosen(&paper, e)) {
-                experiments.extend(planner.experiment(&paper, experiment, ablate, &mut problems));
+            for experiment in &mine {
+                experiments.extend(planner.experiment(&paper, experiment, twist, &mut problems));
+            }
+            let mut variants = Vec::new();
+            for variant in paper.content.variants.iter().filter(|variant| besides.has(variant)) {
+                variants.extend(planner.variant(&paper, &mine, variant, &mut problems));
             }
             if !experiments.is_empty() {
-                planned.push(PlannedPaper { paper, experiments });
+                planned.push(PlannedPaper { paper, experiments, variants });
             }
         }
         problems.dedup();
@@ -87,7 +122,8 @@ impl Plan {
             return Err(Problems(problems));
         }
         let scenarios = planner.scenarios.into_iter().map(|(_, scenario)| scenario).collect();
-        Ok(Self { papers: planned, ablated: ablate, scenarios })
+        let varied = matches!(besides, Besides::Variants(_));
+        Ok(Self { papers: planned, ablated: ablate, varied, scenarios })
     }
 
     /// How many runs differ.
@@ -132,6 +168,43 @@ impl PlannedExperiment {
     }
 }
 
+impl Besides<'_> {
+    fn has(self, variant: &Variant) -> bool {
+        match self {
+            Self::Usual => variant.beside,
+            Self::Variants(names) => variant.beside || names.is_empty() || names.contains(&variant.name),
+            Self::Ablated => false,
+        }
+    }
+
+    /// That the names are those of variants, of papers of which something is wanted.
+    fn check(self, papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
+        let Self::Variants(names) = self else { return Ok(()) };
+        let is_wanted = |paper: &&Paper| {
+            wanted.is_empty() || wanted.iter().any(|name| name.split('/').next() == Some(&paper.key))
+        };
+        let variants: Vec<&str> = papers
+            .iter()
+            .filter(is_wanted)
+            .flat_map(|paper| &paper.content.variants)
+            .map(|variant| variant.name.as_str())
+            .collect();
+        if variants.is_empty() {
+            return Err(Problems(vec!["no paper of these has variants; leave --variants out".to_owned()]));
+        }
+        let unknown = names.iter().filter(|name| !variants.contains(&name.as_str()));
+        let problem = |name: &String| {
+            let guess = did_you_mean(name, variants.iter().copied());
+            let known = variants.join(", ");
+            format!(
+                "no variant is called `{name}`{guess}; write experiments before --variants; there are {known}"
+            )
+        };
+        let problems: Vec<String> = unknown.map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
+    }
+}
+
 fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
     let ids = || papers.iter().flat_map(|paper| &paper.content.experiments).map(|e| e.id.as_str());
     let keys = || papers.iter().map(|paper| paper.key.as_str());
@@ -150,20 +223,60 @@ fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
 #[derive(Default)]
 struct Planner {
     scenarios: Vec<(String, Scenario)>,
+    /// What of the variant that is planned had a use.
+    used: Used,
+}
+
+/// How runs differ from what the file says of them.
+#[derive(Clone, Copy)]
+enum Twist<'a> {
+    Nothing,
+    Ablated,
+    Variant(&'a Variant),
 }
 
 impl Planner {
+    /// None if nothing of it was chosen.
+    fn variant(
+        &mut self,
+        paper: &Paper,
+        chosen: &[&Experiment],
+        variant: &Variant,
+        problems: &mut Vec<String>,
+    ) -> Option<PlannedVariant> {
+        self.used.clear();
+        let before = problems.len();
+        let covered = |experiment: &&Experiment| variant.covers(&experiment.id, &paper.content);
+        let mut experiments = Vec::new();
+        for experiment in chosen.iter().copied().filter(covered) {
+            experiments.extend(self.experiment(paper, experiment, Twist::Variant(variant), problems));
+        }
+        // Something may be for experiments that were not chosen.
+        if problems.len() == before
+            && experiments.len() == paper.content.experiments.iter().filter(covered).count()
+        {
+            let place = format!("{}: variant {}", paper.path.display(), variant.name);
+            let unused = variant.unused(&self.used);
+            problems.extend(unused.into_iter().map(|(key, message)| format!("{place}: {key}: {message}")));
+        }
+        (!experiments.is_empty()).then(|| PlannedVariant { variant: variant.clone(), experiments })
+    }
+
     fn experiment(
         &mut self,
         paper: &Paper,
         experiment: &Experiment,
-        ablate: bool,
+        twist: Twist<'_>,
         problems: &mut Vec<String>,
     ) -> Option<PlannedExperiment> {
         let mut bad = false;
         let mut runs = BTreeMap::new();
+        let place = match twist {
+            Twist::Variant(variant) => format!("{}: variant {}", experiment.id, variant.name),
+            _ => experiment.id.clone(),
+        };
         for (name, spec) in &experiment.runs {
-            match self.run(paper, spec, ablate) {
+            match self.run(paper, experiment, spec, twist) {
                 Ok(at) => {
                     runs.insert(name.clone(), at);
                 }
@@ -173,7 +286,7 @@ impl Planner {
                         // Experiments share scenarios: what was said of one is not said again.
                         if problems.iter().all(|said: &String| !said.ends_with(&message)) {
                             let file = paper.path.display();
-                            problems.push(format!("{file}: {}: run {name}: {message}", experiment.id));
+                            problems.push(format!("{file}: {place}: run {name}: {message}"));
                         }
                     }
                 }
@@ -186,12 +299,15 @@ impl Planner {
             runs.iter().map(|(name, at)| (name.as_str(), &self.scenarios[*at].1)).collect();
         let before = problems.len();
         let mut labels = Vec::new();
-        let mut add = |place: &str, (key, message): Fault| {
-            problems.push(format!("{}: {}: {place}.{key}: {message}", paper.path.display(), experiment.id));
+        let mut add = |what: &str, (key, message): Fault| {
+            problems.push(format!("{}: {place}: {what}.{key}: {message}", paper.path.display()));
         };
         for metric in &experiment.metrics {
             let place = format!("metric {}: measure", metric.name);
             match metric.measure.labels(&by_name) {
+                Ok(found) if found.is_empty() => {
+                    add(&place, ("of", "it measures nothing; name flows, or write numbers".to_owned()));
+                }
                 Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
                     let message =
                         format!("{} numbers for {} published ones", found.len(), metric.value.all().len());
@@ -199,6 +315,11 @@ impl Planner {
                 }
                 Ok(found) => labels.push(found),
                 Err(fault) => add(&place, fault),
+            }
+        }
+        for column in paper.content.columns.iter().filter(|column| column.place().0 == experiment.id) {
+            if let Some(Err(fault)) = column.measure.as_ref().map(|measure| measure.labels(&by_name)) {
+                add(&format!("column {}: measure", column.title), fault);
             }
         }
         for (at, figure) in (1..).zip(&experiment.figures) {
@@ -210,17 +331,38 @@ impl Planner {
     }
 
     /// The index of a run's scenario.
-    fn run(&mut self, paper: &Paper, spec: &RunSpec, ablate: bool) -> Result<usize, Vec<String>> {
-        let path =
-            paper.path.parent().map_or_else(|| spec.scenario.clone(), |folder| folder.join(&spec.scenario));
+    fn run(
+        &mut self,
+        paper: &Paper,
+        experiment: &Experiment,
+        spec: &RunSpec,
+        twist: Twist<'_>,
+    ) -> Result<usize, Vec<String>> {
+        let mut file = spec.scenario.display().to_string();
+        let mut overrides = spec.overrides(matches!(twist, Twist::Ablated));
+        if let Twist::Variant(variant) = twist {
+            let (other, more) = variant.overrides(&experiment.id, &file, &mut self.used);
+            file = other;
+            overrides.extend(more);
+        }
+        let path = paper.path.parent().map_or_else(|| PathBuf::from(&file), |folder| folder.join(&file));
         let text = fs::read_to_string(&path).map_err(|error| {
             vec![format!(
                 "scenario: cannot read `{}`: {error}; paths start at the folder of the file",
                 path.display()
             )]
         })?;
-        let suite = load(&text, &path, &spec.overrides(ablate), &|path| fs::read(path))
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let load = |text: &str, overrides: &[(String, String)]| {
+            load(text, &path, overrides, &|path| fs::read(path))
+                .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let mut suite = load(&text, &overrides)?;
+        if let Twist::Variant(variant) = twist {
+            let spread = variant.spread(&suite.canonical, &mut self.used);
+            if !spread.is_empty() {
+                suite = load(&suite.canonical, &spread)?;
+            }
+        }
         if let Some(at) = self.scenarios.iter().position(|(canonical, _)| *canonical == suite.canonical) {
             return Ok(at);
         }
@@ -234,8 +376,8 @@ impl Planner {
                 Ok(self.scenarios.len() - 1)
             }
             _ => Err(vec![format!(
-                "scenario: `{}` sweeps {}; an experiment names its runs: write one value here and the others in `set` of \
-                 further runs",
+                "scenario: `{}` sweeps {}; an experiment names its runs: write one value here and the others in \
+                 `set` of further runs",
                 path.display(),
                 swept.join(" and ")
             )]),

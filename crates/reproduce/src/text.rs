@@ -21,34 +21,46 @@ pub fn tables(claims: &[Claim]) -> String {
     let mut out = String::new();
     for claims in claims.chunk_by(|a, b| a.experiment == b.experiment) {
         let _ = writeln!(out, "{}", claims[0].experiment);
-        let mut rows = vec![["claim", "of", "published", "ideal", "measured", "verdict"].map(str::to_owned)];
+        let beside = names_beside(claims);
+        let mut rows: Vec<Vec<String>> =
+            vec![["claim", "of", "published", "ideal", "measured"].map(str::to_owned).to_vec()];
+        rows[0].extend(beside.iter().map(|name| (*name).to_owned()).chain(["verdict".to_owned()]));
         for claim in claims {
             for (k, element) in claim.elements.iter().enumerate() {
-                let name = if k == 0 { claim.metric.name.clone() } else { String::new() };
-                let verdict = if k == 0 { claim.verdict_in_words().to_owned() } else { String::new() };
+                let once = |text: &str| if k == 0 { text.to_owned() } else { String::new() };
                 let missed = if element.holds { "" } else { " !" };
-                rows.push([
-                    name,
+                let mut row = vec![
+                    once(&claim.metric.name),
                     element.label.clone(),
                     claim.metric.expected(element.published),
                     element.ideal.map_or_else(|| "-".to_owned(), number),
                     element.shown() + missed,
-                    verdict,
-                ]);
+                ];
+                row.extend(beside.iter().map(|name| claim.shown_beside(name, k)));
+                row.push(once(claim.verdict_in_words()));
+                rows.push(row);
             }
         }
-        let widths =
-            [0, 1, 2, 3, 4].map(|c| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0));
-        for [claim, of, published, ideal, measured, verdict] in &rows {
-            let line = format!(
-                "  {claim:0$}  {of:1$}  {published:2$}  {ideal:3$}  {measured:4$}  {verdict}",
-                widths[0], widths[1], widths[2], widths[3], widths[4]
-            );
-            let _ = writeln!(out, "{}", line.trim_end());
+        let width = |c: usize| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("  {cell:width$}"));
+            let _ = writeln!(out, "{}", cells.collect::<String>().trim_end());
         }
         out.push('\n');
     }
     out + &headline(claims) + "\n"
+}
+
+/// The variants that stand beside at least one of these claims.
+pub(crate) fn names_beside<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in claims.into_iter().flat_map(|claim| &claim.beside) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// How many claims hold, in a sentence.
@@ -71,6 +83,12 @@ pub fn headline(claims: &[Claim]) -> String {
 }
 
 impl Claim {
+    /// What the variant `name` measured for the `k`th number.
+    pub(crate) fn shown_beside(&self, name: &str, k: usize) -> String {
+        let other = self.beside.iter().find(|(known, _)| known == name);
+        other.and_then(|(_, claim)| claim.elements.get(k)).map_or_else(|| "-".to_owned(), Element::shown)
+    }
+
     /// Its verdict as a reader is told it.
     #[must_use]
     pub fn verdict_in_words(&self) -> &'static str {

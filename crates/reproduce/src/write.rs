@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::beside::Table;
 use crate::judge::Claim;
 use crate::page::page;
 use crate::plan::{Plan, PlannedPaper, Results};
@@ -30,7 +31,8 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes page and lines of each paper, and gives the paths of the pages. Each file is written beside its
-/// final place and then renamed. With the mechanism switched off names end in `-ablated`.
+/// final place and then renamed. With the mechanism switched off names end in `-ablated`. A table of variants
+/// has lines of its own, `PAPER-variants.jsonl`.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -47,8 +49,12 @@ pub fn write(
         let claims = of_paper(paper, claims);
         let name = format!("{}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
         put(&folder.join(format!("{name}.jsonl")), &json_lines(claims.iter().copied()))?;
+        let variants = (plan.varied && !paper.variants.is_empty()).then(|| Table::of(paper, results));
+        if let Some(variants) = &variants {
+            put(&folder.join(format!("{name}-variants.jsonl")), &variants.json_lines())?;
+        }
         let html = folder.join(format!("{name}.html"));
-        put(&html, &page(paper, results, &claims, command))?;
+        put(&html, &page(paper, results, &claims, variants.as_ref(), command))?;
         pages.push(html);
     }
     Ok(pages)

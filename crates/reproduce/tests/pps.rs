@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
-use apportion_reproduce::{Paper, Plan};
+use apportion_reproduce::{Besides, Paper, Plan};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
@@ -134,10 +135,31 @@ fn shares_sum_to_what_the_links_carry() {
 
 #[test]
 fn every_scenario_loads_as_it_is_and_with_the_mechanism_off() {
-    let plan = |ablate| Plan::new(vec![paper()], &[], ablate).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan(false).papers[0].experiments.len(), EXPERIMENTS.len());
+    let plan = |besides| Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan(Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
     // `pps/bits` has nothing to switch off.
-    assert_eq!(plan(true).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+    assert_eq!(plan(Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+}
+
+#[test]
+fn every_variant_can_be_run_and_the_one_of_packet_sizes_is_in_every_run() {
+    let names = |besides| -> Vec<String> {
+        let plan = Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+        plan.papers[0].variants.iter().map(|planned| planned.variant.name.clone()).collect()
+    };
+    assert_eq!(names(Besides::Usual), ["1000-byte packets"]);
+    assert_eq!(names(Besides::Variants(&[])).len(), paper().content.variants.len());
+    assert!(names(Besides::Ablated).is_empty());
+}
+
+#[test]
+fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
+    let path = file().with_file_name("../pps-beyond/expect.toml");
+    let beyond = expect::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Besides::Usual).unwrap();
+    assert_eq!(plan.papers.len(), 1);
+    let beyond = expect::read(&path).unwrap();
+    assert!(Plan::new(vec![beyond], &[], Besides::Usual).is_ok());
 }
 
 #[test]
@@ -147,7 +169,7 @@ fn entitlements_are_the_expected_column_of_the_tables() {
         let set: Vec<_> = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
         let text = std::fs::read_to_string(&path).unwrap();
         let suite = apportion_scenario::load(&text, &path, &set, &|path| std::fs::read(path)).unwrap();
-        suite.points[0].scenario.entitlements().unwrap().into_iter().map(|rate| rate.as_mbit_f64()).collect()
+        suite.points[0].scenario.entitlements().unwrap().into_iter().map(Rate::as_mbit_f64).collect()
     };
     let near = |shares: &[f64], expected: &[f64]| {
         shares.len() == expected.len() && shares.iter().zip(expected).all(|(a, b)| (a / b - 1.0).abs() < 0.01)

@@ -1,0 +1,292 @@
+//! Variants: the experiments of a paper with something else changed, reported beside and never judged.
+//!
+//! What a variant changes is written once and put on many scenarios. `set` holds paths as `--set` takes them;
+//! `params` holds parameters by what has them (`tred.n`, `tickets.decay`, `tcp.segment`), and is put in place
+//! wherever a scenario has that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::expect::{Content, text_of};
+use crate::measure::Measure;
+
+/// What is changed, and in which experiments.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// As `--variants` and results call it.
+    pub name: String,
+    /// A sentence for readers.
+    pub about: String,
+    /// Overrides of every run; a table under the name of a scenario file or the id of an experiment holds
+    /// those of its runs alone.
+    #[serde(default)]
+    pub set: BTreeMap<String, Value>,
+    /// Values of parameters by their owner and name, such as `tred.n`: of every discipline, marker, exchange
+    /// and source of this name, and `tcp` of every TCP.
+    #[serde(default)]
+    pub params: BTreeMap<String, Value>,
+    /// Scenario files that stand in for others.
+    #[serde(default)]
+    pub replace: BTreeMap<String, String>,
+    /// Which experiments; those that columns are taken of if empty, all for one shown beside.
+    #[serde(default)]
+    pub experiments: Vec<String>,
+    /// Whether its numbers stand beside those of every run.
+    #[serde(default)]
+    pub beside: bool,
+}
+
+/// A column of the table of variants.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Above it.
+    pub title: String,
+    /// The experiment that it is taken of, or `EXPERIMENT:METRIC`.
+    pub of: String,
+    /// What of it; the metric's own if absent.
+    pub measure: Option<Measure>,
+    /// Which number is made of it.
+    pub give: Give,
+}
+
+/// How a claim or a measure becomes one number. Errors are those of means over seeds: what is systematic, not
+/// how much single runs scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Give {
+    /// The mean over seeds.
+    Measured,
+    /// √(mean of (measured / published - 1)²) over the numbers of a claim.
+    RmsPublished,
+    /// The same against entitlements.
+    RmsIdeal,
+    /// The largest |measured / ideal - 1|.
+    WorstIdeal,
+}
+
+impl Column {
+    /// The id of its experiment, and the name of its metric if it has one.
+    pub(crate) fn place(&self) -> (&str, Option<&str>) {
+        match self.of.split_once(':') {
+            Some((experiment, metric)) => (experiment, Some(metric)),
+            None => (&self.of, None),
+        }
+    }
+}
+
+/// What of a variant some run had a use for.
+pub(crate) type Used = BTreeSet<String>;
+
+impl Variant {
+    /// Whether it changes anything in the runs of an experiment.
+    pub(crate) fn covers(&self, id: &str, content: &Content) -> bool {
+        let column = |column: &Column| column.place().0 == id;
+        match self.experiments.is_empty() {
+            false => self.experiments.iter().any(|named| named == id),
+            true => self.beside || content.columns.is_empty() || content.columns.iter().any(column),
+        }
+    }
+
+    /// The file that a run of `scenario` has, with the overrides of `set`.
+    pub(crate) fn overrides(
+        &self,
+        experiment: &str,
+        scenario: &str,
+        used: &mut Used,
+    ) -> (String, Vec<(String, String)>) {
+        let file = self.replace.get(scenario).map(String::as_str);
+        if file.is_some() {
+            used.insert(format!("replace.{scenario}"));
+        }
+        let file = file.unwrap_or(scenario);
+        let mut overrides = Vec::new();
+        for (key, value) in &self.set {
+            match value.as_table().filter(|_| is_place(key)) {
+                Some(own) if key == experiment || key == file => {
+                    used.insert(format!("set.{key}"));
+                    overrides.extend(own.iter().map(|(path, value)| (path.clone(), text_of(value))));
+                }
+                Some(_) => (),
+                None => overrides.push((key.clone(), text_of(value))),
+            }
+        }
+        (file.to_owned(), overrides)
+    }
+
+    /// The overrides that put `params` in place in a scenario, given as its canonical text.
+    pub(crate) fn spread(&self, canonical: &str, used: &mut Used) -> Vec<(String, String)> {
+        let Ok(root) = canonical.parse::<Table>() else { return Vec::new() };
+        let mut overrides = Vec::new();
+        for (param, value) in &self.params {
+            let Some((owner, name)) = param.split_once('.') else { continue };
+            let before = overrides.len();
+            for path in owners(&root, owner) {
+                overrides.push((format!("{path}.{name}"), text_of(value)));
+            }
+            if overrides.len() > before {
+                used.insert(format!("params.{param}"));
+            }
+        }
+        overrides
+    }
+
+    /// What no run had a use for: the key, and a message with the mend.
+    pub(crate) fn unused(&self, used: &Used) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for key in
+            self.set.iter().filter(|(key, value)| is_place(key) && value.is_table()).map(|(key, _)| key)
+        {
+            all.push((format!("set.{key}"), "is no scenario file or experiment of its runs".to_owned()));
+        }
+        for key in self.params.keys() {
+            let owner = key.split('.').next().unwrap_or_default();
+            all.push((format!("params.{key}"), format!("no scenario of its runs has a `{owner}`")));
+        }
+        for key in self.replace.keys() {
+            all.push((format!("replace.{key}"), "is no scenario file of its runs".to_owned()));
+        }
+        all.retain(|(key, _)| !used.contains(key));
+        all.into_iter()
+            .map(|(key, message)| (key, format!("{message}; correct it or leave it out")))
+            .collect()
+    }
+}
+
+/// Whether a key of `set` names where its overrides belong; no path of a scenario has a slash or this end.
+fn is_place(key: &str) -> bool {
+    key.contains('/') || key.ends_with(".toml")
+}
+
+/// Paths of the tables that hold the parameters of `owner`.
+fn owners(root: &Table, owner: &str) -> Vec<String> {
+    /// Keys that hold what the catalogue names, and sources.
+    const HOLDERS: [&str; 4] = ["queue", "mark", "exchange", "source"];
+    fn walk(table: &Table, path: &str, owner: &str, found: &mut Vec<String>) {
+        for (key, value) in table {
+            let Some(inner) = value.as_table() else { continue };
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{}", quoted(key)) };
+            let is = |selector: &str| inner.get(selector).and_then(Value::as_str) == Some(owner);
+            let of_catalogue = HOLDERS.contains(&key.as_str()) && (is("kind") || is("drop"));
+            // A group of flows may be called `tcp`; only a TCP has a profile.
+            let of_tcp = key == "tcp" && owner == "tcp" && inner.contains_key("profile");
+            if of_catalogue || of_tcp {
+                found.push(path.clone());
+            }
+            walk(inner, &path, owner, found);
+        }
+    }
+    let mut found = Vec::new();
+    walk(root, "", owner, &mut found);
+    found
+}
+
+/// A key as part of a path.
+fn quoted(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if key.chars().all(bare) { key.to_owned() } else { format!("\"{key}\"") }
+}
+
+/// What is wrong with the variants and columns of a file, by place.
+pub(crate) fn check(content: &Content, add: &mut dyn FnMut(&str, String)) {
+    let ids = || content.experiments.iter().map(|experiment| experiment.id.as_str());
+    let unknown = |id: &str| {
+        let guess = apportion_scenario::did_you_mean(id, ids());
+        format!("the file has no experiment `{id}`{guess}")
+    };
+    let mut names = BTreeSet::new();
+    for variant in &content.variants {
+        let place = format!("variant {}", variant.name);
+        if !names.insert(&variant.name) {
+            add(&place, "there are two variants of this name; rename one".to_owned());
+        }
+        for id in variant.experiments.iter().filter(|id| ids().all(|known| known != id.as_str())) {
+            add(&format!("{place}: experiments"), unknown(id));
+        }
+        for param in variant.params.keys().filter(|param| !param.contains('.')) {
+            let message = "whose parameter? write for example \"tred.n\"".to_owned();
+            add(&format!("{place}: params.{param}"), message);
+        }
+    }
+    for column in &content.columns {
+        let place = format!("column {}: of", column.title);
+        let (id, metric) = column.place();
+        let Some(experiment) = content.experiments.iter().find(|experiment| experiment.id == id) else {
+            add(&place, unknown(id));
+            continue;
+        };
+        let found = metric.and_then(|name| experiment.metrics.iter().find(|metric| metric.name == name));
+        match (metric, &column.measure) {
+            (Some(name), None) if found.is_none() => {
+                let guess = apportion_scenario::did_you_mean(
+                    name,
+                    experiment.metrics.iter().map(|metric| metric.name.as_str()),
+                );
+                add(&place, format!("{id} has no metric `{name}`{guess}"));
+            }
+            (Some(_), None) | (None, Some(_)) => (),
+            _ => add(&place, "write either EXPERIMENT:METRIC, or EXPERIMENT and a `measure`".to_owned()),
+        }
+        if column.give == Give::RmsPublished && column.measure.is_some() {
+            add(&place, "a `measure` has no published numbers; take a metric".to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENARIO: &str = r#"
+[topology]
+bottleneck = { rate = "1Mbit", queue = { kind = "drr", drop = "tred", n = 3.0 } }
+[link."a.b"]
+queue = { kind = "tred" }
+[link.plain]
+queue = { kind = "red" }
+[flow.tcp]
+mark = { kind = "tickets" }
+[flow.tcp.tcp]
+profile = "rfc"
+"#;
+
+    fn variant(text: &str) -> Variant {
+        toml::from_str(&format!("name = \"x\"\nabout = \"y\"\n{text}"))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_parameter_is_put_wherever_its_owner_is() {
+        let variant = variant("params = { \"tred.n\" = 1, \"tcp.window\" = \"10p\", \"fred.x\" = 1 }");
+        let mut used = Used::new();
+        let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        assert_eq!(
+            variant.spread(SCENARIO, &mut used),
+            [
+                pair("flow.tcp.tcp.window", "10p"),
+                pair("link.\"a.b\".queue.n", "1"),
+                pair("topology.bottleneck.queue.n", "1"),
+            ]
+        );
+        let unused: Vec<_> = variant.unused(&used).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(unused, ["params.fred.x"]);
+    }
+
+    #[test]
+    fn overrides_go_to_the_files_and_experiments_they_name() {
+        let variant = variant(
+            "replace = { \"a.toml\" = \"b.toml\" }\n[set]\nseed = 5\n\"b.toml\" = { stop = \"1s\" }\n\
+             \"p/x\" = { sample = \"2s\" }",
+        );
+        let mut used = Used::new();
+        let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        let (file, overrides) = variant.overrides("p/y", "a.toml", &mut used);
+        assert_eq!((file.as_str(), overrides), ("b.toml", vec![pair("stop", "1s"), pair("seed", "5")]));
+        let (file, overrides) = variant.overrides("p/x", "c.toml", &mut used);
+        assert_eq!((file.as_str(), overrides), ("c.toml", vec![pair("sample", "2s"), pair("seed", "5")]));
+        assert!(variant.unused(&used).is_empty());
+    }
+}
