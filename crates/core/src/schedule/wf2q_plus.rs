@@ -2,8 +2,8 @@
 //! time, the one whose service would finish first is served next.
 //!
 //! Bennett, Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, section IV. The
-//! head of each flow has S = F of the packet before it if the flow was backlogged, else max(F, V), and F = S +
-//! l/r (eqs. 28 and 29). It is eligible once S <= V; the smallest F of those is served. V = max(V + served,
+//! head of each flow has S = F of the packet before it if the flow was backlogged, else max(F, V), and F = S
+//! + l/r (eqs. 28 and 29). It is eligible once S <= V; the smallest F of those is served. V = max(V + served,
 //! smallest S of the backlogged) (eq. 27).
 //!
 //! Readings:
