@@ -52,6 +52,7 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
         "sred" => "zombies=3 crowd=2".to_owned(),
+        "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         _ => String::new(),
     };

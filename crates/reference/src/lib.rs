@@ -12,6 +12,7 @@
 //! | [`tred`] | Zhang et al. 2002, section II-C.1 |
 //! | [`tickets`] | Zhang et al. 2002, sections II-B, II-D, II-F.1, II-G |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
+//! | [`pfd`] | Srinivasan, Vaidyanathan, Baras, figure 3 with its slips mended, and RND of section 3 |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`round_robin`] | weighted round robin, packet by packet |
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
@@ -27,6 +28,7 @@ pub mod csfq;
 pub mod drr;
 pub mod fred;
 mod max_min;
+pub mod pfd;
 pub mod red;
 pub mod rio;
 pub mod round_robin;
