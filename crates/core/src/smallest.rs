@@ -1,10 +1,11 @@
 //! The smallest of many keys, by flow: a tournament of four to a match that is always played out.
 //!
-//! Schedulers ask with every packet, so a change plays its matches at once, from the leaf to the root: O(log n)
-//! without a branch to mispredict. What a match needs beside the winner below is known beforehand, so it is
-//! fetched from memory and compared while that match is on. Measured where every packet changes the smallest
-//! key, a heap of four children a place takes twice as long, at 1,000 flows as at 1,000,000, and matches of two
-//! take 1.5 times as long. [`Tournament`] is for keys of which few changes are ever asked about.
+//! Schedulers ask with every packet, so a change plays its matches at once, from the leaf to the root: O(log
+//! n) without a branch to mispredict. What a match needs beside the winner below is known beforehand, so it
+//! is fetched from memory and compared while that match is on. Measured where every packet changes the
+//! smallest key, a heap of four children a place takes twice as long, at 1,000 flows as at 1,000,000, and
+//! matches of two take 1.5 times as long. [`Tournament`] is for keys of which few changes are ever asked
+//! about.
 //!
 //! [`Tournament`]: crate::tournament::Tournament
 
@@ -14,8 +15,8 @@ use alloc::vec::Vec;
 /// No key.
 const ABSENT: u128 = u128::MAX;
 
-/// Where the last winner stands, so that each four that meet begin at a multiple of four: `4i - 8 .. 4i - 4` meet
-/// at `i`.
+/// Where the last winner stands, so that each four that meet begin at a multiple of four: `4i - 8 .. 4i - 4`
+/// meet at `i`.
 const ROOT: usize = 3;
 
 /// Keys by index, with the smallest at hand. Equal keys: the lower index wins. 16 to 38 bytes per index.

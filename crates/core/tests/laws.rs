@@ -159,9 +159,9 @@ proptest! {
                 }
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
                 prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
-                // The same again, without the questions to an empty queue. RED and its relatives learn of idle
-                // time by them, as do schedulers whose debts end with it, and FQ-CoDel tidies its rounds; for
-                // them the laws above must do.
+                // The same again, without the questions to an empty queue. RED and its relatives learn of
+                // idle time by them, as do schedulers whose debts end with it, and FQ-CoDel tidies its
+                // rounds; for them the laws above must do.
                 let hears = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
                 if ![Some(kind), drop].iter().flatten().any(|part| hears.contains(part)) {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);

@@ -2,8 +2,8 @@
 //! next, and virtual time is read off the packet in service.
 //!
 //! Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994, section 3. Each
-//! packet has a service tag F = l/r + max(F of the packet before it in its flow, v); the smallest F is served;
-//! v is the F of the packet in service.
+//! packet has a service tag F = l/r + max(F of the packet before it in its flow, v); the smallest F is
+//! served; v is the F of the packet in service.
 //!
 //! Readings:
 //! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
@@ -160,7 +160,8 @@ mod tests {
         push(&mut scfq, 1, &[(0, 1_500), (0, 100), (0, 1_000), (1, 700), (1, 700), (1, 700)]);
         // F: packet 1 at 1500; 4, 5, 6 at 700, 1400, 2100.
         assert_eq!(serve(&mut scfq, 2), [4, 5]);
-        // v = 1400; now packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with 2100.
+        // v = 1400; now packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with
+        // 2100.
         assert_eq!(scfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         assert_eq!(serve(&mut scfq, 1), [2]);
         assert_eq!(scfq.v >> 24, 1_400);

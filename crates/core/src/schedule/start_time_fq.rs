@@ -28,7 +28,7 @@ use crate::units::{Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "stfq",
     role: Role::Scheduler,
-    summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic fair queueing.",
+    summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic FQ.",
     reference: "Goyal, Vin, Cheng 1997",
     cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],

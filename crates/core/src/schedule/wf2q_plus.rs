@@ -2,9 +2,9 @@
 //! time, the one whose service would finish first is served next.
 //!
 //! Bennett, Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, section IV. The
-//! head of each flow has S = F of the packet before it if the flow was backlogged, else max(F, V), and F = S +
-//! l/r (eqs. 28 and 29). It is eligible once S <= V; the smallest F of those is served. V = max(V + served,
-//! smallest S of the backlogged) (eq. 27).
+//! head of each flow has S = F of the packet before it if the flow was backlogged, else the larger of F and V
+//! (eq. 28), and F = S plus l/r (eq. 29). It is eligible once S <= V; the smallest F of those is served. V is
+//! the larger of V plus what was served and the smallest S of the backlogged (eq. 27).
 //!
 //! Readings:
 //! - Only the weights of flows count that are backlogged or have F > V: V rises by the bytes served over the
