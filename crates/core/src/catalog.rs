@@ -145,6 +145,18 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
 }
 
 impl Param {
+    /// A parameter with a default; the arguments are its fields in their order.
+    pub(crate) const fn new(
+        name: &'static str,
+        symbol: &'static str,
+        kind: Kind,
+        default: &'static str,
+        source: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self { name, symbol, kind, default: Some(default), source, doc }
+    }
+
     /// Reads a value of this parameter.
     ///
     /// # Errors

@@ -17,10 +17,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::red::param;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, ParamError, Role, require};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -36,7 +35,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, 8 bytes per flow",
     params: &[
         LIMIT,
-        param(
+        Param::new(
             "l1",
             "l1",
             Kind::Packets,
@@ -44,7 +43,7 @@ pub const ENTRY: Entry = Entry {
             "chosen: FRED's min_q for small buffers",
             "Packets of a flow from which its arrivals are dropped with `p1`.",
         ),
-        param(
+        Param::new(
             "l2",
             "l2",
             Kind::Packets,
@@ -52,7 +51,7 @@ pub const ENTRY: Entry = Entry {
             "chosen: FRED's min_q for large buffers",
             "Packets of a flow from which its arrivals are dropped with `p2`.",
         ),
-        param(
+        Param::new(
             "w_m",
             "W_m",
             Kind::Packets,
@@ -60,9 +59,9 @@ pub const ENTRY: Entry = Entry {
             "chosen: FRED's max_q, a quarter of the buffer",
             "Packets of a flow from which all its arrivals are dropped.",
         ),
-        param("p1", "p1", Kind::Ratio, "0.02", "chosen: FRED's max_p", "Probability from `l1`."),
-        param("p2", "p2", Kind::Ratio, "0.1", "chosen: RED's max_p in ns-2", "Probability from `l2`."),
-        param(
+        Param::new("p1", "p1", Kind::Ratio, "0.02", "chosen: FRED's max_p", "Probability from `l1`."),
+        Param::new("p2", "p2", Kind::Ratio, "0.1", "chosen: RED's max_p in ns-2", "Probability from `l2`."),
+        Param::new(
             "gap",
             "gap_i",
             Kind::Switch,

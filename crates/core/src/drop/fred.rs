@@ -25,10 +25,10 @@ use alloc::vec::Vec;
 
 use super::average::AverageQueue;
 use super::ramp::{Ramp, check_average, check_thresholds, spread};
-use super::red::{MEAN_PKTSIZE, W_Q, param};
+use super::red::{MEAN_PKTSIZE, W_Q};
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, ParamError, Role};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -44,7 +44,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, 8 bytes per flow",
     params: &[
         LIMIT,
-        param(
+        Param::new(
             "min_th",
             "min_th",
             Kind::Packets,
@@ -52,7 +52,7 @@ pub const ENTRY: Entry = Entry {
             "1997 paper: a quarter of the buffer",
             "Average below which RED drops nothing; also max_q, the most that a flow may hold.",
         ),
-        param(
+        Param::new(
             "max_th",
             "max_th",
             Kind::Packets,
@@ -60,9 +60,9 @@ pub const ENTRY: Entry = Entry {
             "1997 paper: twice `min_th`",
             "Average from which everything is dropped.",
         ),
-        param("max_p", "max_p", Kind::Ratio, "0.02", "1997 paper", "Probability at `max_th`."),
+        Param::new("max_p", "max_p", Kind::Ratio, "0.02", "1997 paper", "Probability at `max_th`."),
         W_Q,
-        param(
+        Param::new(
             "min_q",
             "min_q",
             Kind::Packets,
@@ -70,7 +70,7 @@ pub const ENTRY: Entry = Entry {
             "1997 paper, for small buffers; 4p for large ones",
             "What a flow may hold before it can be dropped at random.",
         ),
-        param(
+        Param::new(
             "many_flows",
             "–",
             Kind::Switch,

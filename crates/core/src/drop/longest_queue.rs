@@ -13,10 +13,9 @@
 //! queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
-use super::red::param;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict, Victim};
-use crate::catalog::{Args, Entry, Kind, ParamError, Role};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
@@ -32,7 +31,7 @@ pub const ENTRY: Entry = Entry {
     params: &[
         LIMIT,
         thresholds("weights", "chosen: who may send more may hold more"),
-        param(
+        Param::new(
             "victim",
             "argmax",
             Kind::Choice(&["ratio", "difference"]),

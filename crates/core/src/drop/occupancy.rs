@@ -34,7 +34,6 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
-use super::red::param;
 use super::{Limit, Verdict};
 use crate::catalog::{Kind, Param};
 use crate::packet::{FlowId, Packet};
@@ -68,7 +67,7 @@ pub enum Choice {
 
 /// The parameter `thresholds` of a policy.
 pub(crate) const fn thresholds(default: &'static str, source: &'static str) -> Param {
-    param(
+    Param::new(
         "thresholds",
         "b_i",
         Kind::Choice(&["equal", "weights", "rtt"]),

@@ -26,10 +26,9 @@
 
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
-use super::red::param;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict, Victim};
-use crate::catalog::{Args, Entry, Kind, ParamError, Role};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -45,7 +44,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, O(log flows) per push-out, 61 bytes per flow",
     params: &[
         LIMIT,
-        param(
+        Param::new(
             "p",
             "p",
             Kind::Ratio,
@@ -53,7 +52,7 @@ pub const ENTRY: Entry = Entry {
             "chosen: the paper gives none; low, as it asks, and within reach of TCP's losses",
             "Probability of an early drop for an arrival above `thresh`.",
         ),
-        param(
+        Param::new(
             "thresh",
             "thresh",
             Kind::Ratio,
@@ -62,7 +61,7 @@ pub const ENTRY: Entry = Entry {
             "Share of the buffer above which packets are dropped early.",
         ),
         thresholds("equal", "section 4"),
-        param(
+        Param::new(
             "victim",
             "argmax n_i",
             Kind::Choice(&["ratio", "difference", "proportional"]),
@@ -70,7 +69,7 @@ pub const ENTRY: Entry = Entry {
             "figure 3",
             "Who gives up a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.",
         ),
-        param(
+        Param::new(
             "end",
             "–",
             Kind::Choice(&["front", "tail"]),
@@ -78,7 +77,7 @@ pub const ENTRY: Entry = Entry {
             "figure 3",
             "Which packet of the victim: the one that would be served next, or the last.",
         ),
-        param(
+        Param::new(
             "auto",
             "–",
             Kind::Switch,

@@ -26,7 +26,7 @@ use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Packets, Rate, Ratio, Time};
 
 // Parameters that RED's relatives have too.
-pub(crate) const MIN_TH: Param = param(
+pub(crate) const MIN_TH: Param = Param::new(
     "min_th",
     "min_th",
     Kind::Limit,
@@ -34,7 +34,7 @@ pub(crate) const MIN_TH: Param = param(
     "ns-2 before 2002",
     "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
 );
-pub(crate) const MAX_TH: Param = param(
+pub(crate) const MAX_TH: Param = Param::new(
     "max_th",
     "max_th",
     Kind::Limit,
@@ -42,7 +42,7 @@ pub(crate) const MAX_TH: Param = param(
     "ns-2 before 2002",
     "Average above which everything is dropped, or from which `gentle` goes on.",
 );
-pub(crate) const W_Q: Param = param(
+pub(crate) const W_Q: Param = Param::new(
     "w_q",
     "w_q",
     Kind::Ratio,
@@ -51,8 +51,8 @@ pub(crate) const W_Q: Param = param(
     "Weight of the present queue in the average.",
 );
 pub(crate) const MAX_P: Param =
-    param("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`.");
-pub(crate) const GENTLE: Param = param(
+    Param::new("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`.");
+pub(crate) const GENTLE: Param = Param::new(
     "gentle",
     "–",
     Kind::Switch,
@@ -60,7 +60,7 @@ pub(crate) const GENTLE: Param = param(
     "ns-2 before 2001-04",
     "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
 );
-pub(crate) const WAIT: Param = param(
+pub(crate) const WAIT: Param = Param::new(
     "wait",
     "–",
     Kind::Switch,
@@ -68,7 +68,7 @@ pub(crate) const WAIT: Param = param(
     "ns-2",
     "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
 );
-pub(crate) const MEAN_PKTSIZE: Param = param(
+pub(crate) const MEAN_PKTSIZE: Param = Param::new(
     "mean_pktsize",
     "s",
     Kind::Bytes,
@@ -92,7 +92,7 @@ pub const ENTRY: Entry = Entry {
         MAX_P,
         GENTLE,
         WAIT,
-        param(
+        Param::new(
             "bytes",
             "–",
             Kind::Switch,
@@ -101,7 +101,7 @@ pub const ENTRY: Entry = Entry {
             "Drop in proportion to packet size, and count bytes.",
         ),
         MEAN_PKTSIZE,
-        param(
+        Param::new(
             "ecn",
             "–",
             Kind::Switch,
@@ -113,17 +113,6 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// A parameter with a default.
-pub(crate) const fn param(
-    name: &'static str,
-    symbol: &'static str,
-    kind: Kind,
-    default: &'static str,
-    source: &'static str,
-    doc: &'static str,
-) -> Param {
-    Param { name, symbol, kind, default: Some(default), source, doc }
-}
-
 /// Parameters of [`Red`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]

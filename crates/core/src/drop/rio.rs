@@ -18,7 +18,7 @@
 
 use super::average::AverageQueue;
 use super::ramp::{Gate, Ramp, check_average, check_thresholds};
-use super::red::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, param};
+use super::red::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
@@ -44,15 +44,22 @@ pub const ENTRY: Entry = Entry {
             "Average of IN packets below which they are not dropped early.",
         ),
         threshold("in_max_th", "max_in", "70p", "Average of IN packets from which they are all dropped."),
-        param("in_max_p", "P_max_in", Kind::Ratio, "0.02", "1998 paper", "Probability at `in_max_th`."),
+        Param::new("in_max_p", "P_max_in", Kind::Ratio, "0.02", "1998 paper", "Probability at `in_max_th`."),
         threshold("out_min_th", "min_out", "10p", "Average below which OUT packets are not dropped early."),
         threshold("out_max_th", "max_out", "30p", "Average from which OUT packets are all dropped."),
-        param("out_max_p", "P_max_out", Kind::Ratio, "0.2", "1998 paper", "Probability at `out_max_th`."),
+        Param::new(
+            "out_max_p",
+            "P_max_out",
+            Kind::Ratio,
+            "0.2",
+            "1998 paper",
+            "Probability at `out_max_th`.",
+        ),
         W_Q,
         GENTLE,
         WAIT,
         MEAN_PKTSIZE,
-        param(
+        Param::new(
             "stale_out",
             "–",
             Kind::Switch,
@@ -69,7 +76,7 @@ const fn threshold(
     default: &'static str,
     doc: &'static str,
 ) -> Param {
-    param(name, symbol, Kind::Packets, default, "1998 paper", doc)
+    Param::new(name, symbol, Kind::Packets, default, "1998 paper", doc)
 }
 
 /// Parameters of [`Rio`]; [`ENTRY`] says what each does.

@@ -20,10 +20,9 @@
 
 use alloc::vec::Vec;
 
-use super::red::param;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, ParamError, Role, require};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -41,8 +40,15 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
     params: &[
         LIMIT,
-        param("zombies", "M", Kind::Count, "1000", "1999 paper", "Length of the list of flows seen lately."),
-        param(
+        Param::new(
+            "zombies",
+            "M",
+            Kind::Count,
+            "1000",
+            "1999 paper",
+            "Length of the list of flows seen lately.",
+        ),
+        Param::new(
             "overwrite",
             "p",
             Kind::Ratio,
@@ -50,7 +56,7 @@ pub const ENTRY: Entry = Entry {
             "1999 paper",
             "Probability that an arrival takes the place of the zombie it did not match.",
         ),
-        param(
+        Param::new(
             "p_max",
             "p_max",
             Kind::Ratio,
@@ -58,7 +64,7 @@ pub const ENTRY: Entry = Entry {
             "1999 paper",
             "Probability from a third of the buffer on; a quarter of it from a sixth on.",
         ),
-        param(
+        Param::new(
             "crowd",
             "256",
             Kind::Count,
@@ -66,7 +72,7 @@ pub const ENTRY: Entry = Entry {
             "1999 paper",
             "Number of flows from which these probabilities hold; below, they fall with its square.",
         ),
-        param(
+        Param::new(
             "full",
             "–",
             Kind::Switch,
