@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Problems;
 use crate::measure::{Attribute, Measure};
+use crate::sweep::Sweep;
 use crate::variant::{self, Variant};
 
 /// The name of the file in a paper's folder.
@@ -33,6 +34,9 @@ pub struct Content {
     pub title: String,
     /// Authors, title, venue and year.
     pub paper: String,
+    /// Values along which runs differ, by name.
+    #[serde(rename = "sweep", default)]
+    pub sweeps: BTreeMap<String, Sweep>,
     /// In the order of the file.
     #[serde(rename = "experiment")]
     pub experiments: Vec<Experiment>,
@@ -74,16 +78,21 @@ pub struct RunSpec {
     /// As `--set`.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
+    /// The name of a sweep: the run is made at each of its points.
+    pub sweep: Option<String>,
     /// What further switches the scheme's mechanism off.
     #[serde(default)]
     pub ablate: BTreeMap<String, toml::Value>,
 }
 
 impl RunSpec {
-    /// Overrides as paths and texts.
-    pub(crate) fn overrides(&self, ablate: bool) -> Vec<(String, String)> {
-        let ablations = self.ablate.iter().filter(|_| ablate);
-        self.set.iter().chain(ablations).map(|(path, value)| (path.clone(), text_of(value))).collect()
+    /// Overrides as paths and texts, with those of a point of its sweep.
+    pub(crate) fn overrides(&self, ablate: bool, point: Vec<(String, String)>) -> Vec<(String, String)> {
+        let texts = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
+            set.iter().map(|(path, value)| (path.clone(), text_of(value))).collect()
+        };
+        let ablations = if ablate { texts(&self.ablate) } else { Vec::new() };
+        [texts(&self.set), point, ablations].concat()
     }
 }
 

@@ -7,6 +7,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@expect`] | the file: experiments, their runs, claims and figures |
+//! | [`mod@sweep`] | runs at several values of something, and measures along them |
+//! | [`among`] | where one measure stands among several |
+//! | [`series`] | measures of what flows got in each sample interval |
 //! | [`measure`] | what can be measured, and what is wrong with a measure |
 //! | `take` | measures computed from runs |
 //! | [`fit`] | straight lines through measurements |
@@ -19,12 +22,15 @@
 //! | [`mod@write`] | the folder of results |
 
 pub mod beside;
+pub mod among;
 pub mod expect;
 pub mod fit;
 pub mod judge;
 pub mod measure;
 pub mod page;
 pub mod plan;
+pub mod series;
+pub mod sweep;
 mod take;
 pub mod text;
 pub mod variant;

@@ -12,7 +12,10 @@ use apportion_scenario::model::{Flow, LinkId, Scenario};
 use apportion_scenario::outcome::Outcome;
 use serde::Deserialize;
 
+use crate::among::{Best, Rank};
 use crate::expect::{Length, Numbers};
+use crate::series::{Differing, WindowedJain};
+use crate::sweep::{OverSweep, Points};
 
 /// A number, or one for each of several flows.
 #[derive(Clone, Debug, Deserialize)]
@@ -172,6 +175,16 @@ pub enum Measure {
         /// The measures.
         of: Vec<Measure>,
     },
+    /// See [`OverSweep`].
+    OverSweep(OverSweep),
+    /// See [`Rank`].
+    Rank(Rank),
+    /// See [`Best`].
+    Best(Best),
+    /// See [`WindowedJain`].
+    WindowedJain(WindowedJain),
+    /// See [`Differing`].
+    Differing(Differing),
 }
 
 /// The run that is meant where none is named.
@@ -296,7 +309,7 @@ pub enum Of {
 }
 
 /// The runs of an experiment by name.
-pub type Runs<'a, T> = BTreeMap<&'a str, &'a T>;
+pub type Runs<'a, T> = BTreeMap<&'a str, Points<'a, T>>;
 
 /// What is wrong with a measure: the key, and a message with the mend.
 pub type Fault = (&'static str, String);
@@ -367,17 +380,21 @@ pub(crate) fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
     })
 }
 
-/// The run called `name`.
+/// The run called `name`, which is not swept.
 ///
 /// # Errors
 /// If there is none.
 pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
-    runs.get(name).copied().ok_or_else(|| {
+    let points = runs.get(name).ok_or_else(|| {
         let known: Vec<&str> = runs.keys().copied().collect();
         let guess = did_you_mean(name, known.iter().copied());
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         ("run", format!("there is no run `{name}`{guess}; there are {known}"))
-    })
+    })?;
+    match (points.sweep, points.all.as_slice()) {
+        (None, [one]) => Ok(one),
+        _ => Err(("run", format!("`{name}` is swept; put the measure into the `of` of an `over_sweep`"))),
+    }
 }
 
 /// The samples whose intervals lie within a window.
@@ -407,13 +424,12 @@ impl Measure {
     /// # Errors
     /// What is wrong first.
     pub fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
-        let one = || Ok(vec![String::new()]);
         let flows = |run: &str, of: &[String], shape: Shape| {
             let scenario = run_of(runs, run)?;
             let flows = flows_of(scenario, of)?;
             match shape {
                 Shape::Each => Ok(flows.iter().map(|&at| scenario.flows[at].name.clone()).collect()),
-                _ => one(),
+                _ => one_number(),
             }
         };
         match self {
@@ -429,14 +445,14 @@ impl Measure {
             | Self::Entitlement { of, run, shape } => flows(run, of, *shape),
             Self::Utilisation { link, run } | Self::Statistic { link, run, .. } => {
                 link_of(run_of(runs, run)?, link)?;
-                one()
+                one_number()
             }
             Self::Fit { of, run, on, .. } => {
                 let scenario = run_of(runs, run)?;
                 if attributes_of(scenario, &flows_of(scenario, of)?, *on)?.len() < 2 {
                     return Err(("of", "a line needs at least two flows".to_owned()));
                 }
-                one()
+                one_number()
             }
             Self::RelativeChange { of, run, before, after } => {
                 for [from, to] in [before, after] {
@@ -446,42 +462,72 @@ impl Measure {
             }
             Self::Settling { of, run, targets, after, window, hold, .. } => {
                 let count = flows(run, of, Shape::Each)?.len();
-                if count != targets.len() {
-                    return Err((
-                        "targets",
-                        format!("{} for {count} flows; write one for each", targets.len()),
-                    ));
-                }
-                let scenario = run_of(runs, run)?;
-                if window.0 < scenario.sample || hold.0 < window.0 {
-                    let message =
-                        format!("must be at least the sample of {}, and `hold` no less", scenario.sample);
-                    return Err(("window", message));
-                }
-                samples(scenario, Some(*after), Some(Length(after.0 + hold.0)))
-                    .map_err(|(_, m)| ("hold", m))?;
-                one()
+                check_settling(run_of(runs, run)?, count, targets, [*after, *window, *hold])?;
+                one_number()
             }
-            Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            Self::Constant { .. }
+            | Self::Difference { .. }
+            | Self::Quotient { .. }
+            | Self::Mean { .. }
+            | Self::List { .. } => self.combined_labels(runs),
+            Self::OverSweep(measure) => measure.labels(runs),
+            Self::Rank(measure) => measure.labels(runs),
+            Self::Best(measure) => measure.labels(runs),
+            Self::WindowedJain(measure) => measure.labels(runs),
+            Self::Differing(measure) => measure.labels(runs),
+        }
+    }
+
+    /// Of numbers as they are, and of measures made of measures.
+    fn combined_labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        let parts = |of: &[Self]| -> Result<Vec<Vec<String>>, Fault> {
+            of.iter().map(|part| part.labels(runs)).collect()
+        };
+        match self {
             Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
                 Err(("of", format!("{} measures; write two", of.len())))
             }
             Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => {
-                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
-                let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-                if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
-                    let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
-                    return Err((
-                        "of",
-                        format!("measures of {} numbers do not match", lengths.join(" and ")),
-                    ));
-                }
-                Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
+                matching(parts(of)?)
             }
-            Self::List { of } => {
-                let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
-                Ok(parts.concat())
-            }
+            Self::List { of } => Ok(parts(of)?.concat()),
+            Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            _ => one_number(),
         }
     }
+}
+
+/// The labels of measures that are combined element by element.
+pub(crate) fn matching(parts: Vec<Vec<String>>) -> Result<Vec<String>, Fault> {
+    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
+        let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
+        return Err(("of", format!("measures of {} numbers do not match", lengths.join(" and "))));
+    }
+    Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
+}
+
+/// The labels of a measure that is one number.
+fn one_number() -> Result<Vec<String>, Fault> {
+    Ok(vec![String::new()])
+}
+
+/// See [`Measure::Settling`]. `times` are after, window and hold.
+fn check_settling(
+    scenario: &Scenario,
+    flows: usize,
+    targets: &[f64],
+    times: [Length; 3],
+) -> Result<(), Fault> {
+    let [after, window, hold] = times;
+    if flows != targets.len() {
+        return Err(("targets", format!("{} for {flows} flows; write one for each", targets.len())));
+    }
+    if window.0 < scenario.sample || hold.0 < window.0 {
+        let message = format!("must be at least the sample of {}, and `hold` no less", scenario.sample);
+        return Err(("window", message));
+    }
+    samples(scenario, Some(after), Some(Length(after.0 + hold.0)))
+        .map_err(|(_, message)| ("hold", message))?;
+    Ok(())
 }
