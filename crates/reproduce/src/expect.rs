@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Problems;
 use crate::measure::{Attribute, Measure};
-use crate::sweep::Sweep;
+use crate::series::RunningMean;
+use crate::sweep::{Sweep, SweepFigure};
 use crate::variant::{self, Variant};
 
 /// The name of the file in a paper's folder.
@@ -221,6 +222,10 @@ pub enum Figure {
         /// The name of a last row.
         foot: Option<String>,
     },
+    /// Measures along a sweep.
+    OverSweep(SweepFigure),
+    /// Runs over time, against each other.
+    RunningMean(RunningMean),
 }
 
 /// Flows of a run in one colour.
@@ -393,6 +398,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Paper, Problems> {
             add("id", "there are two experiments of this id; rename one".to_owned());
         }
         experiment.check(&mut add);
+    }
+    for (name, sweep) in &content.sweeps {
+        let place = format!("{}: sweep.{name}", path.display());
+        problems.extend(sweep.check().map(|(key, message)| format!("{place}.{key}: {message}")));
     }
     variant::check(&content, &mut |place, message| {
         problems.push(format!("{}: {place}: {message}", path.display()));

@@ -439,6 +439,12 @@ fn check_figure(
         Figure::OverTime { run, of, .. } => {
             flows_of(run_of(runs, run)?, of)?;
         }
+        Figure::OverSweep(figure) => figure.check(runs)?,
+        Figure::RunningMean(figure) => {
+            for one in &figure.series {
+                flows_of(run_of(runs, &one.run)?, &one.of)?;
+            }
+        }
         Figure::Table { rows, columns, .. } => {
             for column in columns {
                 let id = column.experiment.as_ref().unwrap_or(&experiment.id);

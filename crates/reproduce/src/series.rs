@@ -6,7 +6,7 @@ use apportion_scenario::model::Scenario;
 use apportion_scenario::outcome::FlowOutcome;
 use serde::Deserialize;
 
-use crate::expect::Length;
+use crate::expect::{Length, SharesSeries};
 use crate::measure::{Fault, Measured, Of, Runs, flows_of, main_run, run_of, samples};
 use crate::take::Flows;
 
@@ -24,6 +24,16 @@ pub struct WindowedJain {
     pub run: String,
     /// Length of a window.
     pub window: Length,
+}
+
+/// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunningMean {
+    /// What it shows.
+    pub title: String,
+    /// A curve each.
+    pub series: Vec<SharesSeries>,
 }
 
 impl WindowedJain {

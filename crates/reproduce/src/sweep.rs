@@ -118,6 +118,38 @@ pub enum Along {
     Slope,
 }
 
+/// A figure with a curve for each of several measures along the sweep.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepFigure {
+    /// What it shows.
+    pub title: String,
+    /// The vertical axis.
+    pub y: String,
+    /// A curve each.
+    pub series: Vec<SweepSeries>,
+}
+
+/// A curve.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepSeries {
+    /// In the legend.
+    pub label: String,
+    /// One number at each point.
+    pub measure: Measure,
+}
+
+impl SweepFigure {
+    pub(crate) fn check(&self, runs: &Runs<'_, Scenario>) -> Result<(), Fault> {
+        for series in &self.series {
+            let of = Box::new(series.measure.clone());
+            OverSweep { of, give: Along::Each, from: None, to: None }.labels(runs)?;
+        }
+        Ok(())
+    }
+}
+
 impl OverSweep {
     pub(crate) fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
         let sweep = sweep_of(runs)?;
