@@ -37,6 +37,7 @@ pub mod drop;
 pub mod estimate;
 pub mod exchange;
 pub mod fairness;
+mod heap;
 pub mod label;
 mod list;
 pub mod mark;

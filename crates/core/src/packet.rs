@@ -11,10 +11,21 @@ use crate::units::Bytes;
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// The position of this flow in per-flow tables.
+    /// Most flows that a discipline keeps apart. Chosen: 200 MB of state at 200 bytes a flow.
+    pub const SLOTS: usize = 1 << 20;
+
+    /// The position of this flow in the tables of the world that numbers it.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+
+    /// The position of this flow in the tables of a discipline, which grow with the first packet of a flow and
+    /// have at most [`SLOTS`](Self::SLOTS) places: flows whose numbers differ by a multiple of it share their
+    /// state. The slot of a flow is also the number of a flow with that slot.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.0 as usize % Self::SLOTS
     }
 }
 

@@ -6,6 +6,10 @@ use apportion_core::drop::red::RedParams;
 use apportion_core::label::Label;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
+use apportion_core::schedule::round_robin::RoundRobin;
+use apportion_core::schedule::scfq::Scfq;
+use apportion_core::schedule::start_time_fq::StartTimeFq;
+use apportion_core::schedule::wf2q_plus::Wf2qPlus;
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_core::{Colour, DropReason, FlowId, LabelKind, Packet, Queue};
@@ -18,6 +22,10 @@ use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
 use apportion_reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
+use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
+use apportion_reference::scfq::Scfq as SlowScfq;
+use apportion_reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
+use apportion_reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
 use common::{Log, TestPacket, build, packet, read, setup};
 use proptest::prelude::*;
 
@@ -40,6 +48,77 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (1usize..30, 0u64..2_000_000).prop_map(|(n, ns)| [Op::Dequeue, Op::Advance(ns)].repeat(n)),
     ];
     prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
+}
+
+/// A transcript of a scheduler.
+trait Slow {
+    fn enqueue(&mut self, flow: usize, id: u32, size: u64);
+    fn dequeue(&mut self) -> Option<u32>;
+    fn push_out(&mut self, flow: usize, head: bool) -> Option<u32>;
+}
+
+macro_rules! slow {
+    ($($scheduler:ty: $it:ident, $flow:ident, $id:ident, $size:ident => $enqueue:expr;)*) => { $(
+        impl Slow for $scheduler {
+            #[allow(unused_variables, reason = "turns by packets have no use for sizes")]
+            fn enqueue(&mut self, $flow: usize, $id: u32, $size: u64) {
+                let $it = self;
+                $enqueue
+            }
+            fn dequeue(&mut self) -> Option<u32> {
+                Self::dequeue(self)
+            }
+            fn push_out(&mut self, flow: usize, head: bool) -> Option<u32> {
+                Self::push_out(self, flow, head)
+            }
+        }
+    )* };
+}
+slow! {
+    SlowDrr: it, flow, id, size => it.enqueue(flow, id, size as f64);
+    SlowRoundRobin: it, flow, id, size => it.enqueue(flow, id);
+    SlowStartTimeFq: it, flow, id, size => it.enqueue(flow, id, size as f64);
+    SlowScfq: it, flow, id, size => it.enqueue(flow, id, size as f64);
+    SlowWf2qPlus: it, flow, id, size => it.enqueue(flow, id, size);
+}
+
+/// Does the same with both and compares every packet that leaves.
+fn same_fates(
+    ours: &mut impl Scheduler<TestPacket>,
+    slow: &mut impl Slow,
+    ops: &[Op],
+) -> Result<(), TestCaseError> {
+    for (id, op) in (0..).zip(ops) {
+        match *op {
+            Op::Enqueue(flow, size) => {
+                ours.push(Time::ZERO, packet(id, flow, size));
+                slow.enqueue(flow as usize, id, size);
+            }
+            Op::Dequeue => {
+                let next = ours.next_flow();
+                let sent = ours.pop(Time::ZERO).map(|queued| queued.packet);
+                prop_assert_eq!(sent.map(|packet| packet.id), slow.dequeue());
+                prop_assert_eq!(sent.map(|packet| packet.flow), next);
+            }
+            Op::PushOut(flow, head) => {
+                let end = if head { End::Head } else { End::Tail };
+                let lost = ours.push_out(Time::ZERO, FlowId(flow), end).map(|queued| queued.packet.id);
+                prop_assert_eq!(lost, slow.push_out(flow as usize, head));
+            }
+            Op::Advance(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn smallest<T: Copy + Ord + Into<f64>>(weights: &[T]) -> Weight {
+    Weight::new((*weights.iter().min().unwrap()).into()).unwrap()
+}
+
+fn weigh<T: Copy + Into<f64>>(ours: &mut impl Scheduler<TestPacket>, weights: &[T]) {
+    for (flow, &weight) in (0..).zip(weights) {
+        ours.set_weight(FlowId(flow), Weight::new(weight.into()).unwrap());
+    }
 }
 
 fn reason(outcome: Outcome) -> Option<DropReason> {
@@ -73,35 +152,51 @@ proptest! {
 
     #[test]
     fn drr_is_the_paper_s(ops in ops(), quantum in 50u64..3_000, weights in prop::array::uniform4(1u8..6)) {
-        let least = f64::from(*weights.iter().min().unwrap());
+        let least = smallest(&weights).get();
         let params = DrrParams { quantum: Bytes::new(quantum) };
-        let mut ours = Drr::<TestPacket>::new(&params, Weight::new(least).unwrap());
-        for (flow, &weight) in (0..).zip(&weights) {
-            ours.set_weight(FlowId(flow), Weight::new(f64::from(weight)).unwrap());
-        }
+        let mut ours = Drr::<TestPacket>::new(&params, smallest(&weights));
+        weigh(&mut ours, &weights);
         // The fixed point of the counters, so that a third of a quantum is the same on both sides.
         let quanta = weights.map(|w| (quantum as f64 * 65_536.0 / least * f64::from(w)).round() / 65_536.0);
-        let mut slow = SlowDrr::new(quanta.to_vec());
-        for (id, op) in (0..).zip(ops) {
-            match op {
-                Op::Enqueue(flow, size) => {
-                    ours.push(Time::ZERO, packet(id, flow, size));
-                    slow.enqueue(flow as usize, id, size as f64);
-                }
-                Op::Dequeue => {
-                    let next = ours.next_flow();
-                    let sent = ours.pop(Time::ZERO).map(|queued| queued.packet);
-                    prop_assert_eq!(sent.map(|packet| packet.id), slow.dequeue());
-                    prop_assert_eq!(sent.map(|packet| packet.flow), next);
-                }
-                Op::PushOut(flow, head) => {
-                    let end = if head { End::Head } else { End::Tail };
-                    let lost = ours.push_out(Time::ZERO, FlowId(flow), end).map(|queued| queued.packet.id);
-                    prop_assert_eq!(lost, slow.push_out(flow as usize, head));
-                }
-                Op::Advance(_) => {}
-            }
-        }
+        same_fates(&mut ours, &mut SlowDrr::new(quanta.to_vec()), &ops)?;
+    }
+
+    #[test]
+    fn round_robin_is_its_transcript_s(ops in ops(), weights in prop::array::uniform4(1u8..6)) {
+        let mut ours = RoundRobin::<TestPacket>::new(smallest(&weights));
+        weigh(&mut ours, &weights);
+        let least = smallest(&weights).get();
+        // The fixed point of the counters, 2^-26 packets.
+        let turn = |w: &u8| (f64::from(*w) / least * 67_108_864.0).round() / 67_108_864.0;
+        same_fates(&mut ours, &mut SlowRoundRobin::new(weights.iter().map(turn).collect()), &ops)?;
+    }
+
+    // Weights that are powers of two, so that every tag is exact on both sides.
+
+    #[test]
+    fn start_time_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
+        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let mut ours = StartTimeFq::<TestPacket>::new(smallest(&weights));
+        weigh(&mut ours, &weights);
+        same_fates(&mut ours, &mut SlowStartTimeFq::new(weights.map(f64::from).to_vec()), &ops)?;
+    }
+
+    #[test]
+    fn self_clocked_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
+        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let mut ours = Scfq::<TestPacket>::new(smallest(&weights));
+        weigh(&mut ours, &weights);
+        same_fates(&mut ours, &mut SlowScfq::new(weights.map(f64::from).to_vec()), &ops)?;
+    }
+
+    #[test]
+    fn wf2q_plus_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
+        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let mut ours = Wf2qPlus::<TestPacket>::new(Weight::ONE);
+        weigh(&mut ours, &weights);
+        // The unit of virtual time, so that V is rounded alike.
+        let mut slow = SlowWf2qPlus::new(weights.map(u64::from).to_vec(), 1 << 24);
+        same_fates(&mut ours, &mut slow, &ops)?;
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use apportion_core::catalog;
 use apportion_core::counted::Counted;
-use apportion_core::fairness::jain;
+use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, Time, Weight};
@@ -159,8 +159,10 @@ proptest! {
                 let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
                 prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
                 // The same again, without the questions to an empty queue. RED and its relatives learn of idle
-                // time by them and FQ-CoDel tidies its rounds; for them the laws above must do.
-                if !["red", "rio", "tred", "fred", "choke", "fq_codel"].contains(&drop.unwrap_or(kind)) {
+                // time by them, as do schedulers whose debts end with it, and FQ-CoDel tidies its rounds; for
+                // them the laws above must do.
+                let hears = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
+                if ![Some(kind), drop].iter().flatten().any(|part| hears.contains(part)) {
                     let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
                     prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);
                 }
@@ -189,16 +191,130 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn fair_queueing_holds_its_bound_over_any_interval(traffic in traffic()) {
+        // Start-time FQ theorem 1, SCFQ theorem 1: over any interval in which f and m are backlogged,
+        // |W_f/r_f - W_m/r_m| <= l_f/r_f + l_m/r_m.
+        let (f, m) = (traffic.weights[0], traffic.weights[1]);
+        let bound = traffic.largest / f + traffic.largest / m;
+        for kind in ["stfq", "scfq"] {
+            let (mut least, mut most) = (0.0_f64, 0.0_f64);
+            for w in traffic.serve(kind) {
+                least = least.min(w[0] / f - w[1] / m);
+                most = most.max(w[0] / f - w[1] / m);
+            }
+            prop_assert!(most - least <= bound + ROUNDING, "{}: {} > {}", kind, most - least, bound);
+        }
+    }
+
+    #[test]
+    fn wf2q_plus_is_worst_case_fair(traffic in traffic()) {
+        // Bennett, Zhang 1997, theorem 4: over any interval in which i is backlogged, W_i >= r_i/r W - L_i -
+        // (L - L_i) r_i/r, with r the sum of all rates.
+        let bound = traffic.largest;
+        let sum: f64 = traffic.weights.iter().sum();
+        let served = traffic.serve("wf2q_plus");
+        for flow in 0..2 {
+            let share = traffic.weights[flow] / sum;
+            let mut least = 0.0_f64;
+            for w in &served {
+                let behind = share * w.iter().sum::<f64>() - w[flow];
+                least = least.min(behind);
+                prop_assert!(behind - least <= bound + ROUNDING, "{} > {}", behind - least, bound);
+            }
+        }
+    }
+
+    #[test]
+    fn wf2q_plus_stays_beside_the_fluid_that_serves_the_same_backlogs(
+        sizes in prop::collection::vec(40u64..1_500, 2..8),
+        weights in prop::collection::vec(1u8..10, 8),
+        services in 1u64..500,
+    ) {
+        // WF2Q theorems 1 and 2: a packet leaves at most a largest packet after the fluid would have finished
+        // it, W_i >= fluid - L; and no flow is more than L_i (1 - r_i/r) ahead.
+        let weights: Vec<f64> = weights[..sizes.len()].iter().map(|&weight| f64::from(weight)).collect();
+        let largest = *sizes.iter().max().unwrap() as f64;
+        let sum: f64 = weights.iter().sum();
+        let mut queue = build("wf2q_plus", &["limit=100000p"], &weights);
+        let served = serve_backlogged(&mut queue, sizes.len() as u32, |flow| sizes[flow as usize], services);
+        let fluid: f64 = served.iter().sum();
+        for ((got, weight), &size) in served.iter().zip(&weights).zip(&sizes) {
+            let ahead = got - fluid * weight / sum;
+            prop_assert!(ahead >= -largest - ROUNDING, "{ahead} behind");
+            prop_assert!(ahead <= size as f64 * (1.0 - weight / sum) + ROUNDING, "{ahead} ahead");
+        }
+    }
 }
 
+/// What integers of virtual time may make of a bound in bytes.
+const ROUNDING: f64 = 1e-3;
+
+/// Flows 0 and 1 are always backlogged; others come and go.
+#[derive(Clone, Debug)]
+struct Traffic {
+    weights: Vec<f64>,
+    /// The largest packet.
+    largest: f64,
+    /// Before each service: flows and sizes that arrive.
+    arrivals: Vec<Vec<(u32, u64)>>,
+    /// Sizes of the packets of flows 0 and 1, in turn.
+    sizes: Vec<u64>,
+}
+
+fn traffic() -> impl Strategy<Value = Traffic> {
+    let arrivals = prop::collection::vec((2u32..6, 40u64..=1_500), 0..3);
+    let lull = prop::collection::vec(arrivals, 1..200);
+    (prop::collection::vec(1u8..20, 6), lull, prop::collection::vec(40u64..=1_500, 1..30)).prop_map(
+        |(weights, arrivals, sizes)| Traffic {
+            weights: weights.into_iter().map(f64::from).collect(),
+            largest: 1_500.0,
+            // Bursts, then nothing until the others have run dry.
+            arrivals: arrivals.into_iter().flat_map(|burst| [burst, vec![], vec![], vec![]]).collect(),
+            sizes,
+        },
+    )
+}
+
+impl Traffic {
+    /// Bytes served by flow after each service.
+    fn serve(&self, kind: &str) -> Vec<[f64; 6]> {
+        let mut queue = build(kind, &["limit=100000p"], &self.weights);
+        let mut log = Log::default();
+        let mut sizes = self.sizes.iter().cycle();
+        let mut served = [0.0; 6];
+        for flow in [0, 1, 0, 1] {
+            queue.enqueue(Time::ZERO, packet(0, flow, *sizes.next().unwrap()), &mut log);
+        }
+        let mut serve = |arrivals: &Vec<(u32, u64)>| {
+            for &(flow, size) in arrivals {
+                queue.enqueue(Time::ZERO, packet(0, flow, size), &mut log);
+            }
+            let sent = queue.dequeue(Time::ZERO, &mut log).expect("work conservation");
+            served[sent.flow.index()] += sent.size.get() as f64;
+            if sent.flow.0 < 2 {
+                queue.enqueue(Time::ZERO, packet(0, sent.flow.0, *sizes.next().unwrap()), &mut log);
+            }
+            served
+        };
+        self.arrivals.iter().map(&mut serve).collect()
+    }
+}
+
+/// The schedulers that divide by weights.
+const FAIR: [&str; 5] = ["rr", "drr", "stfq", "scfq", "wf2q_plus"];
+
 #[test]
-fn drr_is_even_among_any_number_of_backlogged_flows() {
-    for flows in [10, 1_000, 10_000] {
-        let mut queue = build("drr", &["limit=1000000p"], &[]);
-        // Sizes differ by flow: bytes must come out even, not packets.
-        let size = |flow| 500 + 100 * u64::from(flow % 10);
-        let served = serve_backlogged(&mut queue, flows, size, 150 * u64::from(flows));
-        assert!(jain(&served) >= 0.9999, "{flows} flows: {}", jain(&served));
+fn backlogged_flows_are_served_evenly_however_many_they_are() {
+    for kind in FAIR {
+        for flows in [10, 1_000, 10_000] {
+            let mut queue = build(kind, &["limit=1000000p"], &[]);
+            // Sizes differ by flow: bytes must come out even, not packets, except by turns of packets.
+            let size = |flow| if kind == "rr" { 1_000 } else { 500 + 100 * u64::from(flow % 10) };
+            let served = serve_backlogged(&mut queue, flows, size, 150 * u64::from(flows));
+            assert!(jain(&served) >= 0.9999, "{kind}, {flows} flows: {}", jain(&served));
+        }
     }
 }
 
@@ -216,15 +332,19 @@ fn fq_codel_is_even_among_a_thousand_backlogged_flows_and_hashing_is_not() {
 }
 
 #[test]
-fn weights_hold_saturated_and_after_any_number_of_drains() {
-    for kind in ["drr", "fq_codel"] {
-        let mut queue = build(kind, &["limit=1000p"], &[1.0, 10.0]);
-        let mut log = Log::default();
-        for round in 0..200 {
-            let served = serve_backlogged(&mut queue, 2, |_| 1_000, 2_200);
-            let ratio = served[1] / served[0];
-            assert!((ratio - 10.0).abs() < 0.25, "{kind}, round {round}: {ratio}");
-            while queue.dequeue(Time::ZERO, &mut log).is_some() {}
+fn weights_hold_to_a_packet_saturated_and_after_any_number_of_drains() {
+    // In 20 rounds of w + 1 services the heavy flow has 20 w and the light one 20. DRR and FQ-CoDel, whose
+    // turn of flow 0 is a packet, may be within the heavy flow's turn when it ends.
+    for kind in FAIR.into_iter().chain(["fq_codel"]) {
+        for (weight, drains) in [(10, 200), (1_000, 10)] {
+            let turn = if ["drr", "fq_codel"].contains(&kind) { "quantum=1000B" } else { "" };
+            let mut queue = build(kind, &["limit=1000p", turn], &[1.0, weight as f64]);
+            let mut log = Log::default();
+            for drain in 0..drains {
+                let served = serve_backlogged(&mut queue, 2, |_| 1_000, 20 * (weight + 1));
+                assert!((served[0] - 20_000.0).abs() <= 1_000.0, "{kind}, drain {drain}: {served:?}");
+                while queue.dequeue(Time::ZERO, &mut log).is_some() {}
+            }
         }
     }
 }
@@ -233,27 +353,29 @@ fn weights_hold_saturated_and_after_any_number_of_drains() {
 fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
     // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 has ten elevenths
     // of the link coming to it and wants half: it gets all it sends.
-    let mut queue = build("drr", &["limit=40p"], &[1.0, 10.0]);
-    let mut log = Log::default();
-    let mut served = [0u32; 2];
-    for _ in 0..2_000 {
-        for flow in [0; 20] {
-            queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
+    for kind in FAIR {
+        let mut queue = build(kind, &["limit=40p"], &[1.0, 10.0]);
+        let mut log = Log::default();
+        let mut served = [0u32; 2];
+        for _ in 0..2_000 {
+            for flow in [0; 20] {
+                queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
+            }
+            queue.enqueue(Time::ZERO, packet(1, 1, 1_000), &mut log);
+            for _ in 0..2 {
+                let sent = queue.dequeue(Time::ZERO, &mut log).unwrap();
+                served[sent.flow.index()] += 1;
+            }
         }
-        queue.enqueue(Time::ZERO, packet(1, 1, 1_000), &mut log);
-        for _ in 0..2 {
-            let sent = queue.dequeue(Time::ZERO, &mut log).unwrap();
-            served[sent.flow.index()] += 1;
-        }
+        assert!(log.dropped.iter().all(|dropped| dropped.1 == 0), "{kind}: only the greedy flow loses packets");
+        assert!(served[1] >= 1_995, "{kind}: {served:?}");
     }
-    assert!(log.dropped.iter().all(|dropped| dropped.1 == 0), "only the greedy flow loses packets");
-    assert!(served[1] >= 1_995, "{served:?}");
 }
 
 #[test]
-fn longest_queue_drop_and_drr_split_a_link_evenly_under_unequal_load() {
+fn push_out_from_a_shared_buffer_leaves_shares_even_under_unequal_load() {
     // Tags fixed at arrival gave 39.5 : 60.5 here. Flow 0 offers four packets a service, flow 1 one.
-    for kind in ["drr", "fq_codel"] {
+    for kind in FAIR.into_iter().chain(["fq_codel"]) {
         let mut queue = build(kind, &["limit=20p"], &[]);
         let mut log = Log::default();
         let mut served = [0.0; 2];
@@ -270,8 +392,46 @@ fn longest_queue_drop_and_drr_split_a_link_evenly_under_unequal_load() {
 }
 
 #[test]
+fn constant_rates_get_what_weighted_max_min_gives_them() {
+    // 10 Mb/s, packets of 1000 B: one every 0.8 ms. Flow 0 wants less than its share of 10/21 and flow 1 a
+    // little more than its share of the rest; the others overload the link by far.
+    let weights = [10.0, 2.0, 1.0, 3.0, 5.0];
+    let gaps = [10_000_000_u64, 4_000_000, 400_000, 900_000, 300_000];
+    let claim = |(&gap, &weight): (&u64, &f64)| Claim {
+        links: vec![0],
+        weight,
+        guarantee: 0.0,
+        demand: Some(800_000.0 / gap as f64),
+    };
+    let claims: Vec<Claim> = gaps.iter().zip(&weights).map(claim).collect();
+    let entitled = max_min(&[1.0], &claims).unwrap();
+    for kind in FAIR {
+        let mut queue = build(kind, &["limit=200p"], &weights);
+        let mut log = Log::default();
+        let mut served = [0.0; 5];
+        let mut next = [0, 1_000, 2_000, 3_000, 4_000].map(Span::from_nanos);
+        let services = 100_000;
+        for service in 0..services {
+            let now = Span::from_nanos(service * 800_000);
+            for flow in 0..5 {
+                while next[flow] <= now {
+                    queue.enqueue(Time::ZERO + now, packet(0, flow as u32, 1_000), &mut log);
+                    next[flow] = next[flow] + Span::from_nanos(gaps[flow]);
+                }
+            }
+            if let Some(sent) = queue.dequeue(Time::ZERO + now, &mut log) {
+                served[sent.flow.index()] += 1.0 / services as f64;
+            }
+        }
+        for (got, due) in served.iter().zip(&entitled) {
+            assert!((got - due).abs() < 0.002, "{kind}: {served:?} against {entitled:?}");
+        }
+    }
+}
+
+#[test]
 fn a_weight_changed_on_a_backlogged_flow_holds_from_the_next_turns() {
-    for kind in ["drr", "fq_codel"] {
+    for kind in FAIR.into_iter().chain(["fq_codel"]) {
         let mut queue = build(kind, &["limit=1000p"], &[1.0, 1.0]);
         serve_backlogged(&mut queue, 2, |_| 1_000, 100);
         assert!(queue.set_weight(FlowId(1), Weight::new(5.0).unwrap()));

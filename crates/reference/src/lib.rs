@@ -11,6 +11,10 @@
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
+//! | [`round_robin`] | weighted round robin, packet by packet |
+//! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
+//! | [`scfq`] | Golestani 1994, section 3 |
+//! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
@@ -23,5 +27,9 @@ pub mod fred;
 mod max_min;
 pub mod red;
 pub mod rio;
+pub mod round_robin;
+pub mod scfq;
+pub mod start_time_fq;
+pub mod wf2q_plus;
 
 pub use max_min::max_min;

@@ -142,10 +142,10 @@ impl Bred {
     }
 
     fn flow(&mut self, flow: FlowId) -> &mut Flow {
-        if flow.index() >= self.flows.len() {
-            self.flows.resize(flow.index() + 1, Flow::default());
+        if flow.slot() >= self.flows.len() {
+            self.flows.resize(flow.slot() + 1, Flow::default());
         }
-        &mut self.flows[flow.index()]
+        &mut self.flows[flow.slot()]
     }
 
     /// The probability of a random drop; certain from W_m on.

@@ -165,10 +165,10 @@ impl Fred {
     }
 
     fn flow(&mut self, flow: FlowId) -> &mut Flow {
-        if flow.index() >= self.flows.len() {
-            self.flows.resize(flow.index() + 1, Flow::default());
+        if flow.slot() >= self.flows.len() {
+            self.flows.resize(flow.slot() + 1, Flow::default());
         }
-        &mut self.flows[flow.index()]
+        &mut self.flows[flow.slot()]
     }
 
     /// Why a packet of `flow` is dropped, if it is.

@@ -73,17 +73,17 @@ impl LongestQueueDrop {
     }
 
     fn share(&mut self, flow: FlowId) -> &mut Share {
-        if flow.index() >= self.flows.len() {
-            self.flows.resize(flow.index() + 1, Share { bytes: 0, per_weight: 1.0 });
+        if flow.slot() >= self.flows.len() {
+            self.flows.resize(flow.slot() + 1, Share { bytes: 0, per_weight: 1.0 });
         }
-        &mut self.flows[flow.index()]
+        &mut self.flows[flow.slot()]
     }
 
     fn update(&mut self, flow: FlowId, change: impl FnOnce(&mut Share)) {
         let share = self.share(flow);
         change(share);
         let key = share.bytes as f64 * share.per_weight;
-        self.longest.set(flow.index(), key);
+        self.longest.set(flow.slot(), key);
     }
 
     fn forget<P: Packet>(&mut self, packet: &P) {

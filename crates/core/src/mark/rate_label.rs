@@ -43,13 +43,13 @@ impl RateLabels {
     /// The label of a packet of `flow`, in bits a second for a weight of 1. `None` if no time has passed in
     /// which anything could have arrived.
     pub fn label(&mut self, now: Time, flow: FlowId, size: Bytes) -> Option<f64> {
-        if flow.index() >= self.rates.len() {
+        if flow.slot() >= self.rates.len() {
             let fresh = Exponential::new(self.k, 0.0, Time::ZERO, First::SinceStart);
-            self.rates.resize(flow.index() + 1, fresh);
+            self.rates.resize(flow.slot() + 1, fresh);
         }
-        let rate = &mut self.rates[flow.index()];
+        let rate = &mut self.rates[flow.slot()];
         rate.update(now, size.bits() as f64);
-        let weight = self.weights.get(flow.index()).map_or(1.0, |weight| weight.get());
+        let weight = self.weights.get(flow.slot()).map_or(1.0, |weight| weight.get());
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         let rate = rate.rate(now);
         (rate > 0.0).then(|| (rate / weight).max(1.0))
@@ -57,10 +57,10 @@ impl RateLabels {
 
     /// The weight of `flow` from its next packet on.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
-        if flow.index() >= self.weights.len() {
-            self.weights.resize(flow.index() + 1, Weight::ONE);
+        if flow.slot() >= self.weights.len() {
+            self.weights.resize(flow.slot() + 1, Weight::ONE);
         }
-        self.weights[flow.index()] = weight;
+        self.weights[flow.slot()] = weight;
     }
 
     /// The smallest weight; 1 if none is smaller.

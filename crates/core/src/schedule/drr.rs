@@ -22,6 +22,7 @@
 //! needs quanta; 48 bytes per flow. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
 use super::{End, Queued, Scheduler};
 use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
@@ -90,9 +91,28 @@ impl Quanta {
     }
 }
 
+/// What a packet takes from the deficit counter of its flow.
+pub trait Charge {
+    /// In the fixed point of the counters.
+    fn of<P: Packet>(packet: &P) -> u64;
+}
+
+/// The paper's charge: a packet pays for its bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum ByBytes {}
+
+impl Charge for ByBytes {
+    fn of<P: Packet>(packet: &P) -> u64 {
+        scaled(packet.size())
+    }
+}
+
 /// A deficit round robin over flows.
+pub type Drr<P> = Turns<P, ByBytes>;
+
+/// A deficit round robin over flows, whose packets pay `C`.
 #[derive(Clone, Debug)]
-pub struct Drr<P> {
+pub struct Turns<P, C> {
     quanta: Quanta,
     flows: Vec<Flow>,
     packets: Pool<P>,
@@ -100,6 +120,7 @@ pub struct Drr<P> {
     /// packet.
     active: List,
     backlog: Backlog,
+    charge: PhantomData<C>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,22 +142,30 @@ impl<P: Packet> Drr<P> {
     /// An empty round in which a flow of weight `smallest` has one quantum a turn.
     #[must_use]
     pub fn new(params: &DrrParams, smallest: Weight) -> Self {
+        Self::with(Quanta::new(params.quantum, smallest))
+    }
+}
+
+impl<P: Packet, C: Charge> Turns<P, C> {
+    /// An empty round with turns of this worth.
+    pub(super) const fn with(quanta: Quanta) -> Self {
         Self {
-            quanta: Quanta::new(params.quantum, smallest),
+            quanta,
             flows: Vec::new(),
             packets: Pool::new(),
             active: List::EMPTY,
             backlog: Backlog::EMPTY,
+            charge: PhantomData,
         }
     }
 
     fn flow(&mut self, id: FlowId) -> &mut Flow {
-        if id.index() >= self.flows.len() {
+        if id.slot() >= self.flows.len() {
             let quantum = self.quanta.of(Weight::ONE);
             let idle = Flow { link: Link::NONE, queue: PacketQueue::EMPTY, quantum, deficit: 0 };
-            self.flows.resize(id.index() + 1, idle);
+            self.flows.resize(id.slot() + 1, idle);
         }
-        &mut self.flows[id.index()]
+        &mut self.flows[id.slot()]
     }
 
     /// Gives the flow at the front its quantum, and passes the turn on until it is with a flow that can use
@@ -153,8 +182,7 @@ impl<P: Packet> Drr<P> {
     /// Terminates: each turn adds at least a byte to a counter.
     fn settle(&mut self) {
         while let Some(front) = self.active.front() {
-            let head =
-                self.flows[front].queue.front(&self.packets).map_or(0, |head| scaled(head.packet.size()));
+            let head = self.flows[front].queue.front(&self.packets).map_or(0, |head| C::of(&head.packet));
             if head <= self.flows[front].deficit {
                 return;
             }
@@ -186,15 +214,15 @@ impl<P: Packet> Drr<P> {
     }
 }
 
-impl<P: Packet> Scheduler<P> for Drr<P> {
+impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
     fn push(&mut self, now: Time, packet: P) {
         self.backlog.add(&packet);
         let id = packet.flow();
         let was_idle = self.flow(id).queue.is_empty();
-        self.flows[id.index()].queue.push(&mut self.packets, Queued { packet, arrived: now });
+        self.flows[id.slot()].queue.push(&mut self.packets, Queued { packet, arrived: now });
         if was_idle {
             let was_empty = self.active.is_empty();
-            self.active.push_back(&mut self.flows, id.index());
+            self.active.push_back(&mut self.flows, id.slot());
             if was_empty {
                 self.begin_turn();
             }
@@ -203,11 +231,11 @@ impl<P: Packet> Scheduler<P> for Drr<P> {
 
     fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
         let front = self.active.front()?;
-        self.take(front, End::Head, |packet| scaled(packet.size()))
+        self.take(front, End::Head, C::of)
     }
 
     fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
-        self.take(flow.index(), end, |_| 0)
+        self.take(flow.slot(), end, |_| 0)
     }
 
     fn next_flow(&self) -> Option<FlowId> {

@@ -57,7 +57,7 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
     }
 
     fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
-        let is_victim = |queued: &Queued<P>| queued.packet.flow() == flow;
+        let is_victim = |queued: &Queued<P>| queued.packet.flow().slot() == flow.slot();
         let position = match end {
             End::Head => self.queue.iter().position(is_victim),
             End::Tail => self.queue.iter().rposition(is_victim),

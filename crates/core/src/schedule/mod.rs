@@ -3,10 +3,21 @@
 //! | file | scheduler | source |
 //! |---|---|---|
 //! | [`fifo`] | first in, first out | – |
+//! | [`round_robin`] | round robin, packet by packet | Nagle 1985 |
 //! | [`drr`] | deficit round robin | Shreedhar, Varghese 1996 |
+//! | [`start_time_fq`] | start-time fair queueing | Goyal, Vin, Cheng 1997 |
+//! | [`scfq`] | self-clocked fair queueing | Golestani 1994 |
+//! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
+//!
+//! `tags.rs` is what the schedulers by virtual time share.
 
 pub mod drr;
 pub mod fifo;
+pub mod round_robin;
+pub mod scfq;
+pub mod start_time_fq;
+mod tags;
+pub mod wf2q_plus;
 
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;

@@ -24,6 +24,10 @@ use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, Sink};
 use crate::schedule::drr::{self, Drr, DrrParams};
 use crate::schedule::fifo::{self, Fifo};
+use crate::schedule::round_robin::{self, RoundRobin};
+use crate::schedule::scfq::{self, Scfq};
+use crate::schedule::start_time_fq::{self, StartTimeFq};
+use crate::schedule::wf2q_plus::{self, Wf2qPlus};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Rate, Time, Weight};
 
@@ -57,6 +61,26 @@ pub static SCHEDULERS: &[KnownScheduler] = &[
         entry: &drr::ENTRY,
         read: |args| DrrParams::from_args(args).map(SchedulerParams::Drr),
         // Tail drop would let one greedy flow fill the shared buffer and keep the others from their turns.
+        default_policy: &longest_queue::ENTRY,
+    },
+    KnownScheduler {
+        entry: &round_robin::ENTRY,
+        read: |_| Ok(SchedulerParams::RoundRobin),
+        default_policy: &longest_queue::ENTRY,
+    },
+    KnownScheduler {
+        entry: &start_time_fq::ENTRY,
+        read: |_| Ok(SchedulerParams::StartTimeFq),
+        default_policy: &longest_queue::ENTRY,
+    },
+    KnownScheduler {
+        entry: &scfq::ENTRY,
+        read: |_| Ok(SchedulerParams::Scfq),
+        default_policy: &longest_queue::ENTRY,
+    },
+    KnownScheduler {
+        entry: &wf2q_plus::ENTRY,
+        read: |_| Ok(SchedulerParams::Wf2qPlus),
         default_policy: &longest_queue::ENTRY,
     },
 ];
@@ -103,6 +127,10 @@ pub(super) fn scheduler(entry: &Entry) -> Option<Read<SchedulerParams>> {
 pub enum SchedulerParams {
     Fifo,
     Drr(DrrParams),
+    RoundRobin,
+    StartTimeFq,
+    Scfq,
+    Wf2qPlus,
 }
 
 /// Parameters of any policy.
@@ -128,6 +156,10 @@ pub enum PolicyParams {
 pub enum AnyScheduler<P> {
     Fifo(Fifo<P>),
     Drr(Drr<P>),
+    RoundRobin(RoundRobin<P>),
+    StartTimeFq(StartTimeFq<P>),
+    Scfq(Scfq<P>),
+    Wf2qPlus(Wf2qPlus<P>),
 }
 
 /// Any policy.
@@ -152,6 +184,10 @@ impl<P: Packet> AnyScheduler<P> {
         match params {
             SchedulerParams::Fifo => Self::Fifo(Fifo::new()),
             SchedulerParams::Drr(params) => Self::Drr(Drr::new(params, setup.smallest_weight())),
+            SchedulerParams::RoundRobin => Self::RoundRobin(RoundRobin::new(setup.smallest_weight())),
+            SchedulerParams::StartTimeFq => Self::StartTimeFq(StartTimeFq::new(setup.smallest_weight())),
+            SchedulerParams::Scfq => Self::Scfq(Scfq::new(setup.smallest_weight())),
+            SchedulerParams::Wf2qPlus => Self::Wf2qPlus(Wf2qPlus::new(setup.smallest_weight())),
         }
     }
 }
@@ -180,6 +216,10 @@ macro_rules! scheduler {
         match $any {
             AnyScheduler::Fifo($it) => $body,
             AnyScheduler::Drr($it) => $body,
+            AnyScheduler::RoundRobin($it) => $body,
+            AnyScheduler::StartTimeFq($it) => $body,
+            AnyScheduler::Scfq($it) => $body,
+            AnyScheduler::Wf2qPlus($it) => $body,
         }
     };
 }

@@ -1,0 +1,224 @@
+//! Start-time fair queueing: the packet whose service would start first in virtual time is served next.
+//!
+//! Goyal, Vin, Cheng, "Start-time fair queueing: a scheduling algorithm for integrated services packet
+//! switching networks", IEEE/ACM ToN 5(5), 1997, section II. Each packet has a start tag S = max(v, F of the
+//! packet before it in its flow) (eq. 4) and a finish tag F = S + l/r (eq. 5). The smallest S is served; v is
+//! the S of the packet in service and, when the link falls idle, the largest F of any packet served. It is
+//! named `stfq` because SFQ also means stochastic fair queueing (McKenney 1990), which this is not.
+//!
+//! Readings:
+//! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
+//! - Equal start tags, which the paper breaks at will: the lower flow number goes first.
+//! - The link is idle when it asks and there is nothing.
+//!
+//! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
+//! l_f/r_f + l_m/r_m, with l the largest packet of the flow.
+//!
+//! Cost: O(log backlogged flows) per packet; 60 bytes per flow. Parameters: none.
+
+use super::tags::Flows;
+use super::{End, Queued, Scheduler};
+use crate::catalog::{Entry, Role};
+use crate::heap::Heap;
+use crate::packet::{FlowId, Packet};
+use crate::queue::Backlog;
+use crate::units::{Time, Weight};
+
+/// Start-time fair queueing in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "stfq",
+    role: Role::Scheduler,
+    summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic fair queueing.",
+    reference: "Goyal, Vin, Cheng 1997",
+    cost: "O(log flows) per packet, 60 bytes per flow",
+    params: &[],
+};
+
+/// Start-time fair queueing over flows.
+#[derive(Clone, Debug)]
+pub struct StartTimeFq<P> {
+    flows: Flows<P>,
+    /// The backlogged flows by S of their head.
+    start: Heap,
+    /// Virtual time: S of the packet served last.
+    v: u64,
+    /// The largest F of a packet served.
+    latest: u64,
+}
+
+impl<P: Packet> StartTimeFq<P> {
+    /// Without packets. `smallest` is the smallest weight of a flow.
+    #[must_use]
+    pub const fn new(smallest: Weight) -> Self {
+        Self { flows: Flows::new(smallest), start: Heap::new(), v: 0, latest: 0 }
+    }
+
+    fn rebase(&mut self) {
+        if let Some(by) = self.flows.rebase(self.v) {
+            self.start.shift(by);
+            self.v -= by;
+            self.latest = self.latest.saturating_sub(by);
+        }
+    }
+}
+
+impl<P: Packet> Scheduler<P> for StartTimeFq<P> {
+    fn push(&mut self, now: Time, packet: P) {
+        let index = packet.flow().slot();
+        if self.flows.push(now, packet) {
+            // Goyal97 eq. (4).
+            let flow = self.flows.get(index);
+            flow.tag = flow.tag.max(self.v);
+            self.start.set(index, flow.tag);
+        }
+    }
+
+    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+        let Some((start, index)) = self.start.first() else {
+            self.v = self.v.max(self.latest);
+            return None;
+        };
+        let queued = self.flows.take(index, End::Head)?;
+        self.v = start;
+        let flow = self.flows.get(index);
+        // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
+        flow.tag = start + flow.length(queued.packet.size());
+        self.latest = self.latest.max(flow.tag);
+        if flow.queue.is_empty() {
+            self.start.remove(index);
+        } else {
+            self.start.set(index, flow.tag);
+        }
+        self.rebase();
+        Some(queued)
+    }
+
+    fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
+        let queued = self.flows.take(flow.slot(), end)?;
+        // The packet behind has the same S: what is not served is not charged.
+        if self.flows.get(flow.slot()).queue.is_empty() {
+            self.start.remove(flow.slot());
+        }
+        Some(queued)
+    }
+
+    fn next_flow(&self) -> Option<FlowId> {
+        self.start.first().map(|(_, index)| FlowId(index as u32))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.backlog
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.flows.set_weight(flow, weight);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::testing::{TestPacket, packet};
+
+    /// Flows of these weights, the smallest 1.
+    fn stfq(weights: &[f64]) -> StartTimeFq<TestPacket> {
+        let mut stfq = StartTimeFq::new(Weight::ONE);
+        for (flow, &weight) in (0..).zip(weights) {
+            stfq.set_weight(FlowId(flow), Weight::new(weight).unwrap());
+        }
+        stfq
+    }
+
+    /// Pushes packets of these flows and sizes, numbered on.
+    fn push(stfq: &mut StartTimeFq<TestPacket>, first: u32, packets: &[(u32, u64)]) {
+        for (id, &(flow, size)) in (first..).zip(packets) {
+            stfq.push(Time::ZERO, packet(id, flow, size));
+        }
+    }
+
+    fn serve(stfq: &mut StartTimeFq<TestPacket>, n: usize) -> Vec<u32> {
+        (0..n).map_while(|_| stfq.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
+    }
+
+    #[test]
+    fn packets_leave_by_their_start_tags() {
+        // Flow 0, weight 1: 300 B at S = 0, F = 300; then 100 B at S = 300, F = 400; then 100 B at S = 400.
+        // Flow 1, weight 2: 200 B at S = 0, F = 100; S = 100, 200, 300, 400.
+        let mut stfq = stfq(&[1.0, 2.0]);
+        push(&mut stfq, 1, &[(0, 300), (0, 100), (0, 100), (1, 200), (1, 200), (1, 200), (1, 200), (1, 200)]);
+        // By S, and the lower flow first: 1 (0), 4 (0), 5 (100), 6 (200), 2 (300), 7 (300), 3 (400), 8 (400).
+        assert_eq!(serve(&mut stfq, 9), [1, 4, 5, 6, 2, 7, 3, 8]);
+    }
+
+    #[test]
+    fn a_flow_that_comes_late_starts_at_the_packet_in_service() {
+        let mut stfq = stfq(&[1.0; 3]);
+        push(&mut stfq, 1, &[(0, 100), (0, 100), (0, 100), (0, 100), (1, 250), (1, 100)]);
+        // S: packets 1 to 4 at 0, 100, 200, 300; packets 5 and 6 at 0 and 250.
+        assert_eq!(serve(&mut stfq, 4), [1, 5, 2, 3]);
+        // v = 200, the S of packet 3. Flow 2 starts there, before 6 (250) and 4 (300).
+        push(&mut stfq, 7, &[(2, 100)]);
+        assert_eq!(serve(&mut stfq, 9), [7, 6, 4]);
+    }
+
+    #[test]
+    fn nothing_is_owed_after_the_link_was_idle_and_something_is_after_it_was_only_empty() {
+        for (idle, order) in [(true, [2, 3]), (false, [3, 2])] {
+            let mut stfq = stfq(&[1.0; 2]);
+            push(&mut stfq, 1, &[(0, 1_000)]);
+            assert_eq!(serve(&mut stfq, 1), [1]);
+            // Flow 0 has F = 1000. While its packet is in service v = 0; when the link falls idle v = 1000.
+            if idle {
+                assert_eq!(stfq.pop(Time::ZERO), None);
+            }
+            push(&mut stfq, 2, &[(0, 100), (1, 100)]);
+            assert_eq!(serve(&mut stfq, 2), order);
+        }
+    }
+
+    #[test]
+    fn a_packet_pushed_out_is_not_charged() {
+        let mut stfq = stfq(&[1.0; 2]);
+        push(&mut stfq, 1, &[(0, 1_000), (0, 100), (0, 100), (1, 500), (1, 500)]);
+        // Without packet 1, flow 0 has S = 0 and 100; stamped at arrival they would be 1000 and 1100.
+        assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
+        assert_eq!(serve(&mut stfq, 9), [2, 4, 3, 5]);
+        push(&mut stfq, 6, &[(0, 900), (1, 100)]);
+        // Flow 0 is idle again and owes what it had sent, 200 of 1000: it is behind v = 500 and starts there;
+        // flow 1 has F = 1000.
+        assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Tail).map(|queued| queued.packet.id), Some(6));
+        push(&mut stfq, 8, &[(0, 100)]);
+        assert_eq!(serve(&mut stfq, 9), [8, 7]);
+        assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Head), None);
+        assert!(stfq.backlog().is_empty());
+    }
+
+    #[test]
+    fn moving_all_numbers_down_changes_no_order() {
+        let orders = [0, (1_u64 << 62) - 20_000].map(|v| {
+            let mut stfq = stfq(&[1.0, 3.0, 7.0]);
+            stfq.v = v;
+            push(&mut stfq, 0, &[(0, 900), (1, 333), (2, 40), (0, 40), (1, 1_500), (2, 77)].repeat(20));
+            let mut order = serve(&mut stfq, 60);
+            push(&mut stfq, 120, &[(1, 800), (2, 10)]);
+            order.extend(serve(&mut stfq, 99));
+            assert!(stfq.v < 1 << 62);
+            order
+        });
+        assert_eq!(orders[0].len(), 122);
+        assert_eq!(orders[0], orders[1]);
+    }
+
+    #[test]
+    fn flows_beyond_the_bound_share_state() {
+        let mut stfq = stfq(&[1.0; 2]);
+        for (id, flow) in [(1, 1), (2, u32::MAX), (3, FlowId::SLOTS as u32 + 1), (4, 0)] {
+            stfq.push(Time::ZERO, packet(id, flow, 100));
+        }
+        // Packet 3 waits behind packet 1 in slot 1. The last number has a slot of its own, the last.
+        assert_eq!(serve(&mut stfq, 9), [4, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,122 @@
+//! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow.
+//!
+//! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it becomes
+//! the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else the larger
+//! of that and the virtual time. Where nothing is pushed out both give the same tags. Where heads are pushed
+//! out, tags stamped at arrival charge a flow for packets that were never sent; these do not.
+//!
+//! One number per flow therefore does: the start tag of its head while it is backlogged, the finish tag of its
+//! last packet served while it is idle. An idle flow whose number is not above the virtual time carries no
+//! information, and counts as never seen.
+//!
+//! **Numbers.** Virtual time counts bytes for a flow of the smallest weight, in integers of 2^-24 bytes, so sums
+//! are exact and only differences matter. A packet's length in virtual time is rounded once, to 2^-24 bytes: for
+//! 64 bytes and a weight a million times the smallest, to 0.05 %. When virtual time reaches 2^62, that is after
+//! 275 GB for each unit of the smallest weight, all numbers are moved down together, which changes no
+//! difference: O(flows), once in more than 10^8 packets.
+
+use alloc::vec::Vec;
+
+use super::{End, Queued};
+use crate::list::{PacketQueue, Pool};
+use crate::packet::{FlowId, Packet};
+use crate::queue::Backlog;
+use crate::units::{Bytes, Time, Weight};
+
+/// Where the numbers are moved down. Below 2^63 by more than any tag can be ahead of virtual time.
+const HORIZON: u64 = 1 << 62;
+
+/// What a byte costs at the smallest weight, in virtual time times 2^16.
+const BYTE: f64 = (1_u64 << 40) as f64;
+
+/// A flow: its queue, weight and tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    pub queue: PacketQueue,
+    /// What a byte costs it in virtual time, times 2^16: 2^40 at the smallest weight.
+    per_byte: u64,
+    /// S of its head while backlogged, else F of its last packet served.
+    pub tag: u64,
+}
+
+impl Flow {
+    /// The length of a packet in virtual time. At most 2^48: 16 MB at the smallest weight.
+    pub fn length(&self, size: Bytes) -> u64 {
+        (size.get().saturating_mul(self.per_byte) >> 16).max(1)
+    }
+
+    /// Its weight: 2^16 is the smallest.
+    pub fn share(&self) -> u64 {
+        (1 << 56) / self.per_byte
+    }
+}
+
+/// The flows and their packets.
+#[derive(Clone, Debug)]
+pub(super) struct Flows<P> {
+    flows: Vec<Flow>,
+    packets: Pool<P>,
+    pub backlog: Backlog,
+    smallest: Weight,
+}
+
+impl<P: Packet> Flows<P> {
+    /// None yet. Weights are counted in units of `smallest`; a lower one that comes later is exact down to a
+    /// 256th of it for packets of 64 kB.
+    pub const fn new(smallest: Weight) -> Self {
+        Self { flows: Vec::new(), packets: Pool::new(), backlog: Backlog::EMPTY, smallest }
+    }
+
+    pub fn get(&mut self, index: usize) -> &mut Flow {
+        if index >= self.flows.len() {
+            let per_byte = self.per_byte(Weight::ONE);
+            self.flows.resize(index + 1, Flow { queue: PacketQueue::EMPTY, per_byte, tag: 0 });
+        }
+        &mut self.flows[index]
+    }
+
+    /// Takes a packet in. Says whether it is the head of its flow.
+    pub fn push(&mut self, now: Time, packet: P) -> bool {
+        self.backlog.add(&packet);
+        let index = packet.flow().slot();
+        let is_head = self.get(index).queue.is_empty();
+        self.flows[index].queue.push(&mut self.packets, Queued { packet, arrived: now });
+        is_head
+    }
+
+    /// Takes out a packet of a flow, if it has one.
+    pub fn take(&mut self, index: usize, end: End) -> Option<Queued<P>> {
+        let queued = self.flows.get_mut(index)?.queue.pop(&mut self.packets, end)?;
+        self.backlog.remove(&queued.packet);
+        Some(queued)
+    }
+
+    /// The finish tag of a flow's head; none without a head.
+    pub fn finish(&self, index: usize) -> Option<u64> {
+        let flow = self.flows.get(index)?;
+        Some(flow.tag + flow.length(flow.queue.front(&self.packets)?.packet.size()))
+    }
+
+    /// From the flow's next packet on that gets tags.
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
+        self.get(flow.slot()).per_byte = self.per_byte(weight);
+    }
+
+    /// The clamps keep a length below 2^48, and the sum of all shares within 64 bits.
+    fn per_byte(&self, weight: Weight) -> u64 {
+        libm::round(BYTE * (self.smallest.get() / weight.get())).clamp(16_384.0, BYTE * 65_536.0) as u64
+    }
+
+    /// If `now`, the virtual time, has come to the horizon: moves the tags down and says by how much the rest
+    /// has to follow.
+    pub fn rebase(&mut self, now: u64) -> Option<u64> {
+        if now < HORIZON {
+            return None;
+        }
+        let backlogged = self.flows.iter().filter(|flow| !flow.queue.is_empty()).map(|flow| flow.tag);
+        let by = backlogged.fold(now, u64::min);
+        // The tag of an idle flow may be below: it carries no information, and neither does zero.
+        self.flows.iter_mut().for_each(|flow| flow.tag = flow.tag.saturating_sub(by));
+        Some(by)
+    }
+}

@@ -1,0 +1,307 @@
+//! WF2Q+, worst-case fair weighted fair queueing: of the packets whose service would have begun in virtual
+//! time, the one whose service would finish first is served next.
+//!
+//! Bennett, Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, section IV. The
+//! head of each flow has S = F of the packet before it if the flow was backlogged, else max(F, V), and F = S +
+//! l/r (eqs. 28 and 29). It is eligible once S <= V; the smallest F of those is served. V = max(V + served,
+//! smallest S of the backlogged) (eq. 27).
+//!
+//! Readings:
+//! - Only the weights of flows count that are backlogged or have F > V: V rises by the bytes served over the
+//!   sum of their weights. The paper sums over all flows, which may be a million of which ten send. A flow
+//!   that has just run empty must count on until V comes to its F: without it V would run ahead of what it
+//!   was served early, and each such flow would push V further from the others.
+//! - V rises when a packet is taken for service, by all of it, not during its transmission.
+//! - Equal tags: the lower flow number goes first. The integers of `tags.rs` are the numbers.
+//! - The link is idle when it asks and there is nothing; V is then the largest F served.
+//!
+//! Fairness (Theorem 4): while flow i is backlogged, its service falls short of its share of what the link
+//! serves by at most L_i + (L - L_i) r_i/r: no more than a packet, however many flows there are. Flows that
+//! are always backlogged are also no more than L_i (1 - r_i/r) ahead of the fluid and a packet behind it
+//! (WF2Q, INFOCOM 1996, theorems 1 and 2).
+//!
+//! Cost: O(log flows) per packet, three or four heap steps; 84 bytes per flow. Parameters: none.
+
+use super::tags::Flows;
+use super::{End, Queued, Scheduler};
+use crate::catalog::{Entry, Role};
+use crate::heap::Heap;
+use crate::packet::{FlowId, Packet};
+use crate::queue::Backlog;
+use crate::units::{Bytes, Time, Weight};
+
+/// WF2Q+ in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "wf2q_plus",
+    role: Role::Scheduler,
+    summary: "WF2Q+: smallest virtual finish among packets whose service would have begun.",
+    reference: "Bennett, Zhang 1997",
+    cost: "O(log flows) per packet, 84 bytes per flow",
+    params: &[],
+};
+
+/// WF2Q+ over flows. A flow is in one of the three heaps, or in none and forgotten.
+#[derive(Clone, Debug)]
+pub struct Wf2qPlus<P> {
+    flows: Flows<P>,
+    /// Backlogged flows with S <= V, by F of their head.
+    eligible: Heap,
+    /// Backlogged flows with S > V, by S of their head.
+    waiting: Heap,
+    /// Idle flows with F > V, by F.
+    idle: Heap,
+    /// The sum of the weights of the flows in the three heaps; 2^16 is the smallest weight.
+    shares: u64,
+    /// Virtual time.
+    v: u64,
+    /// The largest F of a packet served.
+    latest: u64,
+}
+
+impl<P: Packet> Wf2qPlus<P> {
+    /// Without packets. `smallest` is the smallest weight of a flow.
+    #[must_use]
+    pub const fn new(smallest: Weight) -> Self {
+        Self {
+            flows: Flows::new(smallest),
+            eligible: Heap::new(),
+            waiting: Heap::new(),
+            idle: Heap::new(),
+            shares: 0,
+            v: 0,
+            latest: 0,
+        }
+    }
+
+    /// Puts a flow where it belongs by its tag: by S with a head, by F without.
+    fn place(&mut self, index: usize) {
+        let tag = self.flows.get(index).tag;
+        match self.flows.finish(index) {
+            Some(finish) if tag <= self.v => self.eligible.set(index, finish),
+            Some(_) => self.waiting.set(index, tag),
+            None => self.idle.set(index, tag),
+        }
+    }
+
+    /// Moves V on, never back, and the flows that this concerns.
+    fn advance(&mut self, v: u64) {
+        self.v = self.v.max(v);
+        self.settle();
+    }
+
+    /// Forgets flows whose F is past. If nobody is eligible, moves V to the smallest S.
+    fn settle(&mut self) {
+        if let (true, Some((start, _))) = (self.eligible.is_empty(), self.waiting.first()) {
+            self.v = self.v.max(start);
+        }
+        while let Some((start, index)) = self.waiting.first()
+            && start <= self.v
+        {
+            self.waiting.remove(index);
+            self.place(index);
+        }
+        while let Some((finish, index)) = self.idle.first()
+            && finish <= self.v
+        {
+            self.idle.remove(index);
+            self.shares -= self.flows.get(index).share();
+        }
+    }
+
+    /// V's rise for a packet: its bytes over the sum of weights. Rounded down: a V that is behind catches up
+    /// with the next smallest S, one that is ahead would stay ahead.
+    fn rise(&self, size: Bytes) -> u64 {
+        // 2^24 bytes × 2^40 fit in 64 bits.
+        (size.get().min((1 << 24) - 1) << 40) / self.shares.max(1)
+    }
+
+    fn rebase(&mut self) {
+        if let Some(by) = self.flows.rebase(self.v) {
+            for heap in [&mut self.waiting, &mut self.idle, &mut self.eligible] {
+                heap.shift(by);
+            }
+            self.v -= by;
+            self.latest = self.latest.saturating_sub(by);
+        }
+    }
+}
+
+impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
+    fn push(&mut self, now: Time, packet: P) {
+        let index = packet.flow().slot();
+        if !self.flows.push(now, packet) {
+            return;
+        }
+        if self.idle.contains(index) {
+            self.idle.remove(index);
+        } else {
+            let flow = self.flows.get(index);
+            flow.tag = self.v;
+            self.shares += flow.share();
+        }
+        self.place(index);
+        self.settle();
+    }
+
+    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+        let Some((finish, index)) = self.eligible.first() else {
+            self.advance(self.latest);
+            return None;
+        };
+        let queued = self.flows.take(index, End::Head)?;
+        self.eligible.remove(index);
+        self.flows.get(index).tag = finish;
+        self.latest = self.latest.max(finish);
+        self.place(index);
+        self.advance(self.v + self.rise(queued.packet.size()));
+        self.rebase();
+        Some(queued)
+    }
+
+    fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
+        let index = flow.slot();
+        let queued = self.flows.take(index, end)?;
+        // The packet behind has the same S, and a flow left empty has that for its F.
+        if self.flows.get(index).queue.is_empty() {
+            self.eligible.remove(index);
+            self.waiting.remove(index);
+        }
+        self.place(index);
+        self.settle();
+        Some(queued)
+    }
+
+    fn next_flow(&self) -> Option<FlowId> {
+        self.eligible.first().map(|(_, index)| FlowId(index as u32))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.backlog
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        let index = flow.slot();
+        let counts = [&self.eligible, &self.waiting, &self.idle].iter().any(|heap| heap.contains(index));
+        let before = self.flows.get(index).share();
+        self.flows.set_weight(flow, weight);
+        if counts {
+            self.shares = self.shares - before + self.flows.get(index).share();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::testing::{TestPacket, packet};
+
+    /// Flows of these weights, the smallest 1.
+    fn wf2q(weights: &[f64]) -> Wf2qPlus<TestPacket> {
+        let mut wf2q = Wf2qPlus::new(Weight::ONE);
+        for (flow, &weight) in (0..).zip(weights) {
+            wf2q.set_weight(FlowId(flow), Weight::new(weight).unwrap());
+        }
+        wf2q
+    }
+
+    /// Pushes packets of these flows and sizes, numbered on.
+    fn push(wf2q: &mut Wf2qPlus<TestPacket>, first: u32, packets: &[(u32, u64)]) {
+        for (id, &(flow, size)) in (first..).zip(packets) {
+            wf2q.push(Time::ZERO, packet(id, flow, size));
+        }
+    }
+
+    fn serve(wf2q: &mut Wf2qPlus<TestPacket>, n: usize) -> Vec<u32> {
+        (0..n).map_while(|_| wf2q.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
+    }
+
+    fn flows(wf2q: &mut Wf2qPlus<TestPacket>, n: usize) -> Vec<u32> {
+        (0..n).map_while(|_| wf2q.pop(Time::ZERO)).map(|queued| queued.packet.flow.0).collect()
+    }
+
+    #[test]
+    fn the_example_of_the_wf2q_paper() {
+        // INFOCOM 1996, figures 1 to 3: flow 0 has half of the link and eleven packets, ten flows have a
+        // twentieth and a packet each. Fair queueing by finish alone sends ten of flow 0 in a row, then ten
+        // others; worst-case fair, every second packet is of flow 0. S = 0, 2, 4 ... in units of a packet at
+        // the whole rate.
+        let mut wf2q = wf2q(&[10.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        push(&mut wf2q, 0, &[(0, 100); 11]);
+        push(&mut wf2q, 11, &(1..11).map(|flow| (flow, 100)).collect::<Vec<_>>());
+        let order = [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0];
+        assert_eq!(flows(&mut wf2q, 99), order);
+    }
+
+    #[test]
+    fn virtual_time_rises_by_service_over_the_weights_that_count() {
+        let mut wf2q = wf2q(&[1.0, 3.0, 1.0]);
+        push(&mut wf2q, 1, &[(0, 400), (1, 600), (1, 600)]);
+        // F: 400 for packet 1, 200 for packet 2. Packet 2 goes; V = 600 / 4 = 150; packet 3 has S = 200.
+        assert_eq!(serve(&mut wf2q, 1), [2]);
+        assert_eq!(wf2q.v >> 24, 150);
+        // Only packet 1 is eligible, and V = 150 + 400 / 4 = 250: its flow is idle, with F = 400.
+        assert_eq!(serve(&mut wf2q, 1), [1]);
+        assert_eq!((wf2q.v >> 24, wf2q.shares), (250, 4 << 16));
+        // It still counts: V = 250 + 600 / 4 = 400, and now flow 0 is forgotten and only flow 1, F = 400, was
+        // left, which goes too.
+        assert_eq!(serve(&mut wf2q, 1), [3]);
+        assert_eq!((wf2q.v >> 24, wf2q.shares), (400, 0));
+    }
+
+    #[test]
+    fn a_flow_alone_is_served_though_its_start_is_ahead() {
+        let mut wf2q = wf2q(&[1.0, 9.0]);
+        push(&mut wf2q, 1, &[(0, 100), (0, 100), (1, 100)]);
+        // F: 100 and 11.1. After 3 and 1, V = 20 and packet 2 has S = 100: V jumps there.
+        assert_eq!(serve(&mut wf2q, 9), [3, 1, 2]);
+    }
+
+    #[test]
+    fn a_packet_pushed_out_is_not_charged() {
+        let mut wf2q = wf2q(&[1.0; 2]);
+        push(&mut wf2q, 1, &[(0, 1_000), (0, 100), (0, 100), (1, 500), (1, 500)]);
+        // Without packet 1 flow 0 has F = 100 and 200; flow 1 has F = 500 and 1000.
+        assert_eq!(wf2q.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
+        // 2 goes, V = 50; 3 has S = 100, so 4 goes, V = 300; then 3, V = 350; then 5, S = 500.
+        assert_eq!(serve(&mut wf2q, 9), [2, 4, 3, 5]);
+        // Emptied by push-out, waiting or eligible, a flow leaves nothing behind.
+        push(&mut wf2q, 6, &[(0, 100), (1, 100)]);
+        for flow in [0, 1] {
+            assert!(wf2q.push_out(Time::ZERO, FlowId(flow), End::Tail).is_some());
+            assert_eq!(wf2q.push_out(Time::ZERO, FlowId(flow), End::Tail), None);
+        }
+        assert_eq!(wf2q.next_flow(), None);
+        assert_eq!(wf2q.pop(Time::ZERO), None);
+        assert_eq!(wf2q.shares, 0);
+    }
+
+    #[test]
+    fn a_weight_that_changes_keeps_the_sum() {
+        let mut wf2q = wf2q(&[1.0, 2.0]);
+        push(&mut wf2q, 1, &[(0, 100), (1, 100), (1, 100)]);
+        wf2q.set_weight(FlowId(1), Weight::new(5.0).unwrap());
+        wf2q.set_weight(FlowId(2), Weight::new(7.0).unwrap());
+        assert_eq!(wf2q.shares >> 16, 6);
+        assert_eq!(serve(&mut wf2q, 9).len(), 3);
+        assert_eq!((wf2q.pop(Time::ZERO), wf2q.shares), (None, 0));
+    }
+
+    #[test]
+    fn moving_all_numbers_down_changes_no_order() {
+        let orders = [0, (1_u64 << 62) - 20_000].map(|v| {
+            let mut wf2q = wf2q(&[1.0, 3.0, 7.0]);
+            wf2q.v = v;
+            push(&mut wf2q, 0, &[(0, 900), (1, 333), (2, 40), (0, 40), (1, 1_500), (2, 77)].repeat(20));
+            let mut order = serve(&mut wf2q, 60);
+            push(&mut wf2q, 120, &[(1, 800), (2, 10)]);
+            order.extend(serve(&mut wf2q, 99));
+            assert!(wf2q.v < 1 << 62);
+            order
+        });
+        assert_eq!(orders[0].len(), 122);
+        assert_eq!(orders[0], orders[1]);
+    }
+}
