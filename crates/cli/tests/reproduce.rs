@@ -197,3 +197,35 @@ fn what_is_not_there_exits_with_2_and_says_what_is() {
     assert_eq!(apportion(bare.path(), &["list"]).status, 0);
     assert!(error(folder.path(), &["reproduce", "drr/total", "--ablate"]).contains("leave --ablate out"));
 }
+
+const VARIANT: &str = r#"
+[[column]]
+title = "rms error"
+of = "drr/weights:throughput_mbps/1_2_3"
+give = "rms_ideal"
+[[variant]]
+name = "no weights"
+about = "a FIFO"
+set = { "topology.bottleneck.queue.kind" = "fifo" }
+"#;
+
+#[test]
+fn variants_are_shown_on_request_and_change_no_verdict() {
+    let folder = checkout(&(PAPER.to_owned() + VARIANT));
+    let plain = apportion(folder.path(), &["reproduce", "--seeds", "2", "--json"]);
+    assert!(plain.status == 0 && !plain.out.contains("no weights"), "{}", plain.out);
+    let run = apportion(folder.path(), &["reproduce", "drr", "--variants", "no weights", "--seeds", "2"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("| no weights "), "{}", run.out);
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("results/reproduce").join(name)).unwrap();
+    assert!(read("drr.html").contains("What changes what"));
+    // Two claims of the experiment that the column is of, and the column, as they are and changed.
+    assert_eq!(read("drr-variants.jsonl").lines().count(), 6);
+    let json = apportion(folder.path(), &["reproduce", "--variants", "--seeds", "2", "--json"]);
+    assert_eq!(json.out, plain.out + &read("drr-variants.jsonl"));
+    let wrong = apportion(folder.path(), &["reproduce", "--variants", "drr"]);
+    assert_eq!(wrong.status, 2);
+    let message = "no variant is called `drr`; write experiments before --variants; there are no weights";
+    assert!(wrong.err.contains(message), "{}", wrong.err);
+}

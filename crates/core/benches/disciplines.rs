@@ -70,7 +70,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    let setup = Setup { link_rate: Rate::from_mbit(1_000), weights: &[], seed: 1, name: "bench" };
+    let setup = Setup { link_rate: Rate::from_mbit(1_000), weights: &[], rtts: &[], seed: 1, name: "bench" };
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::drop::{BufferPolicy, Verdict};
 use crate::packet::Packet;
-use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::Scheduler;
 use crate::units::Time;
 
@@ -51,7 +51,7 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
                 return;
             };
             self.policy.pushed_out(&queued.packet);
-            sink.dropped(now, queued.packet, DropReason::PushOut);
+            sink.dropped(now, queued.packet, victim.reason);
         }
     }
 

@@ -49,7 +49,7 @@ pub mod system;
 #[cfg(test)]
 mod testing;
 pub mod tickets;
-mod tournament;
+mod tree;
 pub mod units;
 
 pub use packet::{Colour, Ecn, FlowId, LabelKind, Packet};

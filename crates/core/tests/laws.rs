@@ -52,6 +52,7 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
         "sred" => "zombies=3 crowd=2".to_owned(),
+        "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         _ => String::new(),
     };
@@ -367,7 +368,10 @@ fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
                 served[sent.flow.index()] += 1;
             }
         }
-        assert!(log.dropped.iter().all(|dropped| dropped.1 == 0), "{kind}: only the greedy flow loses packets");
+        assert!(
+            log.dropped.iter().all(|dropped| dropped.1 == 0),
+            "{kind}: only the greedy flow loses packets"
+        );
         assert!(served[1] >= 1_995, "{kind}: {served:?}");
     }
 }

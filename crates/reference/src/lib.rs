@@ -9,7 +9,10 @@
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
 //! | [`rio`] | Clark, Fang 1998 |
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
+//! | [`tred`] | Zhang et al. 2002, section II-C.1 |
+//! | [`tickets`] | Zhang et al. 2002, sections II-B, II-D, II-F.1, II-G |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
+//! | [`pfd`] | Srinivasan, Vaidyanathan, Baras, figure 3 with its slips mended, and RND of section 3 |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`round_robin`] | weighted round robin, packet by packet |
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
@@ -25,11 +28,14 @@ pub mod csfq;
 pub mod drr;
 pub mod fred;
 mod max_min;
+pub mod pfd;
 pub mod red;
 pub mod rio;
 pub mod round_robin;
 pub mod scfq;
 pub mod start_time_fq;
+pub mod tickets;
+pub mod tred;
 pub mod wf2q_plus;
 
 pub use max_min::max_min;

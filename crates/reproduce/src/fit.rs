@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_line_through_the_origin_has_the_worked_slope_and_r2() {
         // Points (1, 1), (2, 3), (3, 2): Σxy = 1 + 6 + 6 = 13, Σx² = 14. Residuals 1 - 13/14 = 1/14, 3 -
-        // 26/14 = 16/14, 2 - 39/14 = -11/14: squares (1 + 256 + 121)/196 = 378/196. LabelKind the mean 2: 1 + 1
+        // 26/14 = 16/14, 2 - 39/14 = -11/14: squares (1 + 256 + 121)/196 = 378/196. About the mean 2: 1 + 1
         // + 0 = 2.
         let points = [(1.0, 1.0), (2.0, 3.0), (3.0, 2.0)];
         assert!(close(slope_through_origin(&points), 13.0 / 14.0));

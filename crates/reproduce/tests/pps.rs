@@ -142,6 +142,27 @@ fn every_scenario_loads_as_it_is_and_with_the_mechanism_off() {
 }
 
 #[test]
+fn every_variant_can_be_run_and_the_one_of_packet_sizes_is_in_every_run() {
+    let names = |besides| -> Vec<String> {
+        let plan = Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+        plan.papers[0].variants.iter().map(|planned| planned.variant.name.clone()).collect()
+    };
+    assert_eq!(names(Besides::Usual), ["1000-byte packets"]);
+    assert_eq!(names(Besides::Variants(&[])).len(), paper().content.variants.len());
+    assert!(names(Besides::Ablated).is_empty());
+}
+
+#[test]
+fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
+    let path = file().with_file_name("../pps-beyond/expect.toml");
+    let beyond = expect::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Besides::Usual).unwrap();
+    assert_eq!(plan.papers.len(), 1);
+    let beyond = expect::read(&path).unwrap();
+    assert!(Plan::new(vec![beyond], &[], Besides::Usual).is_ok());
+}
+
+#[test]
 fn entitlements_are_the_expected_column_of_the_tables() {
     let shares = |name: &str, set: &[(&str, &str)]| -> Vec<f64> {
         let path = file().with_file_name(name);

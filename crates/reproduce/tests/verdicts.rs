@@ -4,8 +4,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use apportion_reproduce::text::json_lines;
-use apportion_reproduce::{Besides, Claim, Plan, Problems, Verdict, expect, judge};
+use apportion_reproduce::text::{json_lines, tables};
+use apportion_reproduce::{Besides, Claim, Plan, Problems, Verdict, beside, expect, judge};
 use tempfile::TempDir;
 
 /// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
@@ -82,6 +82,12 @@ impl Toy {
         let plan = self.plan(ablate).unwrap();
         let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
         judge(&plan, &results)
+    }
+
+    /// With variants appended to the file.
+    fn with(mut self, variants: &str) -> Self {
+        self.text.push_str(variants);
+        self
     }
 
     /// The one message, without the folder.
@@ -315,4 +321,117 @@ fn a_sweep_is_refused() {
     toy.text = toy.text.replace("set = { change = [] }", "set = { seed = [1, 2] }");
     let message = toy.error();
     assert!(message.contains("run steady: scenario: `x.toml` sweeps seed"), "{message}");
+}
+
+const ALL: (&str, &str) = (
+    "all",
+    r#"op = "approx"
+tol_rel = 0.1
+value = [1, 2, 1]
+measure = { kind = "throughput", of = ["u", "greedy"], run = "steady" }"#,
+);
+
+/// The narrow link of twice the width, and UDP flows that send packets of half the size.
+const VARIANTS: &str = r#"
+[[column]]
+title = "rms"
+of = "toy/one:all"
+give = "rms_published"
+[[column]]
+title = "rms of ideal"
+of = "toy/one:all"
+give = "rms_ideal"
+[[column]]
+title = "worst"
+of = "toy/one"
+measure = { kind = "throughput", of = ["greedy"], run = "steady" }
+give = "worst_ideal"
+[[variant]]
+name = "wide"
+about = "all of it fits"
+beside = true
+set = { "x.toml" = { "link.narrow.rate" = "4Mbit" } }
+[[variant]]
+name = "half"
+about = "half the rate"
+params = { "cbr.rate" = "500kbit" }
+"#;
+
+#[test]
+fn a_variant_is_measured_beside_and_judged_by_nobody() {
+    let toy = Toy::new(&[ALL]).with(VARIANTS);
+    let claims = toy.claims(false);
+    // Without it, greedy gets 1 Mb/s of the narrow link; beside, what it sends.
+    assert!(close(&measured(&claims[0]), &[1.0, 2.0, 1.0]), "{:?}", measured(&claims[0]));
+    let (name, beside) = &claims[0].beside[0];
+    assert!(name == "wide" && close(&measured(beside), &[1.0, 2.0, 2.0]), "{:?}", measured(beside));
+    assert_eq!((claims[0].verdict, claims[0].beside.len()), (Verdict::Holds, 1));
+    let line: serde_json::Value = serde_json::from_str(&json_lines(&claims)).unwrap();
+    assert_eq!(line["beside"]["wide"].as_array().unwrap().len(), 3);
+    assert!(tables(&claims).contains("  wide"), "{}", tables(&claims));
+    assert!(toy.claims(true)[0].beside.is_empty());
+}
+
+#[test]
+fn the_table_of_variants_has_the_worked_errors() {
+    let toy = Toy::new(&[ALL]).with(VARIANTS);
+    let paper = expect::parse(&toy.folder.path().join("expect.toml"), &toy.text).unwrap();
+    let plan = Plan::new(vec![paper], &[], Besides::Variants(&[])).unwrap();
+    let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let table = beside::tables(&plan, &results).remove(0);
+    let values: Vec<f64> = table
+        .json_lines()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter_map(|line| line["column"].is_string().then(|| line["measured"].as_f64().unwrap()))
+        .collect();
+    // As they are: 1, 2, 1 as published and as due. Wide: 1, 2, 2 of 1, 2, 1, √(1/3) = 0.577, as due. Half:
+    // 0.5, 0.5, 0.5 of 1, 2, 1, √((0.25 + 0.5625 + 0.25) / 3) = 0.595, as due.
+    let expected = [0.0, 0.0, 0.0, 1.0 / 3.0_f64.sqrt(), 0.0, 0.0, (1.0625_f64 / 3.0).sqrt(), 0.0, 0.0];
+    assert!(close(&values, &expected), "{values:?}");
+    let markdown = table.markdown();
+    for row in ["| (as they are)", "| wide ", "| half "] {
+        assert!(markdown.contains(row), "{markdown}");
+    }
+    assert!(markdown.contains("| 1 of 1") && markdown.contains("| 0 of 1"), "{markdown}");
+}
+
+#[test]
+fn what_a_variant_gets_wrong_is_named() {
+    let error = |variant: &str| {
+        let head = "[[variant]]\nname = \"v\"\nabout = \"a\"\nbeside = true\n";
+        Toy::new(&[ALL]).with(&format!("{head}{variant}")).error()
+    };
+    for (variant, expected) in [
+        (
+            "params = { \"tred.n\" = 1 }",
+            "expect.toml: variant v: params.tred.n: no scenario of its runs has a `tred`; \
+          correct it or leave it out",
+        ),
+        (
+            "set = { \"y.toml\" = { seed = 1 } }",
+            "expect.toml: variant v: set.y.toml: is no scenario file or \
+          experiment of its runs; correct it or leave it out",
+        ),
+        (
+            "replace = { \"y.toml\" = \"x.toml\" }",
+            "expect.toml: variant v: replace.y.toml: is no scenario file of \
+          its runs; correct it or leave it out",
+        ),
+        (
+            "experiments = [\"toy/on\"]",
+            "expect.toml: variant v: experiments: the file has no experiment `toy/on` \
+          (did you mean `toy/one`?)",
+        ),
+        (
+            "params = { n = 1 }",
+            "expect.toml: variant v: params.n: whose parameter? write for example \"tred.n\"",
+        ),
+    ] {
+        assert_eq!(error(variant), expected);
+    }
+    let loader = error("set = { \"link.narrow.speed\" = 1 }");
+    assert!(loader.starts_with("expect.toml: toy/one: variant v: run main: x.toml:"), "{loader}");
+    let replaced = error("replace = { \"x.toml\" = \"z.toml\" }");
+    assert!(replaced.contains("variant v") && replaced.contains("cannot read"), "{replaced}");
 }

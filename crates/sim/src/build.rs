@@ -222,7 +222,7 @@ impl<'a> Simulation<'a> {
         link_rate: Rate,
     ) -> Discipline<Packet> {
         let name = format!("link.{}.queue", link.name);
-        params.build(&Setup { link_rate, weights: &self.weights, seed: self.seed, name: &name })
+        params.build(&Setup { link_rate, weights: &self.weights, rtts: &[], seed: self.seed, name: &name })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

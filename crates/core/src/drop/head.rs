@@ -69,7 +69,7 @@ impl<P: Packet> BufferPolicy<P> for HeadDrop {
         if !self.limit.is_exceeded_by(scheduler.backlog()) {
             return None;
         }
-        Some(Victim { flow: scheduler.next_flow()?, end: End::Head })
+        Some(Victim { flow: scheduler.next_flow()?, end: End::Head, reason: DropReason::PushOut })
     }
 
     fn set_limit(&mut self, limit: Limit) {

@@ -1,25 +1,26 @@
-//! Longest queue drop: when the buffer is too full, the flow that holds most of it for its weight gives up
+//! Longest queue drop: when the buffer is too full, the flow that holds most of it for its threshold gives up
 //! its front packet.
 //!
 //! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
-//! INFOCOM 1998. Held in bytes, divided by the flow's weight; with equal weights the victim is the longest
-//! queue in bytes. Of equal ones the lowest flow number gives way. Deviation: a packet larger than the whole
-//! buffer is dropped as overflow, rather than emptying the buffer in vain.
+//! INFOCOM 1998: the victim has the largest q_i - b_i. Thresholds and readings:
+//! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that
+//! may have twice the rate may hold twice as much; with equal weights that is the longest queue, by either
+//! rule. Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the
+//! buffer in vain.
 //!
-//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 44
+//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 61
 //! bytes per flow. Behind a FIFO the front packet of a flow has to be searched for; behind a scheduler with a
 //! queue per flow it is at hand. Parameters: [`ENTRY`].
 
-use alloc::vec::Vec;
-
+use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::red::param;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict, Victim};
-use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::catalog::{Args, Entry, Kind, ParamError, Role};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::tournament::Tournament;
-use crate::units::{Time, Weight};
+use crate::units::{Span, Time, Weight};
 
 /// Longest queue drop in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -27,15 +28,28 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Longest queue drop: the flow that holds most of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(1) per packet, O(log flows) per push-out, 44 bytes per flow",
-    params: &[LIMIT],
+    cost: "O(1) per packet, O(log flows) per push-out, 61 bytes per flow",
+    params: &[
+        LIMIT,
+        thresholds("weights", "chosen: who may send more may hold more"),
+        param(
+            "victim",
+            "argmax",
+            Kind::Choice(&["ratio", "difference"]),
+            "ratio",
+            "chosen: the same for all scales of thresholds; 1998 paper: difference",
+            "Who gives up a packet: the flow with the largest q_i/b_i, or with the largest q_i - b_i.",
+        ),
+    ],
 };
 
-/// Parameters of [`LongestQueueDrop`].
+/// Parameters of [`LongestQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct LongestQueueDropParams {
-    /// Size of the buffer, shared by all flows.
     pub limit: Limit,
+    pub thresholds: Thresholds,
+    pub victim: Choice,
 }
 
 impl LongestQueueDropParams {
@@ -44,71 +58,46 @@ impl LongestQueueDropParams {
     /// # Errors
     /// None today.
     pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.of(&ENTRY).limit("limit") })
+        let args = args.of(&ENTRY);
+        Ok(Self {
+            limit: args.limit("limit"),
+            thresholds: Thresholds::of(args.choice("thresholds")),
+            victim: Choice::of(args.choice("victim")),
+        })
     }
 }
 
 /// Longest queue drop at a limit.
 #[derive(Clone, Debug)]
 pub struct LongestQueueDrop {
-    limit: Limit,
-    flows: Vec<Share>,
-    /// Bytes held, divided by weight.
-    longest: Tournament,
-}
-
-/// What a flow holds of the buffer.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    bytes: u64,
-    /// 1 / weight: a product is cheaper than a quotient.
-    per_weight: f64,
+    occupancy: Occupancy,
 }
 
 impl LongestQueueDrop {
-    /// Pushes out beyond the limit.
+    /// Pushes out beyond the limit. `rtts` are the round-trip times by flow; zero, or beyond its end:
+    /// unknown.
     #[must_use]
-    pub fn new(params: &LongestQueueDropParams) -> Self {
-        Self { limit: params.limit, flows: Vec::new(), longest: Tournament::new() }
-    }
-
-    fn share(&mut self, flow: FlowId) -> &mut Share {
-        if flow.slot() >= self.flows.len() {
-            self.flows.resize(flow.slot() + 1, Share { bytes: 0, per_weight: 1.0 });
-        }
-        &mut self.flows[flow.slot()]
-    }
-
-    fn update(&mut self, flow: FlowId, change: impl FnOnce(&mut Share)) {
-        let share = self.share(flow);
-        change(share);
-        let key = share.bytes as f64 * share.per_weight;
-        self.longest.set(flow.slot(), key);
-    }
-
-    fn forget<P: Packet>(&mut self, packet: &P) {
-        self.update(packet.flow(), |share| share.bytes -= packet.size().get());
+    pub fn new(params: &LongestQueueDropParams, rtts: &[Span]) -> Self {
+        Self { occupancy: Occupancy::new(params.limit, params.thresholds, params.victim, rtts) }
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for LongestQueueDrop {
     fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
-        if !self.limit.admits(packet, Backlog::EMPTY) {
-            return Verdict::Drop(DropReason::Overflow);
-        }
-        self.update(packet.flow(), |share| share.bytes += packet.size().get());
-        Verdict::Accept
+        self.occupancy.admit(packet)
     }
 
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
-        if !self.limit.is_exceeded_by(scheduler.backlog()) {
+        if !self.occupancy.is_exceeded(scheduler.backlog()) {
             return None;
         }
-        self.longest.largest().map(|flow| Victim { flow: FlowId(flow as u32), end: End::Head })
+        // Neither rule leaves anything to chance.
+        let flow = self.occupancy.choose(|| 0.0)?;
+        Some(Victim { flow, end: End::Head, reason: DropReason::PushOut })
     }
 
     fn pushed_out(&mut self, packet: &P) {
-        self.forget(packet);
+        self.occupancy.remove(packet);
     }
 
     fn dequeue<S: Scheduler<P>>(
@@ -118,22 +107,27 @@ impl<P: Packet> BufferPolicy<P> for LongestQueueDrop {
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
         let queued = scheduler.pop(now)?;
-        self.forget(&queued.packet);
+        self.occupancy.remove(&queued.packet);
         Some(queued)
     }
 
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("active_flows", self.occupancy.active() as f64);
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.occupancy.set_limit(limit);
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.update(flow, |share| share.per_weight = 1.0 / weight.get());
-        true
+        self.occupancy.set_weight(flow, weight)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::buffer::Buffer;
     use crate::queue::Queue;
@@ -143,8 +137,9 @@ mod tests {
 
     /// Four packets of flow 0 and two of flow 1 in a buffer of five.
     fn dropped(weight_of_flow_0: f64) -> Vec<u32> {
-        let mut policy =
-            LongestQueueDrop::new(&LongestQueueDropParams { limit: Limit::Packets(Packets::new(5)) });
+        let params = LongestQueueDropParams::from_args(&Args::default()).unwrap();
+        let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(5)), ..params };
+        let mut policy = LongestQueueDrop::new(&params, &[]);
         let weight = Weight::new(weight_of_flow_0).unwrap();
         assert!(BufferPolicy::<crate::testing::TestPacket>::set_weight(&mut policy, FlowId(0), weight));
         let mut queue = Buffer::new(Fifo::new(), policy);
@@ -157,9 +152,9 @@ mod tests {
 
     #[test]
     fn the_longest_queue_for_its_weight_loses_its_front_packet() {
-        // 400 B / 1 against 200 B / 1: flow 0 gives its front, packet 1.
+        // 4 packets / 1 against 2 / 1: flow 0 gives its front, packet 1.
         assert_eq!(dropped(1.0), [1]);
-        // 400 B / 4 against 200 B / 1: flow 1 gives its front, packet 2.
+        // 4 packets / 4 against 2 / 1: flow 1 gives its front, packet 2.
         assert_eq!(dropped(4.0), [2]);
     }
 }

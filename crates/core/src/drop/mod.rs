@@ -5,6 +5,8 @@
 //! | [`tail`] | tail drop | – |
 //! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
+//! | [`random_queue`] | random drop from a flow above its threshold | the same |
+//! | [`pfd`] | probabilistic fair drop | Srinivasan, Vaidyanathan, Baras |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
 //! | [`rio`] | RED with IN and OUT | Clark, Fang 1998 |
 //! | [`fred`] | flow random early drop | Lin, Morris 1997 |
@@ -14,12 +16,13 @@
 //! | [`csfq`] | core-stateless fair queueing | Stoica, Shenker, Zhang 1998 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share.
+//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] is what LQD and
+//! its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
-//! that is now too full ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the link
-//! asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
+//! that may now be too full ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the
+//! link asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
 pub(crate) mod average;
 pub mod bred;
@@ -28,7 +31,11 @@ pub mod csfq;
 pub mod fred;
 pub mod head;
 pub mod longest_queue;
+pub mod occupancy;
+pub mod pfd;
+pub(crate) mod pfd_auto;
 pub(crate) mod ramp;
+pub mod random_queue;
 pub mod red;
 pub mod rio;
 pub mod sred;
@@ -61,6 +68,8 @@ pub struct Victim {
     pub flow: FlowId,
     /// From which end.
     pub end: End,
+    /// Why.
+    pub reason: DropReason,
 }
 
 /// A buffer policy, independent of the scheduler it is combined with.
@@ -69,8 +78,8 @@ pub trait BufferPolicy<P: Packet> {
     /// does join, with the label that the policy may have given it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict;
 
-    /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full. Asked again
-    /// after each victim until it answers `None`.
+    /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full, or to tell its
+    /// sender before it is. Asked again after each victim until it answers `None`.
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, _scheduler: &S) -> Option<Victim> {
         None
     }

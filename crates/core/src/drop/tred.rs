@@ -11,6 +11,8 @@
 //! - MinTkt is the least tickets in a sliding window of two halves of `min_tkt_window`; it is unknown, and the
 //!   filter admits everything, before the first packet. "InTkt < K × MinTkt" is strict.
 //! - ExpectTkt is unknown, and the factor 1, before the first packet passes the filter.
+//! - RED's other readings hold at each `stage`: the first arrival above `min_th` joins, and so does one that finds
+//!   fewer than two packets.
 //! - p × factor above 1 is 1, long before the average reaches `max_th`: all packets of a flow that takes far too
 //!   much are dropped.
 //! - Packets without tickets (acknowledgements, other protocols) are judged by plain RED and counted nowhere.
@@ -29,6 +31,7 @@ use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::estimate::RateEstimator;
+use crate::estimate::least_labels::{LeastLabels, MOST_RANKS};
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::packet::{LabelKind, Packet};
@@ -37,9 +40,6 @@ use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::tickets::{WINDOW, read};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
-
-/// Most ranks that are remembered for each half of the window.
-const MOST_RANKS: usize = 4;
 
 const PAPER: &str = "the paper, section III";
 
@@ -204,7 +204,7 @@ pub struct Tred {
     random: Stream,
     avg_q_len: AverageQueue,
     gate: Gate,
-    min_tkt: LeastTickets,
+    min_tkt: LeastLabels,
     expect_tkt_rate: Tsw,
     expect_pkt_rate: Tsw,
     max_p: MovingMaxP,
@@ -227,7 +227,8 @@ impl Tred {
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
         let ramp = Ramp {
-            min_th: level(params.min_th),
+            // Normal operation ends above MinThresh, where RED's ends at it.
+            min_th: level(params.min_th).next_up(),
             max_th: level(params.max_th),
             max_p: params.max_p,
             gentle: params.gentle,
@@ -235,7 +236,7 @@ impl Tred {
         Self {
             avg_q_len: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
             gate: Gate::new(ramp, params.wait),
-            min_tkt: LeastTickets::new(params.min_tkt_window, params.min_tkt_rank),
+            min_tkt: LeastLabels::new(params.min_tkt_window, params.min_tkt_rank),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             max_p: MovingMaxP::new(),
@@ -253,9 +254,10 @@ impl Tred {
 
     /// ExpectTkt; none before a packet passed the filter.
     #[must_use]
-    pub fn expect_tkt(&self, now: Time) -> Option<f64> {
-        let packets = self.expect_pkt_rate.rate(now);
-        (packets > 0.0).then(|| self.expect_tkt_rate.rate(now) / packets)
+    pub fn expect_tkt(&self) -> Option<f64> {
+        // The two averages have one window and the same arrivals: what decays between cancels out.
+        let packets = self.expect_pkt_rate.latest();
+        (packets > 0.0).then(|| self.expect_tkt_rate.latest() / packets)
     }
 
     /// Takes the tickets of an arriving packet into account, and gives (ExpectTkt / InTkt)^n.
@@ -263,7 +265,7 @@ impl Tred {
         let in_tkt = read(label);
         self.stats.packets += 1;
         self.stats.tickets += in_tkt;
-        let min_tkt = self.min_tkt.update(now, label);
+        let min_tkt = self.min_tkt.update(now, label).map(read);
         let normal = self.params.k == 0.0 || min_tkt.is_none_or(|min_tkt| in_tkt < self.params.k * min_tkt);
         if normal {
             self.expect_tkt_rate.update(now, in_tkt);
@@ -271,7 +273,7 @@ impl Tred {
         } else {
             self.stats.filtered += 1;
         }
-        match self.expect_tkt(now) {
+        match self.expect_tkt() {
             Some(expect_tkt) if self.params.factor => power(expect_tkt / in_tkt, self.params.n),
             _ => 1.0,
         }
@@ -345,51 +347,6 @@ impl<P: Packet> BufferPolicy<P> for Tred {
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.avg_q_len.set_link_rate(rate);
-    }
-}
-
-/// The smallest tags of a sliding window, kept for two halves of it.
-#[derive(Clone, Debug)]
-struct LeastTickets {
-    half: Span,
-    rank: usize,
-    /// The number of the half that runs, its smallest tags ascending, and those of the half before.
-    number: u64,
-    now: [Label; MOST_RANKS],
-    before: [Label; MOST_RANKS],
-}
-
-/// Above every tag.
-const NO_TAG: Label = Label::from_code(u32::MAX);
-
-impl LeastTickets {
-    fn new(window: Span, rank: usize) -> Self {
-        let half = Span::from_nanos((window.as_nanos() / 2).max(1));
-        Self { half, rank, number: 0, now: [NO_TAG; MOST_RANKS], before: [NO_TAG; MOST_RANKS] }
-    }
-
-    /// Counts `tag` in, and gives MinTkt; none before there are as many packets as its rank.
-    fn update(&mut self, now: Time, tag: Label) -> Option<f64> {
-        let number = now.as_nanos() / self.half.as_nanos();
-        if number != self.number {
-            let empty = [NO_TAG; MOST_RANKS];
-            let finished = core::mem::replace(&mut self.now, empty);
-            self.before = if number == self.number + 1 { finished } else { empty };
-            self.number = number;
-        }
-        let ranks = &mut self.now[..self.rank];
-        let place = ranks.partition_point(|&least| least <= tag);
-        if place < ranks.len() {
-            ranks[place..].rotate_right(1);
-            ranks[place] = tag;
-        }
-        // The element of this rank in the merge of two ascending lists.
-        let (mut a, mut b) = (0, 0);
-        for _ in 1..self.rank {
-            if self.now[a] <= self.before[b] { a += 1 } else { b += 1 }
-        }
-        let least = self.now[a].min(self.before[b]);
-        (least != NO_TAG).then(|| read(least))
     }
 }
 
@@ -541,20 +498,31 @@ mod tests {
     }
 
     #[test]
+    fn at_min_thresh_exactly_it_operates_normally() {
+        // Tags of 1 where 40 are expected: p_b = 0.2 · 1/50 at an average of 6, times 40³ is above 1. The count
+        // starts with the first arrival above 5, which joins; the next is dropped for certain.
+        let mut tred = tred(&[("k", "0"), ("window", "500s")]);
+        let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
+        let verdicts = [5, 5, 6, 6].map(|queued| admit(&mut tred, now, tagged(1.0), queued));
+        let accept = Verdict::Accept;
+        assert_eq!(verdicts, [accept, accept, accept, Verdict::Drop(DropReason::Early)]);
+    }
+
+    #[test]
     fn rich_flows_do_not_raise_what_is_expected_but_those_below_k_do() {
         // Paper, Fig. 1 with B at 0.16 Mbit/s: B carries 1.75 times what A and C do: counted. Fig. 7: 6 times:
         // filtered. Two in three packets carry 40 tickets.
         for (rich, expected, filtered) in [(70.0, 50.0, 0.0), (240.0, 40.0, 1.0 / 3.0)] {
             let mut tred = tred(&[]);
-            let now = show(&mut tred, Time::ZERO, &[40.0, 40.0, rich], 6_000);
-            let expect_tkt = tred.expect_tkt(now).unwrap();
+            show(&mut tred, Time::ZERO, &[40.0, 40.0, rich], 6_000);
+            let expect_tkt = tred.expect_tkt().unwrap();
             assert!((expect_tkt / expected - 1.0).abs() < 0.01, "{expect_tkt} for {rich}");
             let share = tred.stats().filtered as f64 / tred.stats().packets as f64;
             assert!((share - filtered).abs() < 0.01, "{share} for {rich}");
         }
         let unfiltered = &mut tred(&[("k", "0")]);
-        let now = show(unfiltered, Time::ZERO, &[40.0, 40.0, 240.0], 6_000);
-        assert!((unfiltered.expect_tkt(now).unwrap() / (320.0 / 3.0) - 1.0).abs() < 0.01);
+        show(unfiltered, Time::ZERO, &[40.0, 40.0, 240.0], 6_000);
+        assert!((unfiltered.expect_tkt().unwrap() / (320.0 / 3.0) - 1.0).abs() < 0.01);
     }
 
     #[test]
@@ -567,9 +535,9 @@ mod tests {
         assert!(tred.stats().filtered >= 20);
         let now = show(&mut tred, now, &[40.0], 200);
         let before = tred.stats().filtered;
-        let now = show(&mut tred, now, &[40.0], 100);
+        show(&mut tred, now, &[40.0], 100);
         assert_eq!(tred.stats().filtered, before, "the filter still turns away normal packets");
-        assert!((tred.expect_tkt(now).unwrap() / 40.0 - 1.0).abs() < 0.2);
+        assert!((tred.expect_tkt().unwrap() / 40.0 - 1.0).abs() < 0.2);
     }
 
     #[test]
@@ -587,23 +555,13 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_a_window_is_that_of_its_two_halves() {
-        let mut least = LeastTickets::new(Span::from_secs(1), 1);
-        let mut at = |ms, tag| least.update(Time::from_millis(ms), Label::new(tag));
-        let read = [(0, 9.0), (400, 5.0), (600, 7.0), (900, 8.0), (1_100, 8.0), (1_600, 9.0), (5_000, 6.0)]
-            .map(|(ms, tag)| at(ms, tag).unwrap());
-        // 5 counts until its half and the one after have ended, at 1 s.
-        assert_eq!(read, [9.0, 5.0, 5.0, 5.0, 7.0, 8.0, 6.0]);
-    }
-
-    #[test]
     fn before_the_first_ticket_nothing_is_known_and_a_tag_of_zero_is_one() {
         let mut tred = tred(&[]);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), None);
+        assert_eq!(tred.expect_tkt(), None);
         admit(&mut tred, Time::from_secs(1), packet(0, 0, 40), 0);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), None, "untagged packets count nowhere");
+        assert_eq!(tred.expect_tkt(), None, "untagged packets count nowhere");
         admit(&mut tred, Time::from_secs(1), tagged(0.0), 0);
-        assert_eq!(tred.expect_tkt(Time::from_secs(1)), Some(1.0));
+        assert_eq!(tred.expect_tkt(), Some(1.0));
     }
 
     #[test]

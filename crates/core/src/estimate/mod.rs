@@ -5,8 +5,10 @@
 //! | [`tsw`] | time sliding window | Clark, Fang 1998 |
 //! | [`exponential`] | exponential average over gaps | Stoica, Shenker, Zhang 1998 |
 //! | [`windowed_min`] | minimum over a sliding window | – |
+//! | [`least_labels`] | smallest labels of a sliding window | – |
 
 pub mod exponential;
+pub mod least_labels;
 pub mod tsw;
 pub mod windowed_min;
 

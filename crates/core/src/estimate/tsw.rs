@@ -33,6 +33,12 @@ impl Tsw {
         let window = window.as_secs_f64().max(Span::from_nanos(1).as_secs_f64());
         Self { window, rate: initial, t_front: start }
     }
+
+    /// The rate as of the last arrival.
+    #[must_use]
+    pub const fn latest(&self) -> f64 {
+        self.rate
+    }
 }
 
 impl RateEstimator for Tsw {

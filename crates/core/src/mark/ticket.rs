@@ -85,8 +85,6 @@ pub struct TicketMarker {
     decay: bool,
     /// AvgRate or AckAvgRate, packets per second.
     avg_rate: Tsw,
-    /// AvgRate as of the last acknowledgement.
-    avg_rate_at_ack: f64,
     /// One packet per window.
     floor: f64,
     /// Whether AvgRate counts what was acknowledged; else what was sent.
@@ -107,7 +105,6 @@ impl TicketMarker {
         Self {
             decay: params.decay,
             avg_rate: Tsw::new(params.window, UNKNOWN, start),
-            avg_rate_at_ack: UNKNOWN,
             floor: 1.0 / params.window.as_secs_f64().max(f64::MIN_POSITIVE),
             acknowledged,
             ack_in_tkt_rate: tickets.is_none().then(|| Tsw::new(params.window, 0.0, start)),
@@ -127,7 +124,7 @@ impl TicketMarker {
 
     fn avg_rate(&self, now: Time) -> f64 {
         let literal = self.acknowledged && !self.decay;
-        let rate = if literal { self.avg_rate_at_ack } else { self.avg_rate.rate(now) };
+        let rate = if literal { self.avg_rate.latest() } else { self.avg_rate.rate(now) };
         rate.max(self.floor)
     }
 }
@@ -146,12 +143,11 @@ impl<P: Packet> Marker<P> for TicketMarker {
     fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
         if self.acknowledged {
             self.avg_rate.update(now, packets);
-            self.avg_rate_at_ack = self.avg_rate.rate(now);
         }
         if let (Some(ack_in_tkt_rate), Some(label)) = (&mut self.ack_in_tkt_rate, label) {
             ack_in_tkt_rate.update(now, read(label));
             // Section II-F.1: OutTktRate = AckInTktRate, held between acknowledgements.
-            if let Some(rate) = TicketRate::new(ack_in_tkt_rate.rate(now)) {
+            if let Some(rate) = TicketRate::new(ack_in_tkt_rate.latest()) {
                 self.writer.issue(now, rate);
             }
         }

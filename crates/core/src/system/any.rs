@@ -14,6 +14,8 @@ use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::fred::{self, Fred, FredParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
+use crate::drop::pfd::{self, Pfd, PfdParams};
+use crate::drop::random_queue::{self, RandomQueueDrop, RandomQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
 use crate::drop::rio::{self, Rio, RioParams};
 use crate::drop::sred::{self, Sred, SredParams};
@@ -93,6 +95,11 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         entry: &longest_queue::ENTRY,
         read: |args| LongestQueueDropParams::from_args(args).map(PolicyParams::LongestQueue),
     },
+    Known {
+        entry: &random_queue::ENTRY,
+        read: |args| RandomQueueDropParams::from_args(args).map(PolicyParams::RandomQueue),
+    },
+    Known { entry: &pfd::ENTRY, read: |args| PfdParams::from_args(args).map(PolicyParams::Pfd) },
     Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
     Known { entry: &rio::ENTRY, read: |args| RioParams::from_args(args).map(PolicyParams::Rio) },
     Known { entry: &fred::ENTRY, read: |args| FredParams::from_args(args).map(PolicyParams::Fred) },
@@ -140,6 +147,8 @@ pub enum PolicyParams {
     Tail(TailDropParams),
     Head(HeadDropParams),
     LongestQueue(LongestQueueDropParams),
+    RandomQueue(RandomQueueDropParams),
+    Pfd(PfdParams),
     Red(RedParams),
     Rio(RioParams),
     Fred(FredParams),
@@ -169,6 +178,8 @@ pub enum AnyPolicy {
     Tail(TailDrop),
     Head(HeadDrop),
     LongestQueue(LongestQueueDrop),
+    RandomQueue(RandomQueueDrop),
+    Pfd(Pfd),
     Red(Red),
     Rio(Rio),
     Fred(Fred),
@@ -197,7 +208,15 @@ impl AnyPolicy {
         match params {
             PolicyParams::Tail(params) => Self::Tail(TailDrop::new(params)),
             PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
-            PolicyParams::LongestQueue(params) => Self::LongestQueue(LongestQueueDrop::new(params)),
+            PolicyParams::LongestQueue(params) => {
+                Self::LongestQueue(LongestQueueDrop::new(params, setup.rtts))
+            }
+            PolicyParams::RandomQueue(params) => {
+                Self::RandomQueue(RandomQueueDrop::new(params, setup.rtts, setup.stream()))
+            }
+            PolicyParams::Pfd(params) => {
+                Self::Pfd(Pfd::new(params, setup.link_rate, setup.rtts, setup.stream()))
+            }
             PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Rio(params) => Self::Rio(Rio::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Fred(params) => Self::Fred(Fred::new(params, setup.link_rate, setup.stream())),
@@ -231,6 +250,8 @@ macro_rules! policy {
             AnyPolicy::Tail($it) => $body,
             AnyPolicy::Head($it) => $body,
             AnyPolicy::LongestQueue($it) => $body,
+            AnyPolicy::RandomQueue($it) => $body,
+            AnyPolicy::Pfd($it) => $body,
             AnyPolicy::Red($it) => $body,
             AnyPolicy::Rio($it) => $body,
             AnyPolicy::Fred($it) => $body,

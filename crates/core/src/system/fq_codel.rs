@@ -29,7 +29,7 @@ use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::{Stream, mix};
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
-use crate::tournament::Tournament;
+use crate::tree::{Largest, Summary, Tree};
 use crate::units::{Bytes, Packets, Time, Weight};
 
 /// FQ-CoDel in the catalogue.
@@ -158,7 +158,7 @@ pub struct FqCodel<P> {
     new_flows: List,
     old_flows: List,
     /// Queues by bytes, to find the fattest.
-    fattest: Tournament,
+    fattest: Tree<Largest>,
     backlog: Backlog,
 }
 
@@ -217,7 +217,7 @@ impl<P: Packet> FqCodel<P> {
             packets: Pool::new(),
             new_flows: List::EMPTY,
             old_flows: List::EMPTY,
-            fattest: Tournament::new(),
+            fattest: Tree::new(),
             backlog: Backlog::EMPTY,
         }
     }
@@ -299,7 +299,9 @@ impl<P: Packet> FqCodel<P> {
 
     /// Brings the tree up to date with queue `index`.
     fn weigh(&mut self, index: usize) {
-        self.fattest.set(index, self.queues[index].queue.backlog().bytes.get() as f64);
+        let queue = &self.queues[index].queue;
+        let bytes = Largest::of(index, queue.backlog().bytes.get() as f64);
+        self.fattest.set(index, if queue.is_empty() { Largest::NOTHING } else { bytes });
     }
 
     /// Moves the queue whose turn it is to the end of the old ones, or takes it out of the round.

@@ -26,7 +26,7 @@ use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::Scheduler;
-use crate::units::{Rate, Time, Weight};
+use crate::units::{Rate, Span, Time, Weight};
 
 /// What a discipline learns of the place it is built into.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,8 @@ pub struct Setup<'a> {
     pub link_rate: Rate,
     /// Weights by flow number. Flows beyond have weight 1.
     pub weights: &'a [Weight],
+    /// Round-trip times without queueing, by flow number. Zero, or beyond the end: unknown.
+    pub rtts: &'a [Span],
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.

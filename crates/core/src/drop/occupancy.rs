@@ -1,0 +1,488 @@
+//! Who holds how much of a shared buffer, and who holds too much: what LQD, RND and PFD have in common.
+//!
+//! Each flow `i` holds q_i of the buffer B and has a *soft threshold* b_i, of which it may hold more while
+//! there is room; the thresholds of all flows add up to B. Suter, Lakshman, Stiliadis, Choudhury 1998;
+//! Srinivasan, Vaidyanathan, Baras, "Fair resource allocation in hybrid network gateways with per-flow
+//! queueing", sections 3 to 5.3.
+//!
+//! Readings:
+//! - q_i and B are in the unit of the limit, packets or bytes.
+//! - `equal`: b_i = B/n with n the flows that hold a packet, the one that has just arrived included.
+//! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
+//!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
+//!   round-trip time has the mean of those that are known.
+//! - Of flows that hold too much in equal measure, the one with the lowest number is the victim.
+//! - With `equal`, q_i/b_i and q_i - b_i name the same victim, the longest queue.
+//!
+//! | victim | found by | cost |
+//! |---|---|---|
+//! | largest q_i/b_i or q_i - b_i | a tournament, in `tree.rs` | O(1) per packet, O(log flows) per push-out |
+//! | drawn in proportion to q_i/b_i | a tree of sums | the same |
+//! | drawn from q_i > b_i, equal thresholds | flows in the order of their lengths, `Ranked` | O(1) |
+//! | drawn from q_i > b_i, other thresholds | the set of these flows, `Set` | O(1) |
+//!
+//! Nothing is kept in order before the first victim is asked for. A changed limit, weight or number of
+//! configured flows moves every threshold; that costs O(flows) with the next victim. Memory: 24 bytes per
+//! flow, and 37 for the tournament, 21 for the sums, 12 for the order or 8 for the set; trees are made for
+//! the next power of two.
+
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+use super::red::param;
+use super::{Limit, Verdict};
+use crate::catalog::{Kind, Param};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason};
+use crate::tree::{Largest, Sum, Summary, Tree};
+use crate::units::{Span, Weight};
+
+/// What the soft thresholds of the flows are in proportion to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thresholds {
+    /// Nothing: those of the flows that hold a packet are equal.
+    Equal,
+    /// The weights of the flows.
+    Weights,
+    /// Their round-trip times, as far as the world knows them.
+    Rtt,
+}
+
+/// How the flow that gives up a packet is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The largest q_i/b_i.
+    Ratio,
+    /// The largest q_i - b_i.
+    Difference,
+    /// At random, in proportion to q_i/b_i.
+    Proportional,
+    /// At random from the flows with q_i > b_i, each as likely as the others.
+    Uniform,
+}
+
+/// The parameter `thresholds` of a policy.
+pub(crate) const fn thresholds(default: &'static str, source: &'static str) -> Param {
+    param(
+        "thresholds",
+        "b_i",
+        Kind::Choice(&["equal", "weights", "rtt"]),
+        default,
+        source,
+        "What soft thresholds are in proportion to; `rtt` is equal where no round-trip time is known.",
+    )
+}
+
+impl Thresholds {
+    /// From the catalogue's word.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "weights" => Self::Weights,
+            "rtt" => Self::Rtt,
+            _ => Self::Equal,
+        }
+    }
+}
+
+impl Choice {
+    /// From the catalogue's word.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "difference" => Self::Difference,
+            "proportional" => Self::Proportional,
+            _ => Self::Ratio,
+        }
+    }
+}
+
+/// What each flow holds of a shared buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Occupancy {
+    limit: Limit,
+    thresholds: Thresholds,
+    choice: Choice,
+    flows: Vec<Flow>,
+    /// q_size.
+    held: Backlog,
+    /// n: the flows that hold a packet.
+    active: u64,
+    /// What flows that nobody configured have for a share.
+    usual: f64,
+    /// Σ s, unless thresholds have moved.
+    shares: f64,
+    /// Whether all shares are alike; meant as `shares`.
+    even: bool,
+    /// Whether thresholds have moved, and `index` is to be made anew.
+    moved: bool,
+    index: Index,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// q_i.
+    held: Backlog,
+    /// s_i: b_i = B s_i/Σ s.
+    share: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Index {
+    Largest(Tree<Largest>),
+    Wheel(Tree<Sum>),
+    Ranked(Ranked),
+    Set(Set),
+}
+
+impl Occupancy {
+    /// An empty buffer. `rtts` are round-trip times by flow, zero where unknown.
+    pub fn new(limit: Limit, thresholds: Thresholds, choice: Choice, rtts: &[Span]) -> Self {
+        let nanos = |rtt: &Span| rtt.as_nanos() as f64;
+        let rtts = if thresholds == Thresholds::Rtt { rtts } else { &[] };
+        let known: Vec<f64> = rtts.iter().map(nanos).filter(|&rtt| rtt > 0.0).collect();
+        let by_rtt = !known.is_empty();
+        let usual = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
+        let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { usual };
+        let flow = |rtt| Flow { held: Backlog::EMPTY, share: share(rtt) };
+        Self {
+            limit,
+            thresholds,
+            choice,
+            flows: if by_rtt { rtts.iter().take(FlowId::SLOTS).map(flow).collect() } else { Vec::new() },
+            held: Backlog::EMPTY,
+            active: 0,
+            usual,
+            shares: 0.0,
+            even: true,
+            moved: true,
+            index: Index::Set(Set::default()),
+        }
+    }
+
+    /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
+    /// than emptying the buffer in vain.
+    pub fn admit<P: Packet>(&mut self, packet: &P) -> Verdict {
+        if !self.limit.admits(packet, Backlog::EMPTY) {
+            return Verdict::Drop(DropReason::Overflow);
+        }
+        let flow = self.find(packet.flow());
+        self.active += u64::from(self.flows[flow].held.is_empty());
+        self.flows[flow].held.add(packet);
+        self.held.add(packet);
+        self.note(flow);
+        Verdict::Accept
+    }
+
+    /// Counts out a packet that has left.
+    pub fn remove<P: Packet>(&mut self, packet: &P) {
+        let flow = packet.flow().slot();
+        self.flows[flow].held.remove(packet);
+        self.active -= u64::from(self.flows[flow].held.is_empty());
+        self.held.remove(packet);
+        self.note(flow);
+    }
+
+    /// Whether the buffer, which holds `backlog`, holds too much.
+    pub fn is_exceeded(&self, backlog: Backlog) -> bool {
+        debug_assert_eq!(self.held, backlog, "the flows hold what the buffer holds");
+        self.limit.is_exceeded_by(self.held)
+    }
+
+    /// n: the flows that hold a packet.
+    pub const fn active(&self) -> u64 {
+        self.active
+    }
+
+    /// q_size.
+    pub const fn held(&self) -> Backlog {
+        self.held
+    }
+
+    /// B.
+    pub const fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// q_size/B.
+    pub fn fill(&self) -> f64 {
+        self.measure(self.held) / self.capacity()
+    }
+
+    /// B, as a number.
+    pub fn capacity(&self) -> f64 {
+        match self.limit {
+            Limit::Packets(limit) => limit.get() as f64,
+            Limit::Bytes(limit) => limit.get() as f64,
+        }
+    }
+
+    /// The flow that has to give up a packet, as chosen by `uniform`, a number in [0, 1), if chance decides.
+    /// There is one whenever the buffer is exceeded: of numbers that add up to more than B = Σ b_i, one is
+    /// above its b_i.
+    pub fn choose(&mut self, uniform: impl FnOnce() -> f64) -> Option<FlowId> {
+        if self.moved {
+            self.make_index();
+        }
+        let flow = match &mut self.index {
+            Index::Largest(tournament) => tournament.largest(),
+            Index::Wheel(wheel) => wheel.at(uniform()),
+            Index::Ranked(ranked) => pick(ranked.longer_than(self.limit, self.active), uniform()),
+            Index::Set(set) => pick(&set.members, uniform()),
+        };
+        flow.map(|flow| FlowId(flow as u32))
+    }
+
+    pub fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+        self.moved = true;
+    }
+
+    /// Whether there is use for weights.
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        if self.thresholds != Thresholds::Weights {
+            return false;
+        }
+        let flow = self.find(flow);
+        self.flows[flow].share = weight.get();
+        self.moved = true;
+        true
+    }
+
+    fn find(&mut self, flow: FlowId) -> usize {
+        if flow.slot() >= self.flows.len() {
+            self.flows.resize(flow.slot() + 1, Flow { held: Backlog::EMPTY, share: self.usual });
+            // A further share makes the others smaller. Those that are alike say nothing.
+            self.moved |= !self.even;
+        }
+        flow.slot()
+    }
+
+    /// In the unit of the limit.
+    fn measure(&self, held: Backlog) -> f64 {
+        match self.limit {
+            Limit::Packets(_) => held.packets.get() as f64,
+            Limit::Bytes(_) => held.bytes.get() as f64,
+        }
+    }
+
+    fn make_index(&mut self) {
+        self.shares = self.flows.iter().map(|flow| flow.share).sum();
+        self.even = self.flows.windows(2).all(|pair| pair[0].share == pair[1].share)
+            && self.flows.first().is_none_or(|flow| flow.share == self.usual);
+        self.index = match self.choice {
+            Choice::Ratio | Choice::Difference => Index::Largest(Tree::new()),
+            Choice::Proportional => Index::Wheel(Tree::new()),
+            Choice::Uniform if self.even => Index::Ranked(Ranked::default()),
+            Choice::Uniform => Index::Set(Set::default()),
+        };
+        self.moved = false;
+        (0..self.flows.len()).for_each(|flow| self.note(flow));
+    }
+
+    /// Brings the index up to date with a flow.
+    fn note(&mut self, flow: usize) {
+        if self.moved {
+            return;
+        }
+        let Flow { held, share } = self.flows[flow];
+        let q = self.measure(held);
+        let b = self.capacity() / self.shares * share;
+        match &mut self.index {
+            Index::Largest(tournament) => {
+                let by_difference = self.choice == Choice::Difference && !self.even;
+                let excess = Largest::of(flow, if by_difference { q - b } else { q / share });
+                tournament.set(flow, if held.is_empty() { Largest::NOTHING } else { excess });
+            }
+            Index::Wheel(wheel) => wheel.set(flow, Sum(q / share)),
+            Index::Ranked(ranked) => ranked.set(flow, self.limit, held),
+            Index::Set(set) => set.put(flow, q > b),
+        }
+    }
+}
+
+/// The place `u`, in [0, 1), of a list; none if that is empty.
+fn pick(flows: &[u32], u: f64) -> Option<usize> {
+    let last = flows.len().checked_sub(1)?;
+    Some(flows[((u * flows.len() as f64) as usize).min(last)] as usize)
+}
+
+/// Flows in the order of their lengths, the longest first. Lengths are packets, or cells of 64 bytes that a
+/// queue in bytes has begun (chosen: the smallest Ethernet frame), so that the threshold in bytes is rounded
+/// down to whole cells.
+///
+/// Those of equal length stand together, in no order, and the flows of at least each length are counted. A
+/// flow that grows by one changes places with the first of its length, and then is the last of the next: one
+/// exchange and one count, as in the bin sort of Batagelj, Zaversnik 2003. The flows above any threshold are
+/// the first so many, wherever that moves.
+#[derive(Clone, Debug, Default)]
+struct Ranked {
+    order: Vec<u32>,
+    /// Where each flow stands in `order`, and its length.
+    place: Vec<u32>,
+    length: Vec<u32>,
+    /// By length: the number of flows that are longer.
+    longer: Vec<u32>,
+}
+
+const CELL: u64 = 64;
+
+impl Ranked {
+    fn set(&mut self, flow: usize, limit: Limit, held: Backlog) {
+        for flow in self.order.len()..=flow {
+            self.order.push(flow as u32);
+            self.place.push(flow as u32);
+            self.length.push(0);
+        }
+        let length = match limit {
+            Limit::Packets(_) => held.packets.get(),
+            Limit::Bytes(_) => held.bytes.get().div_ceil(CELL),
+        };
+        while u64::from(self.length[flow]) < length {
+            let l = self.length[flow] as usize;
+            if l == self.longer.len() {
+                self.longer.push(0);
+            }
+            self.exchange(flow, self.longer[l]);
+            self.longer[l] += 1;
+            self.length[flow] += 1;
+        }
+        while u64::from(self.length[flow]) > length {
+            self.length[flow] -= 1;
+            let l = self.length[flow] as usize;
+            self.longer[l] -= 1;
+            self.exchange(flow, self.longer[l]);
+        }
+    }
+
+    /// Lets `flow` change places with the one at `place`.
+    fn exchange(&mut self, flow: usize, place: u32) {
+        let from = core::mem::replace(&mut self.place[flow], place);
+        let other = core::mem::replace(&mut self.order[place as usize], flow as u32);
+        self.order[from as usize] = other;
+        self.place[other as usize] = from;
+        self.place[flow] = place;
+    }
+
+    /// The flows with q_i > B/n.
+    fn longer_than(&self, limit: Limit, n: u64) -> &[u32] {
+        // For whole numbers, q > B/n if and only if q > ⌊B/n⌋.
+        let level = match limit {
+            Limit::Packets(limit) => limit.get() / n.max(1),
+            Limit::Bytes(limit) => limit.get() / n.max(1) / CELL,
+        };
+        let longer = usize::try_from(level).ok().and_then(|level| self.longer.get(level));
+        &self.order[..longer.map_or(0, |&count| count as usize)]
+    }
+}
+
+/// A set of flows from which one can be drawn.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    members: Vec<u32>,
+    /// Where each flow stands in `members`.
+    place: Vec<Option<NonZeroU32>>,
+}
+
+impl Set {
+    fn put(&mut self, flow: usize, inside: bool) {
+        if flow >= self.place.len() {
+            self.place.resize(flow + 1, None);
+        }
+        match self.place[flow] {
+            None if inside => {
+                self.members.push(flow as u32);
+                // Places count from 1.
+                self.place[flow] = NonZeroU32::new(self.members.len() as u32);
+            }
+            Some(place) if !inside => {
+                self.members.swap_remove(place.get() as usize - 1);
+                if let Some(&moved) = self.members.get(place.get() as usize - 1) {
+                    self.place[moved as usize] = Some(place);
+                }
+                self.place[flow] = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::testing::packet;
+    use crate::units::Packets;
+
+    /// A buffer of 10 packets in which flow `i` holds `q[i]`.
+    fn buffer(thresholds: Thresholds, choice: Choice, rtts: &[Span], q: &[u32]) -> Occupancy {
+        let mut occupancy = Occupancy::new("10p".parse().unwrap(), thresholds, choice, rtts);
+        for (flow, &q) in (0..).zip(q) {
+            for _ in 0..q {
+                assert_eq!(occupancy.admit(&packet(0, flow, 100)), Verdict::Accept);
+            }
+        }
+        occupancy
+    }
+
+    fn chosen(occupancy: &mut Occupancy, uniform: f64) -> Option<u32> {
+        occupancy.choose(|| uniform).map(|flow| flow.0)
+    }
+
+    #[test]
+    fn of_equal_excess_the_lowest_flow_is_the_victim_and_an_empty_one_never() {
+        for choice in [Choice::Ratio, Choice::Difference] {
+            let mut occupancy = buffer(Thresholds::Equal, choice, &[], &[1, 3, 0, 3]);
+            assert_eq!((chosen(&mut occupancy, 0.0), occupancy.active()), (Some(1), 3));
+            occupancy.remove(&packet(0, 1, 100));
+            assert_eq!(chosen(&mut occupancy, 0.0), Some(3));
+        }
+        // Flow 0 has a want of 8, flow 1, which holds nothing, one of 2.
+        let rtts = [80, 20].map(Span::from_millis);
+        let mut occupancy = buffer(Thresholds::Rtt, Choice::Difference, &rtts, &[0, 0]);
+        assert_eq!(chosen(&mut occupancy, 0.0), None);
+        occupancy.admit(&packet(0, 0, 100));
+        assert_eq!(chosen(&mut occupancy, 0.0), Some(0));
+    }
+
+    #[test]
+    fn a_changed_weight_moves_every_threshold() {
+        let mut occupancy = buffer(Thresholds::Weights, Choice::Uniform, &[], &[3, 4, 4]);
+        // b = 10/3: 4 and 4 are above.
+        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(1), Some(2)]);
+        // Weights 1, 1 and 3: b = 2, 2 and 6.
+        assert!(occupancy.set_weight(FlowId(2), Weight::new(3.0).unwrap()));
+        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(0), Some(1)]);
+        // A fourth flow with a weight of 1: b = 10/6, 10/6, 5 and 10/6.
+        occupancy.admit(&packet(0, 3, 100));
+        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(0), Some(1)]);
+        assert!(!buffer(Thresholds::Equal, Choice::Ratio, &[], &[]).set_weight(FlowId(0), Weight::ONE));
+    }
+
+    #[test]
+    fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_are_equal() {
+        // 10, 30 and, for flows 1 and 3, 20 ms: b = 10/8, 20/8, 30/8 and 20/8, which holds 3.
+        let rtts = [10, 0, 30].map(Span::from_millis);
+        let mut occupancy = buffer(Thresholds::Rtt, Choice::Uniform, &rtts, &[1, 2, 3, 3]);
+        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(3), Some(3)]);
+        let mut occupancy = buffer(Thresholds::Rtt, Choice::Ratio, &[], &[1, 2, 4, 3]);
+        assert_eq!(chosen(&mut occupancy, 0.0), Some(2));
+    }
+
+    #[test]
+    fn the_flows_above_a_threshold_are_at_hand_wherever_it_moves() {
+        let limit = "10p".parse().unwrap();
+        let mut ranked = Ranked::default();
+        for (flow, q) in [(0, 3), (1, 1), (2, 5), (3, 2), (2, 4), (1, 0), (0, 1)] {
+            let held = Backlog { packets: Packets::new(q), ..Backlog::EMPTY };
+            ranked.set(flow, limit, held);
+        }
+        // Lengths 1, 0, 4 and 2. 10/n for n = 10, 5, 3 and 2: above 1, 2, 3 and 5.
+        let above = |n| {
+            let mut flows = ranked.longer_than(limit, n).to_vec();
+            flows.sort_unstable();
+            flows
+        };
+        assert_eq!([10, 5, 3, 2].map(above), [vec![2, 3], vec![2], vec![2], vec![]]);
+        assert_eq!(ranked.longer_than("0p".parse().unwrap(), 3).len(), 3);
+    }
+}

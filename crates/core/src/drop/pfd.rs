@@ -1,0 +1,404 @@
+//! PFD, probabilistic fair drop: above a threshold of the buffer, an arrival makes the flow that holds most
+//! of it for its own threshold give up its front packet, with a fixed probability; when the buffer is too
+//! full, for certain.
+//!
+//! Srinivasan, Vaidyanathan, Baras, "Fair resource allocation in hybrid network gateways with per-flow
+//! queueing", section 4 and figure 3; thresholds by round-trip time, "buffer dimensioning": section 5.3.
+//!
+//! Readings, where the paper leaves room or errs (thresholds: [`occupancy`](super::occupancy)):
+//! - Figure 3 counts a pushed-out packet off q_size but not off q_i, which would make one flow look longest
+//!   forever. Both are counted.
+//! - The arrival joins first and may itself be the victim, so the buffer is never fuller than B afterwards.
+//! - In bytes one victim may not make room enough: victims go until q_size <= B. The early drop is one
+//!   packet.
+//! - With equal thresholds the largest q_i/b_i is the longest queue; PFD is then LQD with early drops, and
+//!   with p = 0 or thresh = 1 it is LQD.
+//! - "The drop probability for a queue is proportional to its normalized buffer occupancy" in the text is not
+//!   what figure 3 does: it is `victim = "proportional"`.
+//! - The largest q_i - b_i, LQD's rule, is `victim = "difference"`: with thresholds by round-trip time
+//!   q_i/b_i protects a long flow more than its threshold says.
+//! - A packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer in vain.
+//!
+//! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
+//!
+//! Cost: O(1) per packet, O(log flows) per flow changed since the last victim when there has to be one; 61
+//! bytes per flow. Parameters: [`ENTRY`].
+
+use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::pfd_auto::Controller;
+use super::red::param;
+use super::tail::LIMIT;
+use super::{BufferPolicy, Limit, Verdict, Victim};
+use crate::catalog::{Args, Entry, Kind, ParamError, Role};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{self, Queued, Scheduler};
+use crate::units::{Rate, Ratio, Span, Time, Weight};
+
+/// PFD in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "pfd",
+    role: Role::Policy,
+    summary: "Probabilistic fair drop: longest queue drop that begins at random before the buffer is full.",
+    reference: "Srinivasan, Vaidyanathan, Baras",
+    cost: "O(1) per packet, O(log flows) per push-out, 61 bytes per flow",
+    params: &[
+        LIMIT,
+        param(
+            "p",
+            "p",
+            Kind::Ratio,
+            "0.02",
+            "chosen: the paper gives none; low, as it asks, and within reach of TCP's losses",
+            "Probability of an early drop for an arrival above `thresh`.",
+        ),
+        param(
+            "thresh",
+            "thresh",
+            Kind::Ratio,
+            "0.65",
+            "chosen: the paper gives none; conservative, as it asks",
+            "Share of the buffer above which packets are dropped early.",
+        ),
+        thresholds("equal", "section 4"),
+        param(
+            "victim",
+            "argmax n_i",
+            Kind::Choice(&["ratio", "difference", "proportional"]),
+            "ratio",
+            "figure 3",
+            "Who gives up a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.",
+        ),
+        param(
+            "end",
+            "–",
+            Kind::Choice(&["front", "tail"]),
+            "front",
+            "figure 3",
+            "Which packet of the victim: the one that would be served next, or the last.",
+        ),
+        param(
+            "auto",
+            "–",
+            Kind::Switch,
+            "false",
+            "figure 3",
+            "Let p and thresh follow the buffer and the traffic, from these values on.",
+        ),
+    ],
+};
+
+/// Parameters of [`Pfd`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct PfdParams {
+    pub limit: Limit,
+    pub p: Ratio,
+    pub thresh: Ratio,
+    pub thresholds: Thresholds,
+    pub victim: Choice,
+    pub end: End,
+    pub auto: bool,
+}
+
+/// Which packet of the victim goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one that would be served next: its loss is noticed first.
+    Front,
+    /// The last.
+    Tail,
+}
+
+impl PfdParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        Ok(Self {
+            limit: args.limit("limit"),
+            p: args.ratio("p"),
+            thresh: args.ratio("thresh"),
+            thresholds: Thresholds::of(args.choice("thresholds")),
+            victim: Choice::of(args.choice("victim")),
+            end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
+            auto: args.switch("auto"),
+        })
+    }
+}
+
+/// PFD's state.
+#[derive(Clone, Debug)]
+pub struct Pfd {
+    p: Ratio,
+    thresh: Ratio,
+    end: schedule::End,
+    occupancy: Occupancy,
+    /// Whether an arrival has joined that no early drop was considered for.
+    arrived: bool,
+    early_drops: u64,
+    overflows: u64,
+    controller: Option<Controller>,
+    random: Stream,
+}
+
+impl Pfd {
+    /// PFD in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its
+    /// end: unknown.
+    #[must_use]
+    pub fn new(params: &PfdParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
+        Self {
+            p: params.p,
+            thresh: params.thresh,
+            end: match params.end {
+                End::Front => schedule::End::Head,
+                End::Tail => schedule::End::Tail,
+            },
+            occupancy: Occupancy::new(params.limit, params.thresholds, params.victim, rtts),
+            arrived: false,
+            early_drops: 0,
+            overflows: 0,
+            controller: params.auto.then(|| Controller::new(link_rate, rtts)),
+            random,
+        }
+    }
+
+    /// Lets p and thresh follow the traffic, if they are to.
+    fn adjust(&mut self, now: Time) {
+        let Some(controller) = &mut self.controller else { return };
+        let drops = (self.early_drops, self.overflows);
+        let is_above = self.occupancy.fill() > self.thresh.get();
+        if let Some((p, thresh)) = controller.adjust(now, &self.occupancy, is_above, drops, self.p) {
+            (self.p, self.thresh) = (p, thresh);
+        }
+    }
+
+    /// Why a packet has to go, if one has.
+    // Figure 3
+    fn reason(&mut self, backlog: Backlog) -> Option<DropReason> {
+        let arrived = core::mem::take(&mut self.arrived);
+        if self.occupancy.is_exceeded(backlog) {
+            self.overflows += 1;
+            return Some(DropReason::PushOut);
+        }
+        // q_size > thresh B, as q_size/B > thresh: the quotient of a share of the buffer that thresh names is
+        // rounded as thresh was.
+        let is_early =
+            arrived && self.occupancy.fill() > self.thresh.get() && self.random.chance(self.p.get());
+        self.early_drops += u64::from(is_early);
+        is_early.then_some(DropReason::Early)
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Pfd {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
+        let verdict = self.occupancy.admit(packet);
+        self.arrived = verdict == Verdict::Accept;
+        verdict
+    }
+
+    fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
+        self.adjust(now);
+        let reason = self.reason(scheduler.backlog())?;
+        let flow = self.occupancy.choose(|| self.random.uniform())?;
+        Some(Victim { flow, end: self.end, reason })
+    }
+
+    fn pushed_out(&mut self, packet: &P) {
+        self.occupancy.remove(packet);
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now)?;
+        self.occupancy.remove(&queued.packet);
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("active_flows", self.occupancy.active() as f64);
+        show("early_drops", self.early_drops as f64);
+        show("overflows", self.overflows as f64);
+        if self.controller.is_some() {
+            show("p", self.p.get());
+            show("thresh", self.thresh.get());
+        }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.occupancy.set_limit(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        if let Some(controller) = &mut self.controller {
+            controller.set_link_rate(rate);
+        }
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.occupancy.set_weight(flow, weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, TestPacket, packet};
+
+    type Pair = Buffer<Fifo<TestPacket>, Pfd>;
+
+    fn pfd(limit: &str, rtts: &[Span], change: impl FnOnce(&mut PfdParams)) -> Pair {
+        let mut params = PfdParams::from_args(&Args::default()).unwrap();
+        params.limit = limit.parse().unwrap();
+        change(&mut params);
+        Buffer::new(Fifo::new(), Pfd::new(&params, Rate::from_mbit(4), rtts, Stream::new(1, "pfd")))
+    }
+
+    /// Sends packets of 100 bytes of these flows, numbered from 1: who was dropped, and why.
+    fn send(queue: &mut Pair, flows: &[u32]) -> Vec<(u32, DropReason)> {
+        let mut log = Log::default();
+        for (id, &flow) in (1..).zip(flows) {
+            queue.enqueue(Time::ZERO, packet(id, flow, 100), &mut log);
+        }
+        log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect()
+    }
+
+    const FLOWS: [u32; 6] = [1, 0, 1, 0, 1, 2];
+
+    #[test]
+    fn the_longest_queue_loses_its_front_early_above_thresh_and_for_certain_beyond_the_limit() {
+        // thresh B = 5: the sixth packet is above. Flow 1 holds three and gives its first.
+        let early = |change: fn(&mut PfdParams)| {
+            let mut queue = pfd("10p", &[], |params| {
+                (params.p, params.thresh) = (Ratio::ONE, Ratio::clamped(0.5));
+                change(params);
+            });
+            send(&mut queue, &FLOWS)
+        };
+        assert_eq!(early(|_| {}), [(1, DropReason::Early)]);
+        assert_eq!(early(|params| params.end = End::Tail), [(5, DropReason::Early)]);
+        assert_eq!(early(|params| params.p = Ratio::ZERO), []);
+        assert_eq!(early(|params| params.thresh = Ratio::clamped(0.6)), []);
+        // With a limit of 5 the sixth is too many, and p is not asked.
+        let mut queue = pfd("5p", &[], |params| params.p = Ratio::ZERO);
+        assert_eq!(send(&mut queue, &FLOWS), [(1, DropReason::PushOut)]);
+    }
+
+    #[test]
+    fn as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone() {
+        let mut queue = pfd("500B", &[], |params| params.p = Ratio::ONE);
+        let mut log = Log::default();
+        // Above 325 B the fourth packet drops one early, the first: flow 0 holds 300 B. Then 300 B more make
+        // 600.
+        for (id, flow, size) in [(1, 0, 100), (2, 0, 100), (3, 0, 100), (4, 1, 100), (5, 2, 250)] {
+            queue.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+        }
+        // 200 + 100 + 250 B are 50 too many: the longest is the arrival's own queue.
+        queue.enqueue(Time::ZERO, packet(6, 3, 501), &mut log);
+        let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
+        let reasons = [(1, DropReason::Early), (5, DropReason::PushOut), (6, DropReason::Overflow)];
+        assert_eq!(dropped, reasons);
+        // Flows 0 and 1 hold 200 and 100 B. 450 B of flow 0 are 250 too many: packets 2, 3 and 7 of flow 0
+        // go, as long as it is the longest.
+        let mut log = Log::default();
+        queue.enqueue(Time::ZERO, packet(7, 0, 450), &mut log);
+        assert_eq!(log.dropped.iter().map(|dropped| dropped.1).collect::<Vec<_>>(), [2, 3, 7]);
+        assert_eq!(queue.backlog().bytes.get(), 100);
+    }
+
+    #[test]
+    fn long_round_trips_are_allowed_more_by_the_ratio_than_by_the_difference() {
+        // Flows 0 and 1 have 20 and 80 ms, so 2 and 8 of 10 packets. Flow 0 holds 3, flow 1 8: 3/2 > 8/8 and
+        // 3 - 2 > 8 - 8. With 9 for flow 1 and 2 for flow 0, 2/2 < 9/8 and 2 - 2 < 9 - 8.
+        let rtts = [20, 80].map(Span::from_millis);
+        let victim = |of_0: usize, of_1: usize, victim| {
+            let mut queue = pfd("10p", &rtts, |params| {
+                params.p = Ratio::ZERO;
+                (params.thresholds, params.victim) = (Thresholds::Rtt, victim);
+            });
+            let flows: Vec<u32> =
+                [1].into_iter().chain([0].repeat(of_0)).chain([1].repeat(of_1 - 1)).collect();
+            send(&mut queue, &flows)[0].0
+        };
+        for rule in [Choice::Ratio, Choice::Difference] {
+            assert_eq!([victim(3, 8, rule), victim(2, 9, rule)], [2, 1], "{rule:?}");
+        }
+        // They differ: b = 1, 2 and 7 and q = 2, 0 and 9: 2/1 > 9/7, but 2 - 1 < 9 - 7.
+        let rtts = [10, 20, 70].map(Span::from_millis);
+        let by = |rule| {
+            let mut queue = pfd("10p", &rtts, |params| {
+                params.p = Ratio::ZERO;
+                (params.thresholds, params.victim) = (Thresholds::Rtt, rule);
+            });
+            send(&mut queue, &[2, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2])[0].0
+        };
+        assert_eq!([by(Choice::Ratio), by(Choice::Difference)], [2, 1]);
+    }
+
+    #[test]
+    fn early_drops_and_victims_drawn_by_occupancy_come_as_often_as_they_should() {
+        // Flows 0, 1 and 2 hold 5, 3 and 2 packets of 10, above thresh = 0.95 of 10.
+        let (mut early, mut of_flow) = (0.0, [0.0; 3]);
+        let mut random = Stream::new(1, "pfd");
+        for _ in 0..20_000 {
+            let mut queue = pfd("10p", &[], |params| {
+                (params.p, params.thresh) = (Ratio::clamped(0.3), Ratio::clamped(0.95));
+                params.victim = Choice::Proportional;
+            });
+            queue.policy_mut().random = random.clone();
+            let dropped = send(&mut queue, &[0, 1, 2, 0, 0, 0, 0, 1, 1, 2]);
+            random.uniform();
+            for (id, _) in dropped {
+                early += 1.0;
+                of_flow[id as usize - 1] += 1.0;
+            }
+        }
+        let check = |share: f64, p: f64, n: f64| {
+            let band = 4.0 * (p * (1.0 - p) / n).sqrt();
+            assert!((share - p).abs() < band, "{share} against {p} ± {band}");
+        };
+        check(early / 20_000.0, 0.3, 20_000.0);
+        for (count, p) in of_flow.into_iter().zip([0.5, 0.3, 0.2]) {
+            check(count / early, p, early);
+        }
+    }
+
+    #[test]
+    fn it_says_how_often_it_was_early_and_how_often_late() {
+        let mut queue = pfd("5p", &[], |params| params.p = Ratio::ONE);
+        send(&mut queue, &[0, 0, 0, 0]); // 0.65·5 = 3.25: the fourth is above.
+        BufferPolicy::<TestPacket>::set_limit(queue.policy_mut(), "2p".parse().unwrap());
+        send(&mut queue, &[1]);
+        let mut shown = Vec::new();
+        BufferPolicy::<TestPacket>::statistics(queue.policy(), &mut |name, value| shown.push((name, value)));
+        // 3 + 1 packets are 2 too many. Flows 0 and 1 keep one each.
+        assert_eq!(shown, [("active_flows", 2.0), ("early_drops", 1.0), ("overflows", 2.0)]);
+    }
+
+    #[test]
+    fn p_follows_the_overflows_if_it_may() {
+        let p_after = |auto| {
+            let mut queue = pfd("5p", &[], |params| params.auto = auto);
+            let mut log = Log::default();
+            for ms in 0..=500 {
+                queue.enqueue(Time::from_millis(ms), packet(0, 0, 100), &mut log);
+            }
+            (queue.policy().p.get(), queue.policy().thresh.get())
+        };
+        // Nearly all of the drops were forced: 0.02 + 0.02/4. One flow needs three packets of five.
+        assert_eq!(p_after(true), (0.025, 0.5));
+        assert_eq!(p_after(false), (0.02, 0.65));
+    }
+}

@@ -1,0 +1,167 @@
+//! RND, random drop from a queue above its threshold: when the buffer is too full, one of the flows that hold
+//! more than their threshold, each as likely as the others, gives up its front packet.
+//!
+//! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
+//! INFOCOM 1998, as described by Srinivasan, Vaidyanathan, Baras, section 3. Thresholds and readings:
+//! [`occupancy`](super::occupancy). Deviation: a packet larger than the whole buffer is dropped as overflow.
+//!
+//! Cost: O(1) per packet and per push-out with a limit in packets; with one in bytes and equal thresholds a
+//! step per 64 bytes of the packet. 36 bytes per flow, and 4 per packet of the longest queue or per 64 bytes
+//! of it. Parameters: [`ENTRY`].
+
+use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::tail::LIMIT;
+use super::{BufferPolicy, Limit, Verdict, Victim};
+use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{End, Queued, Scheduler};
+use crate::units::{Span, Time, Weight};
+
+/// RND in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "rnd",
+    role: Role::Policy,
+    summary: "Random queue drop: a random flow above its share of a full buffer gives up its front packet.",
+    reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
+    cost: "O(1) per packet, 36 bytes per flow",
+    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4")],
+};
+
+/// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct RandomQueueDropParams {
+    pub limit: Limit,
+    pub thresholds: Thresholds,
+}
+
+impl RandomQueueDropParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        Ok(Self { limit: args.limit("limit"), thresholds: Thresholds::of(args.choice("thresholds")) })
+    }
+}
+
+/// RND's state.
+#[derive(Clone, Debug)]
+pub struct RandomQueueDrop {
+    occupancy: Occupancy,
+    random: Stream,
+}
+
+impl RandomQueueDrop {
+    /// Pushes out beyond the limit. `rtts` are the round-trip times by flow; zero, or beyond its end:
+    /// unknown.
+    #[must_use]
+    pub fn new(params: &RandomQueueDropParams, rtts: &[Span], random: Stream) -> Self {
+        Self { occupancy: Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts), random }
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for RandomQueueDrop {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
+        self.occupancy.admit(packet)
+    }
+
+    fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
+        if !self.occupancy.is_exceeded(scheduler.backlog()) {
+            return None;
+        }
+        let flow = self.occupancy.choose(|| self.random.uniform())?;
+        Some(Victim { flow, end: End::Head, reason: DropReason::PushOut })
+    }
+
+    fn pushed_out(&mut self, packet: &P) {
+        self.occupancy.remove(packet);
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now)?;
+        self.occupancy.remove(&queued.packet);
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("active_flows", self.occupancy.active() as f64);
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.occupancy.set_limit(limit);
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.occupancy.set_weight(flow, weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, TestPacket, packet};
+
+    /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
+    /// the thirteenth is flow 3's second.
+    fn drops(thresholds: Thresholds, limit: &str, weights: [f64; 4], rtts: &[Span]) -> [f64; 4] {
+        let params = RandomQueueDropParams { limit: limit.parse().unwrap(), thresholds };
+        let mut counts = [0.0; 4];
+        let mut random = Stream::new(1, "rnd");
+        for _ in 0..20_000 {
+            let mut policy = RandomQueueDrop::new(&params, rtts, random.clone());
+            for (flow, weight) in (0..).map(FlowId).zip(weights) {
+                BufferPolicy::<TestPacket>::set_weight(&mut policy, flow, Weight::new(weight).unwrap());
+            }
+            let mut queue = Buffer::new(Fifo::new(), policy);
+            let mut log = Log::default();
+            let flows: Vec<u32> = [0; 5].into_iter().chain([1; 4]).chain([2, 2, 3, 3]).collect();
+            for &flow in &flows {
+                queue.enqueue(Time::ZERO, packet(flow, flow, 100), &mut log);
+            }
+            assert_eq!(log.dropped.len(), 1);
+            counts[log.dropped[0].1 as usize] += 1.0 / 20_000.0;
+            random.uniform();
+        }
+        counts
+    }
+
+    #[test]
+    fn each_flow_above_its_threshold_is_as_likely_as_the_others_and_nobody_else_is() {
+        // b_i = 12/4 = 3: 5 and 4 are above. 1/2 each; sigma = sqrt(1/4/20000) = 0.35 %.
+        let band = 4.0 * (0.25 / 20_000.0_f64).sqrt();
+        for limit in ["12p", "1200B"] {
+            let shares = drops(Thresholds::Equal, limit, [1.0; 4], &[]);
+            assert!((shares[0] - 0.5).abs() < band, "{limit}: {shares:?}");
+            assert_eq!((shares[2], shares[3]), (0.0, 0.0), "{limit}");
+        }
+    }
+
+    #[test]
+    fn thresholds_follow_weights_or_round_trip_times() {
+        // 12 packets shared 6 : 1 : 1 : 4 = 6, 1, 1 and 4: flows 1 and 2 are above, with 4 and 2.
+        let band = 4.0 * (0.25 / 20_000.0_f64).sqrt();
+        let rtts = [60, 10, 10, 40].map(Span::from_millis);
+        for shares in [
+            drops(Thresholds::Weights, "12p", [6.0, 1.0, 1.0, 4.0], &[]),
+            drops(Thresholds::Rtt, "12p", [1.0; 4], &rtts),
+            drops(Thresholds::Rtt, "1200B", [1.0; 4], &rtts),
+        ] {
+            assert!((shares[1] - 0.5).abs() < band, "{shares:?}");
+            assert_eq!((shares[0], shares[3]), (0.0, 0.0));
+        }
+    }
+}

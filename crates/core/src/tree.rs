@@ -1,0 +1,191 @@
+//! A summary of many changing leaves: a tree over flow indices that is brought up to date when asked.
+//!
+//! Every inner place sums up the two below it: the [`Largest`] makes it a tournament whose winner stands at
+//! the root, the [`Sum`] makes it a wheel of fortune on which each leaf has its part. Leaves change with
+//! every packet but are asked for only when a buffer overflows, so a change is just noted, and the places
+//! above it are worked out with the next question: O(1) per change and O(log n) per leaf changed since the
+//! last question, at most O(n) together.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a place says of the leaves below it.
+pub(crate) trait Summary: Copy + PartialEq {
+    /// Of a leaf that is not there.
+    const NOTHING: Self;
+    /// Of the leaves of both, of which `self` stands before `right`.
+    fn join(self, right: Self) -> Self;
+}
+
+/// The largest key, and the index that has it. Of equal keys, the lower index.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Largest {
+    key: f64,
+    index: u32,
+}
+
+impl Largest {
+    /// Of the leaf `index` with a finite `key`.
+    pub fn of(index: usize, key: f64) -> Self {
+        Self { key, index: index as u32 }
+    }
+}
+
+impl Summary for Largest {
+    const NOTHING: Self = Self { key: f64::NEG_INFINITY, index: u32::MAX };
+    fn join(self, right: Self) -> Self {
+        if right.key > self.key { right } else { self }
+    }
+}
+
+/// The sum of keys that are not negative. Worked out anew from the leaves, so errors do not pile up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sum(pub f64);
+
+impl Summary for Sum {
+    const NOTHING: Self = Self(0.0);
+    fn join(self, right: Self) -> Self {
+        Self(self.0 + right.0)
+    }
+}
+
+/// Leaves by index, with their summary at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree<T> {
+    /// Place 1 is the root; those below `i` are `2i` and `2i + 1`; the second half are the leaves.
+    places: Vec<T>,
+    is_stale: Vec<bool>,
+    /// The leaves that changed since the places above them were worked out.
+    stale: Vec<u32>,
+}
+
+impl<T: Summary> Tree<T> {
+    pub fn new() -> Self {
+        Self { places: vec![T::NOTHING; 2], is_stale: vec![false], stale: Vec::new() }
+    }
+
+    fn leaves(&self) -> usize {
+        self.places.len() / 2
+    }
+
+    /// Replaces the leaf `index`.
+    pub fn set(&mut self, index: usize, leaf: T) {
+        if index >= self.leaves() {
+            self.grow(index + 1);
+        }
+        let place = self.leaves() + index;
+        self.places[place] = leaf;
+        if !self.is_stale[index] {
+            self.is_stale[index] = true;
+            self.stale.push(index as u32);
+        }
+    }
+
+    /// The summary of all leaves.
+    pub fn root(&mut self) -> T {
+        // Following a leaf up costs log n, working out all places n.
+        let depth = self.leaves().ilog2() as usize;
+        if self.stale.len() * depth < self.leaves() {
+            while let Some(index) = self.stale.pop() {
+                self.is_stale[index as usize] = false;
+                self.follow(index as usize);
+            }
+        } else {
+            self.stale.drain(..).for_each(|index| self.is_stale[index as usize] = false);
+            self.work_out();
+        }
+        self.places[1]
+    }
+
+    fn grow(&mut self, n: usize) {
+        let n = n.next_power_of_two();
+        let mut places = vec![T::NOTHING; 2 * n];
+        let leaves = self.leaves();
+        places[n..n + leaves].copy_from_slice(&self.places[leaves..]);
+        self.places = places;
+        self.is_stale.resize(n, false);
+        self.work_out();
+    }
+
+    fn work_out(&mut self) {
+        for place in (1..self.leaves()).rev() {
+            self.places[place] = self.places[2 * place].join(self.places[2 * place + 1]);
+        }
+    }
+
+    /// Works out the places above a leaf, as far up as they change.
+    fn follow(&mut self, index: usize) {
+        let mut place = (self.leaves() + index) / 2;
+        while place >= 1 {
+            let joined = self.places[2 * place].join(self.places[2 * place + 1]);
+            if joined == self.places[place] {
+                return;
+            }
+            self.places[place] = joined;
+            place /= 2;
+        }
+    }
+}
+
+impl Tree<Largest> {
+    /// The index with the largest key; none if there is no leaf.
+    pub fn largest(&mut self) -> Option<usize> {
+        let best = self.root();
+        (best != Largest::NOTHING).then_some(best.index as usize)
+    }
+}
+
+impl Tree<Sum> {
+    /// The leaf at the share `u`, in [0, 1), of the sum; none if all are zero.
+    pub fn at(&mut self, u: f64) -> Option<usize> {
+        let Sum(sum) = self.root();
+        if sum <= 0.0 {
+            return None;
+        }
+        let (mut rest, mut place) = (u * sum, 1);
+        while place < self.leaves() {
+            let (Sum(left), Sum(right)) = (self.places[2 * place], self.places[2 * place + 1]);
+            // What is left may be rounded up to the sum; a part that is empty has no place on the wheel.
+            let goes_right = rest >= left && right > 0.0;
+            if goes_right {
+                rest -= left;
+            }
+            place = 2 * place + usize::from(goes_right);
+        }
+        Some(place - self.leaves())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_the_root_says_is_what_a_scan_finds(
+            changes in prop::collection::vec((0usize..300, 0u8..8, 0u8..20), 1..400)
+        ) {
+            let (mut tournament, mut wheel) = (Tree::new(), Tree::new());
+            let mut keys = [0u8; 300];
+            for (index, key, ask) in changes {
+                keys[index] = key;
+                let present = Largest::of(index, f64::from(key) - 5.0);
+                tournament.set(index, if key > 0 { present } else { Largest::NOTHING });
+                wheel.set(index, Sum(f64::from(key)));
+                // Now after one change, now after many.
+                if ask < 5 {
+                    let best = (0..300).rev().max_by_key(|&i| keys[i]).filter(|&i| keys[i] > 0);
+                    prop_assert_eq!(tournament.largest(), best);
+                    // Whole numbers add up without error: each unit of the sum is met at its own place.
+                    let units: Vec<usize> = (0..300).flat_map(|i| vec![i; usize::from(keys[i])]).collect();
+                    for (unit, &index) in (0..).zip(&units) {
+                        let u = (f64::from(unit) + 0.5) / units.len() as f64;
+                        prop_assert_eq!(wheel.at(u), Some(index));
+                    }
+                    prop_assert_eq!(wheel.at(0.0).is_none(), units.is_empty());
+                }
+            }
+        }
+    }
+}
