@@ -10,6 +10,7 @@
 //! | [`mod@sweep`] | runs at several values of something, and measures along them |
 //! | [`among`] | where one measure stands among several |
 //! | [`series`] | measures of what flows got in each sample interval |
+//! | [`transfers`] | how long finite transfers take |
 //! | [`measure`] | what can be measured, and what is wrong with a measure |
 //! | `take` | measures computed from runs |
 //! | [`fit`] | straight lines through measurements |
@@ -21,8 +22,8 @@
 //! | [`beside`] | what variants measured |
 //! | [`mod@write`] | the folder of results |
 
-pub mod beside;
 pub mod among;
+pub mod beside;
 pub mod expect;
 pub mod fit;
 pub mod judge;
@@ -33,6 +34,7 @@ pub mod series;
 pub mod sweep;
 mod take;
 pub mod text;
+pub mod transfers;
 pub mod variant;
 pub mod write;
 

@@ -16,6 +16,7 @@ use crate::among::{Best, Rank};
 use crate::expect::{Length, Numbers};
 use crate::series::{Differing, WindowedJain};
 use crate::sweep::{OverSweep, Points};
+use crate::transfers::TransferTime;
 
 /// A number, or one for each of several flows.
 #[derive(Clone, Debug, Deserialize)]
@@ -185,6 +186,8 @@ pub enum Measure {
     WindowedJain(WindowedJain),
     /// See [`Differing`].
     Differing(Differing),
+    /// See [`TransferTime`].
+    TransferTime(TransferTime),
 }
 
 /// The run that is meant where none is named.
@@ -475,6 +478,7 @@ impl Measure {
             Self::Best(measure) => measure.labels(runs),
             Self::WindowedJain(measure) => measure.labels(runs),
             Self::Differing(measure) => measure.labels(runs),
+            Self::TransferTime(measure) => measure.labels(runs),
         }
     }
 
@@ -487,9 +491,7 @@ impl Measure {
             Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
                 Err(("of", format!("{} measures; write two", of.len())))
             }
-            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => {
-                matching(parts(of)?)
-            }
+            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => matching(parts(of)?),
             Self::List { of } => Ok(parts(of)?.concat()),
             Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
             _ => one_number(),

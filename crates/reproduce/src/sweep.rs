@@ -160,7 +160,8 @@ impl OverSweep {
         for &k in &chosen {
             let count = self.of.labels(&at_point(runs, k))?.len();
             if count != 1 {
-                let message = format!("{count} numbers at each point; make it one, for example as = \"mean\"");
+                let message =
+                    format!("{count} numbers at each point; make it one, for example as = \"mean\"");
                 return Err(("of", message));
             }
         }

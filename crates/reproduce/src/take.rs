@@ -86,6 +86,7 @@ impl Measure {
             Self::Best(measure) => measure.take(runs, what),
             Self::WindowedJain(measure) => measure.take(runs, what),
             Self::Differing(measure) => measure.take(runs, what),
+            Self::TransferTime(measure) => measure.take(runs, what),
             _ => self.combined(runs, what),
         }
     }

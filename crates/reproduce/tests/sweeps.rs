@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use apportion_reproduce::{Besides, Claim, Plan, Problems, expect, judge};
 
-/// Two flows of 1 Mb/s and one that is swept, on a link with room for all.
+/// Two flows of 1 Mb/s, one that is swept and a short file, on a link with room for all.
 const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
@@ -21,6 +21,11 @@ from = "a"
 to = "b"
 count = 2
 source = { kind = "cbr", rate = "1Mbit", packet = "500B" }
+[flow.file]
+from = "a"
+to = "b"
+tcp = { profile = "ns2-2000", initial_window = "2p" }
+source = { kind = "file", size = "2kB" }
 [flow.swept]
 from = "a"
 to = "b"
@@ -123,11 +128,20 @@ fn fairness_of_windows_is_not_that_of_the_whole() {
     // Three at 1 Mb/s for 10 s, then one of them alone: indices 1 and 1/3. Over all: (1/2, 1/2, 1) gives
     // 4 / (3 · 1.5) = 0.889.
     let found = measured(&[
-        r#"{ kind = "windowed_jain", run = "quiet", window = "10s" }"#,
-        r#"{ kind = "throughput", run = "quiet", as = "jain" }"#,
-        r#"{ kind = "windowed_jain", window = "10s" }"#,
+        r#"{ kind = "windowed_jain", of = ["one", "swept"], run = "quiet", window = "10s" }"#,
+        r#"{ kind = "throughput", of = ["one", "swept"], run = "quiet", as = "jain" }"#,
+        r#"{ kind = "windowed_jain", of = ["one", "swept"], window = "10s" }"#,
     ]);
     assert!(close(&found.concat(), &[2.0 / 3.0, 8.0 / 9.0, 1.0]), "{found:?}");
+}
+
+#[test]
+fn a_transfer_takes_as_long_as_its_packets_do() {
+    // Two packets of 1000 B at once: 2 x 0.4 ms at 20 Mb/s and 1 ms of wire, and at most one packet of each of
+    // the others before them, 0.2 ms each.
+    let found = measured(&[r#"{ kind = "transfer_time", of = ["file"] }"#]);
+    assert!((0.0018..=0.0024).contains(&found[0][0]), "{found:?}");
+    assert!(measured(&[r#"{ kind = "transfer_time", of = ["one"] }"#])[0][0].is_nan());
 }
 
 #[test]
@@ -155,7 +169,7 @@ fn every_mistake_is_told_with_the_mend() {
     );
     assert_eq!(
         error(HEAD, &over(r#"{ kind = "throughput", run = "s" }"#)),
-        "toy/one: metric m0: measure.of: 3 numbers at each point; make it one, for example as = \"mean\""
+        "toy/one: metric m0: measure.of: 4 numbers at each point; make it one, for example as = \"mean\""
     );
     assert_eq!(
         error(&HEAD.replace("\nsweep = \"rate\"", ""), &over(SWEPT)),

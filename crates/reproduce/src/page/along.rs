@@ -45,8 +45,7 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
     let ends = || all.iter().flat_map(|curve| &curve.band);
     let low = ends().map(|end| end.1).fold(f64::INFINITY, f64::min);
     let high = ends().map(|end| end.2).fold(f64::NEG_INFINITY, f64::max);
-    let (first, last) =
-        (sweep.at.first().copied().unwrap_or(0.0), sweep.at.last().copied().unwrap_or(1.0));
+    let (first, last) = (sweep.at.first().copied().unwrap_or(0.0), sweep.at.last().copied().unwrap_or(1.0));
     // Differences are small beside the values: the axis does not begin at zero.
     let margin = 0.05 * (high - low);
     let plot = Plot {
@@ -106,8 +105,7 @@ fn since_start(flows: &Flows<'_>) -> Vec<(f64, f64)> {
             let series = outcome.flows.get(*at).map_or(&[][..], |flow| &flow.series);
             mbps(series.iter().take(end).copied().sum(), scenario.sample * end as u64)
         };
-        let of_seed =
-            |outcome: &Outcome| flows.indices().iter().map(|at| of_flow(outcome, at)).sum::<f64>();
+        let of_seed = |outcome: &Outcome| flows.indices().iter().map(|at| of_flow(outcome, at)).sum::<f64>();
         let y = outcomes.iter().map(of_seed).sum::<f64>() / count;
         (scenario.sample.as_secs_f64() * end as f64, y)
     };
