@@ -1,4 +1,5 @@
-//! Nanoseconds for one enqueue and one dequeue of each discipline, and for marking and exchanging tickets, with a standing backlog of two packets per flow.
+//! Nanoseconds for one enqueue and one dequeue of each discipline with a standing backlog of two packets per
+//! flow, for push-outs from full buffers, and for marking and exchanging tickets.
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
@@ -129,6 +130,60 @@ fn disciplines(criterion: &mut Criterion) {
     }
 }
 
+/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet is
+/// dropped.
+fn push_out(criterion: &mut Criterion) {
+    for (scheduler, drop, pairs) in [
+        ("drr", "tail", &[][..]),
+        ("drr", "lqd", &[]),
+        ("drr", "lqd", &[("thresholds", "rtt"), ("victim", "difference")]),
+        ("drr", "rnd", &[]),
+        ("drr", "pfd", &[]),
+        ("drr", "pfd", &[("victim", "proportional")]),
+        ("stfq", "pfd", &[]),
+    ] {
+        let settings: String = pairs.iter().map(|(_, value)| format!(" {value}")).collect();
+        let mut group = criterion.benchmark_group(format!("overload: {scheduler}+{drop}{settings}"));
+        for flows in [10, 1_000, 100_000, 1_000_000_u32] {
+            let limit = format!("{}p", 2 * flows);
+            let mut selection = Selection::new(scheduler, Some(drop), None).expect("known");
+            for (key, value) in pairs.iter().chain(&[("limit", limit.as_str())]) {
+                selection.set(key, value).expect("valid");
+            }
+            let rtts: Vec<Span> =
+                (0..flows).map(|flow| Span::from_millis(u64::from(20 + flow % 180))).collect();
+            let setup = Setup {
+                link_rate: Rate::from_mbit(1_000),
+                weights: &[],
+                rtts: &rtts,
+                seed: 1,
+                name: "bench",
+            };
+            let mut queue: Discipline<Small> =
+                DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+            let mut i = 0_u32;
+            let mut arrive = |queue: &mut Discipline<Small>, now| {
+                i = i.wrapping_add(1);
+                let flow = FlowId((i.wrapping_mul(0x9e37_79b1) >> 7) % flows);
+                queue.enqueue(now, Small { flow, size: 1_000, label: 0, id: i }, &mut Discard);
+            };
+            let mut now = Time::ZERO;
+            for _ in 0..3 * flows {
+                arrive(&mut queue, now);
+            }
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    now += Span::from_nanos(10);
+                    arrive(&mut queue, now);
+                    arrive(&mut queue, now);
+                    black_box(queue.dequeue(now, &mut Discard))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 /// Nanoseconds for what each packet of a scheme with tickets costs beside its discipline: to be marked at its
 /// source with the acknowledgement before it, and to be exchanged at a link.
 fn tickets(criterion: &mut Criterion) {
@@ -167,5 +222,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, tickets);
+criterion_group!(benches, disciplines, push_out, tickets);
 criterion_main!(benches);

@@ -199,6 +199,7 @@ impl<'a> Builder<'a> {
             path: path?,
             back: back?,
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
+            rtt: fields.span("rtt", i, problems),
             guarantee: fields.rate("guarantee", i, problems)?,
             tickets,
             ack_tickets,

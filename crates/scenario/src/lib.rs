@@ -32,6 +32,7 @@ mod problem;
 mod queue;
 mod render;
 mod routing;
+mod rtt;
 mod selection;
 mod sweep;
 mod tables;

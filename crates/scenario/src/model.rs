@@ -115,6 +115,9 @@ pub struct Flow {
     pub back: Arc<[LinkId]>,
     /// Its weight where a discipline or the entitlement divides by weights.
     pub weight: Weight,
+    /// Its round-trip time without queueing, where disciplines divide by that; `None`: what the network makes
+    /// it, see [`Scenario::base_rtt`].
+    pub rtt: Option<Span>,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
     /// What its source is issued, in the currency of whoever the first link leaves.

@@ -29,6 +29,7 @@ const fn key(name: &'static str, kind: Kind, need: Need, doc: &'static str) -> K
 
 /// `first`, then `second`, which have `N` keys together.
 const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
+    assert!(first.len() + second.len() == N, "a key would be left out");
     let mut keys = [first[0]; N];
     let mut at = 0;
     while at < N {
@@ -188,7 +189,7 @@ pub(crate) const LOST: &[Key] = &[
 ];
 
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &both::<14>(
+pub(crate) const FLOW: &[Key] = &both::<15>(
     &[
         key(
             "count",
@@ -217,10 +218,17 @@ pub(crate) const FLOW: &[Key] = &both::<14>(
 );
 
 /// What flows may have in common.
-const SHARED_FLOW: [Key; 9] = [
+const SHARED_FLOW: [Key; 10] = [
     key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
+    key(
+        "rtt",
+        Kind::Amount(Unit::Span, Range::AboveZero),
+        Optional,
+        "Its round-trip time where buffer space is divided by that; if absent, the delays of the links there and \
+         back at the start and what a full packet and its acknowledgement take on them.",
+    ),
     key(
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),

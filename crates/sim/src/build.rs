@@ -70,6 +70,7 @@ impl<'a> Simulation<'a> {
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
             probes: Vec::new(),
             weights: Vec::new(),
+            rtts: Vec::new(),
             marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
@@ -93,6 +94,7 @@ impl<'a> Simulation<'a> {
             return Err(BuildError::TooLong(scenario.stop));
         }
         simulation.weights = simulation.weights();
+        simulation.rtts = simulation.rtts();
         simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); connections];
         simulation.ended = vec![Totals::default(); connections];
@@ -155,6 +157,13 @@ impl<'a> Simulation<'a> {
             return Vec::new();
         }
         self.connections.iter().map(weight).collect()
+    }
+
+    /// The round-trip times of all connections without queueing, zero where unknown.
+    fn rtts(&self) -> Vec<Span> {
+        let rtts: Vec<Span> =
+            self.scenario.flows.iter().map(|flow| self.scenario.base_rtt(flow).unwrap_or_default()).collect();
+        self.connections.iter().map(|connection| rtts[connection.flow as usize]).collect()
     }
 
     /// What marks the connections; empty if no flow is marked, so that nobody looks for it.
@@ -222,7 +231,13 @@ impl<'a> Simulation<'a> {
         link_rate: Rate,
     ) -> Discipline<Packet> {
         let name = format!("link.{}.queue", link.name);
-        params.build(&Setup { link_rate, weights: &self.weights, rtts: &[], seed: self.seed, name: &name })
+        params.build(&Setup {
+            link_rate,
+            weights: &self.weights,
+            rtts: &self.rtts,
+            seed: self.seed,
+            name: &name,
+        })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

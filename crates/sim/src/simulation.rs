@@ -44,6 +44,8 @@ pub struct Simulation<'a> {
     pub(crate) first_connection: Vec<u32>,
     /// Of each connection, or none as long as all are one; for queues that are built while the run goes on.
     pub(crate) weights: Vec<Weight>,
+    /// By connection, without queueing; zero where unknown.
+    pub(crate) rtts: Vec<Span>,
     /// Of each connection that is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.

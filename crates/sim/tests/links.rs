@@ -279,6 +279,38 @@ fn a_weight_may_change_and_a_queue_that_comes_later_knows_it() {
 }
 
 #[test]
+fn a_buffer_is_shared_by_the_round_trip_times_of_the_network_or_by_those_that_flows_are_given() {
+    // 1000 B take 4 ms on the bottleneck and 0.1 ms on the access links, each way, so round trips are 8.2 ms
+    // and twice the delays: 20 and 60 ms. Of a FIFO flows have as much as they hold: 1 : 3, or 1 : 1 if they
+    // say so.
+    let text = r#"
+        seed = 1
+        stop = "31s"
+        measure_from = "1s"
+        link.access1 = { from = "s1", to = "r", rate = "80Mbit", delay = "4900us" }
+        link.access2 = { from = "s2", to = "r", rate = "80Mbit", delay = "24900us" }
+        [link.bottleneck]
+        from = "r"
+        to = "d"
+        rate = "2Mbit"
+        delay = "1ms"
+        queue = { kind = "pfd", limit = "40p", p = 0, thresholds = "rtt", end = "tail" }
+        [flow.x]
+        count = 2
+        from = "s{i}"
+        to = "d"
+        source = { kind = "cbr", rate = "2Mbit", jitter = "5%" }
+    "#;
+    let ratio = |text: &str| {
+        let outcome = run(text);
+        throughput(&outcome, "x.2") / throughput(&outcome, "x.1")
+    };
+    assert!((ratio(text) / 3.0 - 1.0).abs() < 0.05, "{}", ratio(text));
+    let said = text.to_owned() + "rtt = \"70ms\"\n";
+    assert!((ratio(&said) - 1.0).abs() < 0.05, "{}", ratio(&said));
+}
+
+#[test]
 fn a_queue_that_comes_later_knows_the_rate_of_the_link() {
     // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s all is forgotten in
     // an off period, at 1 Mb/s little is.

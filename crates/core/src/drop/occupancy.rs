@@ -11,6 +11,11 @@
 //! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
 //!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
 //!   round-trip time has the mean of those that are known.
+//! - Round-trip times are told by the world, not measured. A queue sees one direction and no header: the time
+//!   from a drop to the retransmission needs sequence numbers, and the pauses between a window and the next,
+//!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
+//!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
+//!   measured, or the queue to see acknowledgements or time stamps (RFC 7323) on their way back.
 //! - Of flows that hold too much in equal measure, the one with the lowest number is the victim.
 //! - With `equal`, q_i/b_i and q_i - b_i name the same victim, the longest queue.
 //!
@@ -466,6 +471,14 @@ mod tests {
         assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(3), Some(3)]);
         let mut occupancy = buffer(Thresholds::Rtt, Choice::Ratio, &[], &[1, 2, 4, 3]);
         assert_eq!(chosen(&mut occupancy, 0.0), Some(2));
+    }
+
+    #[test]
+    fn a_flow_takes_the_memory_that_the_header_says() {
+        // A leaf and an inner place of the tournament, the mark and the note of a change.
+        assert_eq!((size_of::<Flow>(), 2 * size_of::<Largest>() + 1 + 4), (24, 37));
+        assert_eq!(2 * size_of::<Sum>() + 1 + 4, 21);
+        assert_eq!(4 + size_of::<Option<NonZeroU32>>(), 8);
     }
 
     #[test]
