@@ -97,7 +97,10 @@ pub fn explain(name: &str) -> anyhow::Result<String> {
         let names: Vec<String> =
             sections().into_iter().flat_map(|(_, _, rows)| rows).map(|row| row[0].clone()).collect();
         let guess = did_you_mean(name, names.iter().map(String::as_str));
-        return Err(anyhow!("nothing is called `{name}`{guess}; `apportion list` prints all names"));
+        return Err(anyhow!(
+            "nothing is called `{name}`{guess}; `apportion list` prints all names, docs/scenario.md has the keys of \
+             scenarios, and `apportion reproduce` runs experiments"
+        ));
     }
     Ok(parts.join("\n"))
 }

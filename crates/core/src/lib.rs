@@ -37,7 +37,6 @@ pub mod drop;
 pub mod estimate;
 pub mod exchange;
 pub mod fairness;
-mod heap;
 pub mod label;
 mod list;
 pub mod mark;
@@ -45,6 +44,7 @@ pub mod packet;
 pub mod queue;
 pub mod random;
 pub mod schedule;
+mod smallest;
 pub mod system;
 #[cfg(test)]
 mod testing;

@@ -20,9 +20,9 @@ impl FlowId {
         self.0 as usize
     }
 
-    /// The position of this flow in the tables of a discipline, which grow with the first packet of a flow and
-    /// have at most [`SLOTS`](Self::SLOTS) places: flows whose numbers differ by a multiple of it share their
-    /// state. The slot of a flow is also the number of a flow with that slot.
+    /// The position of this flow in the tables of a discipline, which grow with the first packet of a flow
+    /// and have at most [`SLOTS`](Self::SLOTS) places: flows whose numbers differ by a multiple of it share
+    /// their state. The slot of a flow is also the number of a flow with that slot.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.0 as usize % Self::SLOTS
@@ -65,7 +65,7 @@ pub enum Colour {
     Red,
 }
 
-/// What a label says. Each kind has a field of its own, so that no router takes one for another.
+/// What a label says, which no router takes for another. A packet may have room for one label only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelKind {
     /// Tickets of the packet itself.

@@ -43,7 +43,7 @@ pub(crate) const POLICING_BOUND: Param = Param {
     symbol: "–",
     kind: Kind::Number,
     default: Some("2"),
-    source: "chosen; 0.5 to 2 and wider show no difference",
+    source: "chosen; wider bounds show no difference",
     doc: "OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.",
 };
 /// Width of a tag.
@@ -74,6 +74,10 @@ pub(crate) const ROUNDING: Param = Param {
     doc: "How tickets become a whole tag; stochastic keeps their mean.",
 };
 
+/// Tickets on a packet while nobody knows what is issued. Chosen: the most that the paper's 8 bits hold; the
+/// most that 17 bits hold would spoil the averages of every router on the path.
+const UNKNOWN: f64 = 255.0;
+
 /// Parameters of a [`TicketWriter`].
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue is their only description")]
@@ -101,9 +105,10 @@ impl WriterParams {
     /// # Errors
     /// When they contradict each other.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let bits = args.count("bits") as u32;
+        let bits = args.count("bits");
         let floating = args.choice("form") == "floating";
         require((4..=17).contains(&bits), "bits", "a tag has 4 to 17 bits")?;
+        let bits = bits as u32;
         let wide_enough =
             "a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
         require(!floating || bits >= 8, "bits", wide_enough)?;
@@ -137,7 +142,7 @@ pub fn read(label: Label) -> f64 {
 #[derive(Clone, Debug)]
 pub struct TicketWriter {
     params: WriterParams,
-    /// None before it is known; packets then carry as many tickets as fit.
+    /// None before it is known; packets then carry [`UNKNOWN`] tickets.
     out_tkt_rate: Option<TicketRate>,
     actual_tkt_rate: Tsw,
     random: Stream,
@@ -174,7 +179,7 @@ impl TicketWriter {
     #[inline]
     pub fn write(&mut self, now: Time, share: f64) -> Label {
         let Some(out_tkt_rate) = self.out_tkt_rate.map(TicketRate::get) else {
-            return Label::new(self.params.format.max());
+            return Label::new(self.params.format.max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
         let bound = self.params.policing_bound;
@@ -247,7 +252,9 @@ mod tests {
         assert_eq!(format(&[("bits", "8"), ("form", "floating")]), floating(3));
         assert_eq!(format(&[("bits", "17")]), floating(12));
         let refused = |pairs: &[(&str, &str)]| format(pairs).unwrap_err();
-        assert_eq!(refused(&[("bits", "3")]), "`bits`: a tag has 4 to 17 bits");
+        for bits in ["3", "18", "4294967300"] {
+            assert_eq!(refused(&[("bits", bits)]), "`bits`: a tag has 4 to 17 bits");
+        }
         assert_eq!(
             refused(&[("bits", "7"), ("form", "floating")]),
             "`bits`: a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa"
@@ -289,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_issued_yet_is_as_much_as_fits_and_nothing_issued_at_all_is_one() {
+    fn nothing_known_yet_is_255_and_nothing_issued_at_all_is_one() {
         let mut writer = TicketWriter::new(&params(Rounding::Nearest), None, Time::ZERO, Stream::new(1, ""));
         assert_eq!(writer.write(Time::ZERO, 0.001).value(), 255.0);
         writer.issue(Time::from_secs(1), TicketRate::default());

@@ -279,6 +279,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["limit=60p", "in_max_th=50p", "out_max_th=90p"],
             "`out_max_th`: 90p can never be reached with a `limit` of 60p: raise the limit",
         ),
+        ("tred", &["k=1"], "`k`: K is above 1, or no packet counts; 0 counts all; the paper has 2"),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

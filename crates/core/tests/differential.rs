@@ -111,13 +111,13 @@ fn same_fates(
     Ok(())
 }
 
-fn smallest<T: Copy + Ord + Into<f64>>(weights: &[T]) -> Weight {
-    Weight::new((*weights.iter().min().unwrap()).into()).unwrap()
+fn smallest(weights: &[f64]) -> Weight {
+    Weight::new(weights.iter().copied().fold(f64::INFINITY, f64::min)).expect("a weight")
 }
 
-fn weigh<T: Copy + Into<f64>>(ours: &mut impl Scheduler<TestPacket>, weights: &[T]) {
+fn weigh(ours: &mut impl Scheduler<TestPacket>, weights: &[f64]) {
     for (flow, &weight) in (0..).zip(weights) {
-        ours.set_weight(FlowId(flow), Weight::new(weight.into()).unwrap());
+        ours.set_weight(FlowId(flow), Weight::new(weight).expect("a weight"));
     }
 }
 
@@ -152,22 +152,24 @@ proptest! {
 
     #[test]
     fn drr_is_the_paper_s(ops in ops(), quantum in 50u64..3_000, weights in prop::array::uniform4(1u8..6)) {
+        let weights = weights.map(f64::from);
         let least = smallest(&weights).get();
         let params = DrrParams { quantum: Bytes::new(quantum) };
         let mut ours = Drr::<TestPacket>::new(&params, smallest(&weights));
         weigh(&mut ours, &weights);
         // The fixed point of the counters, so that a third of a quantum is the same on both sides.
-        let quanta = weights.map(|w| (quantum as f64 * 65_536.0 / least * f64::from(w)).round() / 65_536.0);
+        let quanta = weights.map(|w| (quantum as f64 * 65_536.0 / least * w).round() / 65_536.0);
         same_fates(&mut ours, &mut SlowDrr::new(quanta.to_vec()), &ops)?;
     }
 
     #[test]
     fn round_robin_is_its_transcript_s(ops in ops(), weights in prop::array::uniform4(1u8..6)) {
+        let weights = weights.map(f64::from);
         let mut ours = RoundRobin::<TestPacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
         let least = smallest(&weights).get();
         // The fixed point of the counters, 2^-26 packets.
-        let turn = |w: &u8| (f64::from(*w) / least * 67_108_864.0).round() / 67_108_864.0;
+        let turn = |w: &f64| (w / least * 67_108_864.0).round() / 67_108_864.0;
         same_fates(&mut ours, &mut SlowRoundRobin::new(weights.iter().map(turn).collect()), &ops)?;
     }
 
@@ -175,27 +177,27 @@ proptest! {
 
     #[test]
     fn start_time_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
-        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
         let mut ours = StartTimeFq::<TestPacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
-        same_fates(&mut ours, &mut SlowStartTimeFq::new(weights.map(f64::from).to_vec()), &ops)?;
+        same_fates(&mut ours, &mut SlowStartTimeFq::new(weights.to_vec()), &ops)?;
     }
 
     #[test]
     fn self_clocked_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
-        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
         let mut ours = Scfq::<TestPacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
-        same_fates(&mut ours, &mut SlowScfq::new(weights.map(f64::from).to_vec()), &ops)?;
+        same_fates(&mut ours, &mut SlowScfq::new(weights.to_vec()), &ops)?;
     }
 
     #[test]
     fn wf2q_plus_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
-        let weights = weights.map(|exponent| 1_u32 << exponent);
+        let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
         let mut ours = Wf2qPlus::<TestPacket>::new(Weight::ONE);
         weigh(&mut ours, &weights);
         // The unit of virtual time, so that V is rounded alike.
-        let mut slow = SlowWf2qPlus::new(weights.map(u64::from).to_vec(), 1 << 24);
+        let mut slow = SlowWf2qPlus::new(weights.map(|weight| weight as u64).to_vec(), 1 << 24);
         same_fates(&mut ours, &mut slow, &ops)?;
     }
 

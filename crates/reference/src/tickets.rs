@@ -166,6 +166,8 @@ impl Link {
 
     /// The new tag of a packet that leaves.
     pub fn relabel(&mut self, now: u64, in_tkt: u32) -> u32 {
-        self.policing.tag(now, f64::from(in_tkt.max(1)) / self.in_tkt_rate.at(now))
+        // Never worth more than what is issued in one window.
+        let worth = f64::from(in_tkt.max(1)) / self.in_tkt_rate.at(now);
+        self.policing.tag(now, worth.min(self.in_tkt_rate.win_length))
     }
 }

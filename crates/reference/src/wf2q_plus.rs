@@ -1,7 +1,7 @@
 //! WF2Q+: Bennett, Zhang 1997, section IV, with tags given to heads of line and the weights that count.
 
-/// The state. Packets are `(id, size)`; virtual time is bytes per weight, in whole units of the caller, so that
-/// the test can compare virtual times for equality.
+/// The state. Packets are `(id, size)`; virtual time is bytes per weight, in whole units of the caller, so
+/// that the test can compare virtual times for equality.
 #[derive(Clone, Debug, Default)]
 pub struct Wf2qPlus {
     /// Per flow: its weight.

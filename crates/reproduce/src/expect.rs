@@ -427,6 +427,9 @@ impl Experiment {
 
     fn check(&self, add: &mut dyn FnMut(&str, String)) {
         let mut names = BTreeSet::new();
+        if self.metrics.is_empty() {
+            add("metric", "there is none; an experiment needs a claim to hold it to".to_owned());
+        }
         for metric in &self.metrics {
             let place = format!("metric {}", metric.name);
             if !names.insert(&metric.name) {
@@ -434,6 +437,14 @@ impl Experiment {
             }
             if metric.value.all().is_empty() {
                 add(&format!("{place}: value"), "empty; write a number or several".to_owned());
+            }
+            if !metric.value.all().iter().all(|value| value.is_finite()) {
+                add(&format!("{place}: value"), "not a number that can be compared with".to_owned());
+            }
+            for (key, tolerance) in [("tol_rel", metric.tol_rel), ("tol_abs", metric.tol_abs)] {
+                if tolerance.is_some_and(|tolerance| !tolerance.is_finite() || tolerance < 0.0) {
+                    add(&format!("{place}: {key}"), "write a number from 0, for example 0.1".to_owned());
+                }
             }
             if metric.op == Op::Approx && metric.tol_rel.is_some() == metric.tol_abs.is_some() {
                 add(&place, "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1".to_owned());

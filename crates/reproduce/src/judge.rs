@@ -183,8 +183,8 @@ impl Metric {
         // rounding.
         let rounding = 1e-12 * value.abs().max(measured.abs());
         match self.op {
-            Op::Record => true,
             _ if !measured.is_finite() => false,
+            Op::Record => true,
             Op::Gt | Op::Lt => self.room(value, measured) > 0.0,
             Op::Approx | Op::Ge | Op::Le => self.room(value, measured) >= -rounding,
         }

@@ -323,6 +323,9 @@ impl Planner {
         for metric in &experiment.metrics {
             let place = format!("metric {}: measure", metric.name);
             match metric.measure.labels(&by_name) {
+                Ok(found) if found.is_empty() => {
+                    add(&place, ("of", "it measures nothing; name flows, or write numbers".to_owned()));
+                }
                 Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
                     let message =
                         format!("{} numbers for {} published ones", found.len(), metric.value.all().len());

@@ -305,6 +305,18 @@ fn every_mistake_is_told_with_its_place_and_the_mend() {
         one("op = \"approx\"\nvalue = 1\nmeasure = { kind = \"timeouts\", as = \"sum\" }"),
         format!("{at}: write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1")
     );
+    assert_eq!(
+        one("op = \"le\"\nvalue = inf\nmeasure = { kind = \"timeouts\", as = \"sum\" }"),
+        format!("{at}: value: not a number that can be compared with")
+    );
+    assert_eq!(
+        one("op = \"le\"\nvalue = 1\ntol_abs = -1\nmeasure = { kind = \"timeouts\", as = \"sum\" }"),
+        format!("{at}: tol_abs: write a number from 0, for example 0.1")
+    );
+    assert_eq!(
+        measure(r#"{ kind = "list", of = [] }"#),
+        format!("{at}: measure.of: it measures nothing; name flows, or write numbers")
+    );
     let message = measure(r#"{ kind = "throughput", of = ["u.1"], form = "5s" }"#);
     assert!(
         message.starts_with("expect.toml: experiment[0].metric[0].measure: unknown field `form`"),

@@ -7,6 +7,7 @@ use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
+use crate::marking;
 use crate::model::{Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
@@ -75,6 +76,9 @@ pub(crate) fn build(
         Some(item) if problems.is_empty() => changes::read(item, &links, &flows, problems),
         _ => Vec::new(),
     };
+    if let Some(table) = fields.item("flow").and_then(|item| item.as_table()) {
+        marking::check_labels(&links, &flows, &changes, table, problems);
+    }
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
     if sample.as_nanos().saturating_mul(MOST_SAMPLES) < stop.as_nanos() {

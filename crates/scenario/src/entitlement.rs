@@ -114,6 +114,12 @@ impl Scenario {
         of_link: impl Fn(&Link) -> Option<TicketRate>,
         backwards: bool,
     ) -> Option<Vec<f64>> {
+        // Each connection of short flows is issued the tickets of its flow, so that nobody can say how many are
+        // in play.
+        let short = |flow: &Flow| matches!(flow.source, Source::ShortFlows { .. });
+        if self.flows.iter().any(short) {
+            return None;
+        }
         let exchange = |link: &Link| Exchange {
             capacity: link.rate.as_bit() as f64,
             issued: of_link(link).map(TicketRate::get),

@@ -337,3 +337,27 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
     assert!(marked.canonical.contains("mark = { kind = \"tickets\", window = \"5s\", decay = false, "));
     common::survives(&marked);
 }
+
+#[test]
+fn tickets_do_not_cross_a_queue_that_writes_another_label() {
+    let refused = |link: &str, flow: &str, rest: &str| {
+        let errors = errors(&text(link, flow, rest));
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors[0].clone()
+    };
+    let message = refused("queue = \"csfq\"", "tickets = 1", "");
+    assert!(
+        message.ends_with(
+            "a packet carries one label: its tickets would be lost; give the link another queue than csfq, or \
+             leave `tickets` out"
+        ),
+        "{message}"
+    );
+    // Acknowledgements go the other way; a change counts as well.
+    refused("back = { queue = \"csfq\" }", "ack_tickets = 1", "");
+    let change = "[[change]]\nat = \"1s\"\nset = \"link.l1.queue\"\nto = \"csfq\"";
+    refused("", "tickets = 1", change);
+    // Without tickets, or the other way only, there is nothing to lose.
+    scenario(&text("queue = \"csfq\"", "", ""));
+    scenario(&text("back = { queue = \"csfq\" }", "tickets = 1", ""));
+}

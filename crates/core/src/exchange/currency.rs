@@ -9,8 +9,8 @@
 //! - Tags are rewritten when a packet leaves the queue, so that an exchange works with any discipline; the
 //!   discipline itself compares tickets of one currency.
 //! - In the receiver-based scheme the link's OutTktRate is the AckInTktRate that its other direction sees, held
-//!   between acknowledgements; before the first, packets carry as many tickets as fit.
-//! - With InTktRate near 0, after idle time, a tag is what its width holds.
+//!   between acknowledgements; before the first, packets carry 255 tickets.
+//! - With InTktRate near 0, after idle time, a packet is worth at most what is issued in a window.
 //!
 //! Cost: O(1), two averages per packet; no state per flow. Parameters: [`ENTRY`].
 
@@ -59,6 +59,8 @@ impl ExchangeParams {
 #[derive(Clone, Debug)]
 pub struct CurrencyExchange {
     kind: LabelKind,
+    /// WinLength, in seconds.
+    window: f64,
     in_tkt_rate: Tsw,
     writer: TicketWriter,
     stats: ExchangeStats,
@@ -84,6 +86,7 @@ impl CurrencyExchange {
     ) -> Self {
         Self {
             kind,
+            window: params.window.as_secs_f64(),
             in_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             writer: TicketWriter::new(&params.writer, tickets, Time::ZERO, random),
             stats: ExchangeStats::default(),
@@ -110,7 +113,7 @@ impl CurrencyExchange {
     pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
         let Some(label) = packet.label(self.kind) else { return };
         // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
-        let share = read(label) / self.in_tkt_rate.rate(now);
+        let share = (read(label) / self.in_tkt_rate.rate(now)).min(self.window);
         let label = self.writer.write(now, share);
         self.stats.tickets_out += label.value();
         packet.set_label(self.kind, label);
@@ -204,15 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn after_idle_time_a_tag_is_what_its_width_holds() {
-        let mut exchange = exchange(&[], Some(900.0));
+    fn after_idle_time_a_packet_is_worth_at_most_a_window() {
+        // 5 s of 900 t/s, twice that by policing, which finds that nothing was written lately; 8 bits hold 255.
+        assert_eq!(after_idle_time("17"), 9_000.0);
+        assert_eq!(after_idle_time("8"), 255.0);
+    }
+
+    fn after_idle_time(bits: &str) -> f64 {
+        let mut exchange = exchange(&[("bits", bits)], Some(900.0));
         written(&mut exchange, &[20.0], 0);
         let mut late = packet(0, 0, 500);
         late.set_label(LabelKind::Tickets, Label::new(20.0));
         let now = Time::from_secs(100_000);
         exchange.arrive(now, &late);
         exchange.exchange(now, &mut late);
-        assert_eq!(late.label(LabelKind::Tickets).map(Label::value), Some(255.0));
+        late.label(LabelKind::Tickets).map_or(0.0, Label::value)
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! than its share of the bytes; [`drr`](super::drr) mends that.
 //!
 //! Weighted: the flow with the smallest weight sends one packet a turn, others proportionally more, and what
-//! is left below a packet is kept for the next turn. Weights 2 and 3 are turns of 1 packet and of 1.5: one and
-//! two packets by turns. This is deficit round robin with packets for bytes, so its rules of a flow that runs
-//! empty or loses a packet to push-out, and its bound, hold here: over any interval in which two flows are
-//! backlogged, their packets per weight, in units of the smallest, differ by less than three.
+//! is left below a packet is kept for the next turn. Weights 2 and 3 are turns of 1 packet and of 1.5: one
+//! and two packets by turns. This is deficit round robin with packets for bytes, so its rules of a flow that
+//! runs empty or loses a packet to push-out, and its bound, hold here: over any interval in which two flows
+//! are backlogged, their packets per weight, in units of the smallest, differ by less than three.
 //!
 //! Cost: O(1) per packet, 48 bytes per flow. Parameters: none.
 

@@ -2,13 +2,13 @@
 //! next, and virtual time is read off the packet in service.
 //!
 //! Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994, section 3. Each
-//! packet has a service tag F = l/r + max(F of the packet before it in its flow, v); the smallest F is served;
-//! v is the F of the packet in service.
+//! packet has a service tag F = l/r + max(F of the packet before it in its flow, v); the smallest F is
+//! served; v is the F of the packet in service.
 //!
 //! Readings:
 //! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
-//! - Once the link is idle the paper sets v and all tags to zero. Here v rises to the largest F served, which
-//!   leaves the same differences. The link is idle when it asks and there is nothing.
+//! - Once the link is idle the paper sets v and all tags to zero. Here nothing has to be done: v is then the
+//!   largest F served, so no flow owes anything.
 //! - Equal tags, which the paper breaks at will: the lower flow number goes first.
 //! - A large head that was pushed out may leave a small packet whose F is below v. It is served next, and v
 //!   stays where it is: virtual time does not go back.
@@ -17,14 +17,14 @@
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one of each other flow,
 //! whatever its weight: the price for so simple a v.
 //!
-//! Cost: O(log backlogged flows) per packet; 60 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
 use crate::catalog::{Entry, Role};
-use crate::heap::Heap;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
+use crate::smallest::Smallest;
 use crate::units::{Time, Weight};
 
 /// SCFQ in the catalogue.
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Self-clocked fair queueing: smallest virtual finish of service first.",
     reference: "Golestani 1994",
-    cost: "O(log flows) per packet, 60 bytes per flow",
+    cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],
 };
 
@@ -42,7 +42,7 @@ pub const ENTRY: Entry = Entry {
 pub struct Scfq<P> {
     flows: Flows<P>,
     /// The backlogged flows by F of their head.
-    finish: Heap,
+    finish: Smallest,
     /// Virtual time: F of the packet served last.
     v: u64,
 }
@@ -50,8 +50,8 @@ pub struct Scfq<P> {
 impl<P: Packet> Scfq<P> {
     /// Without packets. `smallest` is the smallest weight of a flow.
     #[must_use]
-    pub const fn new(smallest: Weight) -> Self {
-        Self { flows: Flows::new(smallest), finish: Heap::new(), v: 0 }
+    pub fn new(smallest: Weight) -> Self {
+        Self { flows: Flows::new(smallest), finish: Smallest::new(), v: 0 }
     }
 
     /// Gives the head of a flow its F, or takes the flow out if it has none.
@@ -160,7 +160,8 @@ mod tests {
         push(&mut scfq, 1, &[(0, 1_500), (0, 100), (0, 1_000), (1, 700), (1, 700), (1, 700)]);
         // F: packet 1 at 1500; 4, 5, 6 at 700, 1400, 2100.
         assert_eq!(serve(&mut scfq, 2), [4, 5]);
-        // v = 1400; now packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with 2100.
+        // v = 1400; now packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with
+        // 2100.
         assert_eq!(scfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         assert_eq!(serve(&mut scfq, 1), [2]);
         assert_eq!(scfq.v >> 24, 1_400);

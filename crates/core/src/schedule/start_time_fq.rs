@@ -14,23 +14,23 @@
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow.
 //!
-//! Cost: O(log backlogged flows) per packet; 60 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
 use crate::catalog::{Entry, Role};
-use crate::heap::Heap;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
+use crate::smallest::Smallest;
 use crate::units::{Time, Weight};
 
 /// Start-time fair queueing in the catalogue.
 pub const ENTRY: Entry = Entry {
     name: "stfq",
     role: Role::Scheduler,
-    summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic fair queueing.",
+    summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic FQ.",
     reference: "Goyal, Vin, Cheng 1997",
-    cost: "O(log flows) per packet, 60 bytes per flow",
+    cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],
 };
 
@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry {
 pub struct StartTimeFq<P> {
     flows: Flows<P>,
     /// The backlogged flows by S of their head.
-    start: Heap,
+    start: Smallest,
     /// Virtual time: S of the packet served last.
     v: u64,
     /// The largest F of a packet served.
@@ -49,8 +49,8 @@ pub struct StartTimeFq<P> {
 impl<P: Packet> StartTimeFq<P> {
     /// Without packets. `smallest` is the smallest weight of a flow.
     #[must_use]
-    pub const fn new(smallest: Weight) -> Self {
-        Self { flows: Flows::new(smallest), start: Heap::new(), v: 0, latest: 0 }
+    pub fn new(smallest: Weight) -> Self {
+        Self { flows: Flows::new(smallest), start: Smallest::new(), v: 0, latest: 0 }
     }
 
     fn rebase(&mut self) {

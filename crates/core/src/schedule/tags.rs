@@ -1,19 +1,19 @@
 //! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow.
 //!
-//! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it becomes
-//! the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else the larger
-//! of that and the virtual time. Where nothing is pushed out both give the same tags. Where heads are pushed
-//! out, tags stamped at arrival charge a flow for packets that were never sent; these do not.
+//! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it
+//! becomes the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else
+//! the larger of that and the virtual time. Where nothing is pushed out both give the same tags. Where heads
+//! are pushed out, tags stamped at arrival charge a flow for packets that were never sent; these do not.
 //!
-//! One number per flow therefore does: the start tag of its head while it is backlogged, the finish tag of its
-//! last packet served while it is idle. An idle flow whose number is not above the virtual time carries no
-//! information, and counts as never seen.
+//! One number per flow therefore does: the start tag of its head while it is backlogged, the finish tag of
+//! its last packet served while it is idle. An idle flow whose number is not above the virtual time carries
+//! no information, and counts as never seen.
 //!
-//! **Numbers.** Virtual time counts bytes for a flow of the smallest weight, in integers of 2^-24 bytes, so sums
-//! are exact and only differences matter. A packet's length in virtual time is rounded once, to 2^-24 bytes: for
-//! 64 bytes and a weight a million times the smallest, to 0.05 %. When virtual time reaches 2^62, that is after
-//! 275 GB for each unit of the smallest weight, all numbers are moved down together, which changes no
-//! difference: O(flows), once in more than 10^8 packets.
+//! **Numbers.** Virtual time counts bytes for a flow of the smallest weight, in integers of 2^-24 bytes, so
+//! sums are exact and only differences matter. A packet's length in virtual time is rounded once, to 2^-24
+//! bytes: for 64 bytes and a weight a million times the smallest, by less than 0.1 %. When virtual time
+//! reaches 2^62, that is after 275 GB for each unit of the smallest weight, all numbers are moved down
+//! together, which changes no difference: O(flows), once in more than 10^8 packets.
 
 use alloc::vec::Vec;
 

@@ -2,9 +2,9 @@
 //! time, the one whose service would finish first is served next.
 //!
 //! Bennett, Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, section IV. The
-//! head of each flow has S = F of the packet before it if the flow was backlogged, else max(F, V), and F = S +
-//! l/r (eqs. 28 and 29). It is eligible once S <= V; the smallest F of those is served. V = max(V + served,
-//! smallest S of the backlogged) (eq. 27).
+//! head of each flow has S = F of the packet before it if the flow was backlogged, else the larger of F and V
+//! (eq. 28), and F = S plus l/r (eq. 29). It is eligible once S <= V; the smallest F of those is served. V is
+//! the larger of V plus what was served and the smallest S of the backlogged (eq. 27).
 //!
 //! Readings:
 //! - Only the weights of flows count that are backlogged or have F > V: V rises by the bytes served over the
@@ -20,14 +20,14 @@
 //! are always backlogged are also no more than L_i (1 - r_i/r) ahead of the fluid and a packet behind it
 //! (WF2Q, INFOCOM 1996, theorems 1 and 2).
 //!
-//! Cost: O(log flows) per packet, three or four heap steps; 84 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet, in two trees; at most 116 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
 use crate::catalog::{Entry, Role};
-use crate::heap::Heap;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
+use crate::smallest::Smallest;
 use crate::units::{Bytes, Time, Weight};
 
 /// WF2Q+ in the catalogue.
@@ -36,21 +36,19 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "WF2Q+: smallest virtual finish among packets whose service would have begun.",
     reference: "Bennett, Zhang 1997",
-    cost: "O(log flows) per packet, 84 bytes per flow",
+    cost: "O(log flows) per packet, at most 116 bytes per flow",
     params: &[],
 };
 
-/// WF2Q+ over flows. A flow is in one of the three heaps, or in none and forgotten.
+/// WF2Q+ over flows. A flow is in one of the two trees, or in none and forgotten.
 #[derive(Clone, Debug)]
 pub struct Wf2qPlus<P> {
     flows: Flows<P>,
     /// Backlogged flows with S <= V, by F of their head.
-    eligible: Heap,
-    /// Backlogged flows with S > V, by S of their head.
-    waiting: Heap,
-    /// Idle flows with F > V, by F.
-    idle: Heap,
-    /// The sum of the weights of the flows in the three heaps; 2^16 is the smallest weight.
+    eligible: Smallest,
+    /// Flows whose tag is above V, by that: S of the backlogged, F of the idle.
+    ahead: Smallest,
+    /// The sum of the weights of the flows in the two trees; 2^16 is the smallest weight.
     shares: u64,
     /// Virtual time.
     v: u64,
@@ -61,50 +59,40 @@ pub struct Wf2qPlus<P> {
 impl<P: Packet> Wf2qPlus<P> {
     /// Without packets. `smallest` is the smallest weight of a flow.
     #[must_use]
-    pub const fn new(smallest: Weight) -> Self {
+    pub fn new(smallest: Weight) -> Self {
         Self {
             flows: Flows::new(smallest),
-            eligible: Heap::new(),
-            waiting: Heap::new(),
-            idle: Heap::new(),
+            eligible: Smallest::new(),
+            ahead: Smallest::new(),
             shares: 0,
             v: 0,
             latest: 0,
         }
     }
 
-    /// Puts a flow where it belongs by its tag: by S with a head, by F without.
+    /// Puts a flow that is in no tree where it belongs: an idle one whose F is not above V is forgotten.
     fn place(&mut self, index: usize) {
         let tag = self.flows.get(index).tag;
         match self.flows.finish(index) {
-            Some(finish) if tag <= self.v => self.eligible.set(index, finish),
-            Some(_) => self.waiting.set(index, tag),
-            None => self.idle.set(index, tag),
+            _ if tag > self.v => self.ahead.set(index, tag),
+            Some(finish) => self.eligible.set(index, finish),
+            None => self.shares -= self.flows.get(index).share(),
         }
     }
 
-    /// Moves V on, never back, and the flows that this concerns.
-    fn advance(&mut self, v: u64) {
-        self.v = self.v.max(v);
-        self.settle();
-    }
-
-    /// Forgets flows whose F is past. If nobody is eligible, moves V to the smallest S.
+    /// Places again the flows whose tag V has reached. If nobody is eligible, V goes on to the smallest S.
     fn settle(&mut self) {
-        if let (true, Some((start, _))) = (self.eligible.is_empty(), self.waiting.first()) {
-            self.v = self.v.max(start);
-        }
-        while let Some((start, index)) = self.waiting.first()
-            && start <= self.v
-        {
-            self.waiting.remove(index);
+        while let Some((tag, index)) = self.ahead.first() {
+            if tag > self.v {
+                let stuck = self.eligible.first().is_none() && !self.flows.backlog.is_empty();
+                if !stuck {
+                    return;
+                }
+                // Up to the smallest S, over the smaller F of idle flows.
+                self.v = tag;
+            }
+            self.ahead.remove(index);
             self.place(index);
-        }
-        while let Some((finish, index)) = self.idle.first()
-            && finish <= self.v
-        {
-            self.idle.remove(index);
-            self.shares -= self.flows.get(index).share();
         }
     }
 
@@ -117,9 +105,8 @@ impl<P: Packet> Wf2qPlus<P> {
 
     fn rebase(&mut self) {
         if let Some(by) = self.flows.rebase(self.v) {
-            for heap in [&mut self.waiting, &mut self.idle, &mut self.eligible] {
-                heap.shift(by);
-            }
+            self.eligible.shift(by);
+            self.ahead.shift(by);
             self.v -= by;
             self.latest = self.latest.saturating_sub(by);
         }
@@ -132,8 +119,8 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
         if !self.flows.push(now, packet) {
             return;
         }
-        if self.idle.contains(index) {
-            self.idle.remove(index);
+        if self.ahead.contains(index) {
+            self.ahead.remove(index);
         } else {
             let flow = self.flows.get(index);
             flow.tag = self.v;
@@ -145,15 +132,17 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
 
     fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
         let Some((finish, index)) = self.eligible.first() else {
-            self.advance(self.latest);
+            self.v = self.v.max(self.latest);
+            self.settle();
             return None;
         };
         let queued = self.flows.take(index, End::Head)?;
         self.eligible.remove(index);
         self.flows.get(index).tag = finish;
         self.latest = self.latest.max(finish);
+        self.v += self.rise(queued.packet.size());
         self.place(index);
-        self.advance(self.v + self.rise(queued.packet.size()));
+        self.settle();
         self.rebase();
         Some(queued)
     }
@@ -162,10 +151,8 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
         let index = flow.slot();
         let queued = self.flows.take(index, end)?;
         // The packet behind has the same S, and a flow left empty has that for its F.
-        if self.flows.get(index).queue.is_empty() {
-            self.eligible.remove(index);
-            self.waiting.remove(index);
-        }
+        self.eligible.remove(index);
+        self.ahead.remove(index);
         self.place(index);
         self.settle();
         Some(queued)
@@ -181,7 +168,7 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         let index = flow.slot();
-        let counts = [&self.eligible, &self.waiting, &self.idle].iter().any(|heap| heap.contains(index));
+        let counts = self.eligible.contains(index) || self.ahead.contains(index);
         let before = self.flows.get(index).share();
         self.flows.set_weight(flow, weight);
         if counts {

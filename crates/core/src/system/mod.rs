@@ -22,7 +22,7 @@ use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::drop::{BufferPolicy, Limit};
-use crate::packet::{FlowId, Packet};
+use crate::packet::{FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::Scheduler;
@@ -100,6 +100,15 @@ impl DisciplineParams {
             None => None,
         };
         Ok(Self { core, shaper })
+    }
+
+    /// The kind of label that it writes on packets, if it writes any.
+    #[must_use]
+    pub const fn writes(&self) -> Option<LabelKind> {
+        match self.core {
+            CoreParams::Buffered { drop: PolicyParams::Csfq(_), .. } => Some(LabelKind::Rate),
+            _ => None,
+        }
     }
 
     /// An empty discipline in its place.
