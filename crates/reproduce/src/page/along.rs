@@ -56,10 +56,10 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
     };
     let names: Vec<String> = figure.series.iter().map(|series| series.label.clone()).collect();
     let caption = format!("{} over {}; bands: 95 % intervals.", figure.y, sweep.axis);
-    let heads = [&[sweep.axis.clone()], names.as_slice()].concat();
+    let heads = [std::slice::from_ref(&sweep.axis), names.as_slice()].concat();
     let row = |(k, x): (usize, &f64)| {
         let shown = |estimates: &Vec<Option<Estimate>>| {
-            estimates.get(k).copied().flatten().map_or_else(|| "–".to_owned(), |e| e.to_string())
+            estimates.get(k).copied().flatten().map_or_else(|| "–".to_owned(), fine)
         };
         [vec![number(*x)], estimates.iter().map(shown).collect()].concat()
     };
@@ -72,6 +72,11 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         table(&heads, &rows)
     );
     out
+}
+
+/// With the digits in which schemes differ.
+fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
+    ci95.map_or_else(|| format!("{mean:.5}"), |half| format!("{mean:.5} ± {half:.5}"))
 }
 
 /// What flows got on average since the start of the run, the mean over them, a curve for each run.
