@@ -4,10 +4,10 @@
 //! n) without a branch to mispredict. What a match needs beside the winner below is known beforehand, so it
 //! is fetched from memory and compared while that match is on. Measured where every packet changes the
 //! smallest key, a heap of four children a place takes twice as long, at 1,000 flows as at 1,000,000, and
-//! matches of two take 1.5 times as long. [`Tournament`] is for keys of which few changes are ever asked
+//! matches of two take 1.5 times as long. [`Tree`] is for keys of which few changes are ever asked
 //! about.
 //!
-//! [`Tournament`]: crate::tournament::Tournament
+//! [`Tree`]: crate::tree::Tree
 
 use alloc::vec;
 use alloc::vec::Vec;

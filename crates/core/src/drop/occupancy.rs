@@ -451,15 +451,16 @@ mod tests {
 
     #[test]
     fn a_changed_weight_moves_every_threshold() {
-        let mut occupancy = buffer(Thresholds::Weights, Choice::Uniform, &[], &[3, 4, 4]);
+        let mut occupancy = buffer(Thresholds::Weights, Choice::Uniform, &[], &[2, 4, 4]);
+        let above = |occupancy: &mut Occupancy| [0.0, 0.9].map(|u| chosen(occupancy, u));
         // b = 10/3: 4 and 4 are above.
-        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(1), Some(2)]);
+        assert_eq!(above(&mut occupancy), [Some(1), Some(2)]);
         // Weights 1, 1 and 3: b = 2, 2 and 6.
         assert!(occupancy.set_weight(FlowId(2), Weight::new(3.0).unwrap()));
-        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(0), Some(1)]);
+        assert_eq!(above(&mut occupancy), [Some(1), Some(1)]);
         // A fourth flow with a weight of 1: b = 10/6, 10/6, 5 and 10/6.
         occupancy.admit(&packet(0, 3, 100));
-        assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(0), Some(1)]);
+        assert_eq!(above(&mut occupancy), [Some(0), Some(1)]);
         assert!(!buffer(Thresholds::Equal, Choice::Ratio, &[], &[]).set_weight(FlowId(0), Weight::ONE));
     }
 
