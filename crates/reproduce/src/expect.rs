@@ -87,13 +87,14 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Overrides as paths and texts, with those of a point of its sweep.
+    /// Overrides as paths and texts, last those of a point of its sweep: what stands in for a mechanism that is
+    /// switched off is swept too.
     pub(crate) fn overrides(&self, ablate: bool, point: Vec<(String, String)>) -> Vec<(String, String)> {
         let texts = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
             set.iter().map(|(path, value)| (path.clone(), text_of(value))).collect()
         };
         let ablations = if ablate { texts(&self.ablate) } else { Vec::new() };
-        [texts(&self.set), point, ablations].concat()
+        [texts(&self.set), ablations, point].concat()
     }
 }
 
