@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Problems;
 use crate::measure::{Attribute, Measure};
+use crate::series::RunningMean;
+use crate::sweep::{Sweep, SweepFigure};
 use crate::variant::{self, Variant};
 
 /// The name of the file in a paper's folder.
@@ -33,6 +35,9 @@ pub struct Content {
     pub title: String,
     /// Authors, title, venue and year.
     pub paper: String,
+    /// Values along which runs differ, by name.
+    #[serde(rename = "sweep", default)]
+    pub sweeps: BTreeMap<String, Sweep>,
     /// In the order of the file.
     #[serde(rename = "experiment")]
     pub experiments: Vec<Experiment>,
@@ -74,16 +79,22 @@ pub struct RunSpec {
     /// As `--set`.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
+    /// The name of a sweep: the run is made at each of its points.
+    pub sweep: Option<String>,
     /// What further switches the scheme's mechanism off.
     #[serde(default)]
     pub ablate: BTreeMap<String, toml::Value>,
 }
 
 impl RunSpec {
-    /// Overrides as paths and texts.
-    pub(crate) fn overrides(&self, ablate: bool) -> Vec<(String, String)> {
-        let ablations = self.ablate.iter().filter(|_| ablate);
-        self.set.iter().chain(ablations).map(|(path, value)| (path.clone(), text_of(value))).collect()
+    /// Overrides as paths and texts, last those of a point of its sweep: what stands in for a mechanism that is
+    /// switched off is swept too.
+    pub(crate) fn overrides(&self, ablate: bool, point: Vec<(String, String)>) -> Vec<(String, String)> {
+        let texts = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
+            set.iter().map(|(path, value)| (path.clone(), text_of(value))).collect()
+        };
+        let ablations = if ablate { texts(&self.ablate) } else { Vec::new() };
+        [texts(&self.set), ablations, point].concat()
     }
 }
 
@@ -212,6 +223,10 @@ pub enum Figure {
         /// The name of a last row.
         foot: Option<String>,
     },
+    /// Measures along a sweep.
+    OverSweep(SweepFigure),
+    /// Runs over time, against each other.
+    RunningMean(RunningMean),
 }
 
 /// Flows of a run in one colour.
@@ -384,6 +399,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Paper, Problems> {
             add("id", "there are two experiments of this id; rename one".to_owned());
         }
         experiment.check(&mut add);
+    }
+    for (name, sweep) in &content.sweeps {
+        let place = format!("{}: sweep.{name}", path.display());
+        problems.extend(sweep.check().map(|(key, message)| format!("{place}.{key}: {message}")));
     }
     variant::check(&content, &mut |place, message| {
         problems.push(format!("{}: {place}: {message}", path.display()));

@@ -31,6 +31,17 @@ pub fn lowest_quartile_deviation(points: &[(f64, f64)]) -> Option<f64> {
     points.iter().take(quarter).map(|(x, y)| (y / (slope * x) - 1.0).abs()).max_by(f64::total_cmp)
 }
 
+/// The slope of the least-squares line with intercept; `None` unless two `x` differ.
+#[must_use]
+pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x_mean, y_mean) = (mean(|p| p.0), mean(|p| p.1));
+    let squares: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
+    let products: f64 = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum();
+    (squares > 0.0).then(|| products / squares)
+}
+
 /// The slope of the least-squares line with intercept through (ln x, ln y): the exponent of a power law.
 /// `None` unless all are positive and two `x` differ.
 #[must_use]
@@ -38,13 +49,7 @@ pub fn loglog_slope(points: &[(f64, f64)]) -> Option<f64> {
     if points.iter().any(|(x, y)| *x <= 0.0 || *y <= 0.0) {
         return None;
     }
-    let n = points.len() as f64;
-    let logs: Vec<_> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / n;
-    let (x_mean, y_mean) = (mean(|p| p.0), mean(|p| p.1));
-    let squares: f64 = logs.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
-    let products: f64 = logs.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum();
-    (squares > 0.0).then(|| products / squares)
+    slope(&points.iter().map(|(x, y)| (x.ln(), y.ln())).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -78,6 +83,13 @@ mod tests {
         let points: Vec<_> =
             (1..=8).map(|i| (f64::from(i), if i == 1 { 0.5 } else { f64::from(i) })).collect();
         assert!(close(lowest_quartile_deviation(&points), 1.0 - 0.5 / (203.5 / 204.0)));
+    }
+
+    #[test]
+    fn a_line_with_intercept_has_the_worked_slope() {
+        // (1, 5), (2, 4), (3, 9) about the means 2 and 6: (-1)(-1) + 0 (-2) + 1 (3) = 4, over 2.
+        assert!(close(slope(&[(1.0, 5.0), (2.0, 4.0), (3.0, 9.0)]), 2.0));
+        assert_eq!(slope(&[(1.0, 5.0), (1.0, 4.0)]), None);
     }
 
     #[test]

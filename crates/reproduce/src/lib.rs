@@ -7,6 +7,10 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@expect`] | the file: experiments, their runs, claims and figures |
+//! | [`mod@sweep`] | runs at several values of something, and measures along them |
+//! | [`among`] | where one measure stands among several |
+//! | [`series`] | measures of what flows got in each sample interval |
+//! | [`transfers`] | how long finite transfers take |
 //! | [`measure`] | what can be measured, and what is wrong with a measure |
 //! | `take` | measures computed from runs |
 //! | [`fit`] | straight lines through measurements |
@@ -18,6 +22,7 @@
 //! | [`beside`] | what variants measured |
 //! | [`mod@write`] | the folder of results |
 
+pub mod among;
 pub mod beside;
 pub mod expect;
 pub mod fit;
@@ -25,8 +30,11 @@ pub mod judge;
 pub mod measure;
 pub mod page;
 pub mod plan;
+pub mod series;
+pub mod sweep;
 mod take;
 pub mod text;
+pub mod transfers;
 pub mod variant;
 pub mod write;
 

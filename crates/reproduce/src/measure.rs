@@ -12,7 +12,11 @@ use apportion_scenario::model::{Flow, LinkId, Scenario};
 use apportion_scenario::outcome::Outcome;
 use serde::Deserialize;
 
+use crate::among::{Best, Rank};
 use crate::expect::{Length, Numbers};
+use crate::series::{Differing, WindowedJain};
+use crate::sweep::{OverSweep, Points};
+use crate::transfers::TransferTime;
 
 /// A number, or one for each of several flows.
 #[derive(Clone, Debug, Deserialize)]
@@ -172,6 +176,18 @@ pub enum Measure {
         /// The measures.
         of: Vec<Measure>,
     },
+    /// See [`OverSweep`].
+    OverSweep(OverSweep),
+    /// See [`Rank`].
+    Rank(Rank),
+    /// See [`Best`].
+    Best(Best),
+    /// See [`WindowedJain`].
+    WindowedJain(WindowedJain),
+    /// See [`Differing`].
+    Differing(Differing),
+    /// See [`TransferTime`].
+    TransferTime(TransferTime),
 }
 
 /// The run that is meant where none is named.
@@ -296,7 +312,7 @@ pub enum Of {
 }
 
 /// The runs of an experiment by name.
-pub type Runs<'a, T> = BTreeMap<&'a str, &'a T>;
+pub type Runs<'a, T> = BTreeMap<&'a str, Points<'a, T>>;
 
 /// What is wrong with a measure: the key, and a message with the mend.
 pub type Fault = (&'static str, String);
@@ -367,17 +383,21 @@ pub(crate) fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
     })
 }
 
-/// The run called `name`.
+/// The run called `name`, which is not swept.
 ///
 /// # Errors
 /// If there is none.
 pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
-    runs.get(name).copied().ok_or_else(|| {
+    let points = runs.get(name).ok_or_else(|| {
         let known: Vec<&str> = runs.keys().copied().collect();
         let guess = did_you_mean(name, known.iter().copied());
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         ("run", format!("there is no run `{name}`{guess}; there are {known}"))
-    })
+    })?;
+    match (points.sweep, points.all.as_slice()) {
+        (None, [one]) => Ok(one),
+        _ => Err(("run", format!("`{name}` is swept; put the measure into the `of` of an `over_sweep`"))),
+    }
 }
 
 /// The samples whose intervals lie within a window.
@@ -453,6 +473,12 @@ impl Measure {
             | Self::Quotient { .. }
             | Self::Mean { .. }
             | Self::List { .. } => self.combined_labels(runs),
+            Self::OverSweep(measure) => measure.labels(runs),
+            Self::Rank(measure) => measure.labels(runs),
+            Self::Best(measure) => measure.labels(runs),
+            Self::WindowedJain(measure) => measure.labels(runs),
+            Self::Differing(measure) => measure.labels(runs),
+            Self::TransferTime(measure) => measure.labels(runs),
         }
     }
 
@@ -465,21 +491,22 @@ impl Measure {
             Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
                 Err(("of", format!("{} measures; write two", of.len())))
             }
-            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => {
-                let parts = parts(of)?;
-                let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-                if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
-                    let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
-                    let message = format!("measures of {} numbers do not match", lengths.join(" and "));
-                    return Err(("of", message));
-                }
-                Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
-            }
+            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => matching(parts(of)?),
             Self::List { of } => Ok(parts(of)?.concat()),
             Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
             _ => one_number(),
         }
     }
+}
+
+/// The labels of measures that are combined element by element.
+pub(crate) fn matching(parts: Vec<Vec<String>>) -> Result<Vec<String>, Fault> {
+    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
+        let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
+        return Err(("of", format!("measures of {} numbers do not match", lengths.join(" and "))));
+    }
+    Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
 }
 
 /// The labels of a measure that is one number.

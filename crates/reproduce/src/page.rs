@@ -13,6 +13,7 @@ use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
 use crate::text::{headline, names_beside};
 
+mod along;
 mod figures;
 
 /// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if it was

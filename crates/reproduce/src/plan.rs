@@ -13,6 +13,7 @@ use apportion_sim::replicate::{ReplicateError, replicate};
 use crate::Problems;
 use crate::expect::{Experiment, Figure, Paper, RunSpec};
 use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
+use crate::sweep::{Points, Sweep};
 use crate::variant::{Used, Variant};
 
 /// What is to be run.
@@ -66,8 +67,22 @@ pub struct PlannedExperiment {
     pub experiment: Experiment,
     /// For each metric, the labels of its numbers.
     pub labels: Vec<Vec<String>>,
+    runs: BTreeMap<String, PlannedRun>,
+}
+
+/// A run, or one for each point of its sweep.
+#[derive(Debug)]
+struct PlannedRun {
     /// Indices of the plan's scenarios.
-    runs: BTreeMap<String, usize>,
+    scenarios: Vec<usize>,
+    sweep: Option<Sweep>,
+}
+
+impl PlannedRun {
+    fn of<'a, T>(&'a self, find: impl Fn(usize) -> Option<&'a T>) -> Option<Points<'a, T>> {
+        let all = self.scenarios.iter().map(|at| find(*at)).collect::<Option<_>>()?;
+        Some(Points { all, sweep: self.sweep.as_ref() })
+    }
 }
 
 /// What all runs of a plan measured.
@@ -163,7 +178,9 @@ impl PlannedExperiment {
     /// Its runs by name.
     #[must_use]
     pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, Measured> {
-        let run = |(name, at): (&'a String, &usize)| Some((name.as_str(), results.runs.get(*at)?));
+        let run = |(name, run): (&'a String, &'a PlannedRun)| {
+            Some((name.as_str(), run.of(|at| results.runs.get(at))?))
+        };
         self.runs.iter().filter_map(run).collect()
     }
 }
@@ -276,9 +293,9 @@ impl Planner {
             _ => experiment.id.clone(),
         };
         for (name, spec) in &experiment.runs {
-            match self.run(paper, experiment, spec, twist) {
-                Ok(at) => {
-                    runs.insert(name.clone(), at);
+            match self.points(paper, experiment, spec, twist) {
+                Ok(run) => {
+                    runs.insert(name.clone(), run);
                 }
                 Err(messages) => {
                     bad = true;
@@ -295,8 +312,9 @@ impl Planner {
         if bad {
             return None;
         }
+        let scenario = |at: usize| self.scenarios.get(at).map(|(_, scenario)| scenario);
         let by_name: Runs<'_, Scenario> =
-            runs.iter().map(|(name, at)| (name.as_str(), &self.scenarios[*at].1)).collect();
+            runs.iter().filter_map(|(name, run)| Some((name.as_str(), run.of(scenario)?))).collect();
         let before = problems.len();
         let mut labels = Vec::new();
         let mut add = |what: &str, (key, message): Fault| {
@@ -330,16 +348,39 @@ impl Planner {
         (problems.len() == before).then(|| PlannedExperiment { experiment: experiment.clone(), labels, runs })
     }
 
-    /// The index of a run's scenario.
-    fn run(
+    /// A run at all points of its sweep.
+    fn points(
         &mut self,
         paper: &Paper,
         experiment: &Experiment,
         spec: &RunSpec,
         twist: Twist<'_>,
+    ) -> Result<PlannedRun, Vec<String>> {
+        let Some(name) = &spec.sweep else {
+            let one = self.run(paper, experiment, spec, Vec::new(), twist)?;
+            return Ok(PlannedRun { scenarios: vec![one], sweep: None });
+        };
+        let sweeps = &paper.content.sweeps;
+        let sweep = sweeps.get(name).ok_or_else(|| {
+            let guess = did_you_mean(name, sweeps.keys().map(String::as_str));
+            vec![format!("sweep: the file has no [sweep.{name}]{guess}")]
+        })?;
+        let point = |k| self.run(paper, experiment, spec, sweep.overrides(k), twist);
+        let scenarios = (0..sweep.at.len()).map(point).collect::<Result<_, _>>()?;
+        Ok(PlannedRun { scenarios, sweep: Some(sweep.clone()) })
+    }
+
+    /// The index of a run's scenario, with the overrides of a point of its sweep.
+    fn run(
+        &mut self,
+        paper: &Paper,
+        experiment: &Experiment,
+        spec: &RunSpec,
+        point: Vec<(String, String)>,
+        twist: Twist<'_>,
     ) -> Result<usize, Vec<String>> {
         let mut file = spec.scenario.display().to_string();
-        let mut overrides = spec.overrides(matches!(twist, Twist::Ablated));
+        let mut overrides = spec.overrides(matches!(twist, Twist::Ablated), point);
         if let Twist::Variant(variant) = twist {
             let (other, more) = variant.overrides(&experiment.id, &file, &mut self.used);
             file = other;
@@ -376,8 +417,8 @@ impl Planner {
                 Ok(self.scenarios.len() - 1)
             }
             _ => Err(vec![format!(
-                "scenario: `{}` sweeps {}; an experiment names its runs: write one value here and the others in \
-                 `set` of further runs",
+                "scenario: `{}` sweeps {}; write one value here, and the others in `set` of further runs or in a \
+                 [sweep.NAME]",
                 path.display(),
                 swept.join(" and ")
             )]),
@@ -400,6 +441,12 @@ fn check_figure(
         }
         Figure::OverTime { run, of, .. } => {
             flows_of(run_of(runs, run)?, of)?;
+        }
+        Figure::OverSweep(figure) => figure.check(runs)?,
+        Figure::RunningMean(figure) => {
+            for one in &figure.series {
+                flows_of(run_of(runs, &one.run)?, &one.of)?;
+            }
         }
         Figure::Table { rows, columns, .. } => {
             for column in columns {

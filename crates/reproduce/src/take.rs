@@ -81,6 +81,12 @@ impl Measure {
                 let flows = Flows::of(runs, run, of)?;
                 Some(vec![flows.settling(what, targets, [*after, *window, *hold], *within)?])
             }
+            Self::OverSweep(measure) => measure.take(runs, what),
+            Self::Rank(measure) => measure.take(runs, what),
+            Self::Best(measure) => measure.take(runs, what),
+            Self::WindowedJain(measure) => measure.take(runs, what),
+            Self::Differing(measure) => measure.take(runs, what),
+            Self::TransferTime(measure) => measure.take(runs, what),
             _ => self.combined(runs, what),
         }
     }
@@ -115,7 +121,7 @@ impl Measure {
 pub(crate) const NOTHING: f64 = 1e-12;
 
 /// Element by element; a single number stands for as many as needed.
-fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+pub(crate) fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let most = parts.iter().map(|part| part.len()).max().unwrap_or(0);
     let at = |k: usize| -> Vec<f64> {
         parts.iter().filter_map(|part| part.get(if part.len() == 1 { 0 } else { k })).copied().collect()

@@ -31,7 +31,9 @@ impl Curve {
 pub struct Plot {
     /// The horizontal axis.
     pub x: XAxis,
-    /// Where the vertical axis ends.
+    /// Where the vertical axis begins.
+    pub y_min: f64,
+    /// Where it ends.
     pub y_max: f64,
     /// Horizontal lines: entitlements.
     pub levels: Vec<Level>,
@@ -70,6 +72,13 @@ pub enum XAxis {
         /// Where it ends.
         high: f64,
     },
+    /// Plain numbers.
+    Number {
+        /// Where the axis begins.
+        low: f64,
+        /// Where it ends.
+        high: f64,
+    },
     /// Points by name, at 0, 1 ...
     Points(Vec<String>),
 }
@@ -87,13 +96,13 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> String {
             .margin_right(px(16))
             .set_label_area_size(LabelAreaPosition::Left, px(38))
             .set_label_area_size(LabelAreaPosition::Bottom, px(24));
-        let y = 0.0..axis_end(plot.y_max);
+        let y = plot.y_min..axis_end(plot.y_max).max(plot.y_min + f64::EPSILON);
         match &plot.x {
             &XAxis::Time { end, warm_up } => {
                 let mut chart = builder.build_cartesian_2d(0.0..axis_end(end), y.clone())?;
                 if warm_up > 0.0 {
                     let shade =
-                        Rectangle::new([(0.0, 0.0), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
+                        Rectangle::new([(0.0, y.start), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
                     chart.draw_series([shade])?;
                     let (left, top) = chart.backend_coord(&(0.0, y.end));
                     let style = text(10, MUTED, HPos::Left, VPos::Top);
@@ -104,6 +113,10 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> String {
             &XAxis::Delay { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
                 finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+            }
+            &XAxis::Number { low, high } => {
+                let chart = builder.build_cartesian_2d(low..high.max(low + f64::EPSILON), y)?;
+                finish(chart, &|x| tick(*x), 6, plot, all)
             }
             &XAxis::LogDelay { low, high } => {
                 let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;

@@ -151,13 +151,14 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
     if end > 0.0 {
         let plot = Plot {
             x: time.clone(),
+            y_min: 0.0,
             y_max: scales.throughput,
             levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
         };
         figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
-        let plot = Plot { x: time.clone(), y_max: scales.backlog, levels: Vec::new() };
+        let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.backlog, levels: Vec::new() };
         let title = format!("Queue at {}, packets", escape(&link.name));
         figure(&title, &curves(&plot, &[series::backlog(link, step)]));
     }
@@ -166,7 +167,7 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
         if let &XAxis::LogDelay { low, .. } = &scales.delay {
             delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
-        let plot = Plot { x: scales.delay.clone(), y_max: 1.0, levels: Vec::new() };
+        let plot = Plot { x: scales.delay.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
         figure("Share of packets within a delay", &curves(&plot, &delays));
     }
     out.push_str("</div>\n");

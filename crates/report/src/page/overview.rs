@@ -314,7 +314,7 @@ fn across(run: &Run, keys: &Keys) -> String {
         _ => "by point, in the order of the table".to_owned(),
     };
     let levels = if entitled { vec![Level { at: 1.0, span: None }] } else { Vec::new() };
-    let plot = Plot { x: XAxis::Points(axis), y_max: reach * 1.06, levels };
+    let plot = Plot { x: XAxis::Points(axis), y_min: 0.0, y_max: reach * 1.06, levels };
     let what = if entitled { "Throughput over entitlement" } else { "Throughput of a flow, Mb/s" };
     format!(
         "<figure class=\"card\" role=\"img\" aria-label=\"{what}\"><figcaption><b>{what}</b><br/>{}. \

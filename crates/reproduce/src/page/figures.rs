@@ -13,8 +13,10 @@ use crate::measure::{Attribute, Measured, Of};
 use crate::plan::{PlannedExperiment, Results};
 use crate::take::Flows;
 
+use super::along;
+
 /// Chosen: a point for every four pixels; finer is noise of single packets.
-const BINS: usize = 100;
+pub(super) const BINS: usize = 100;
 
 pub(super) fn figure(
     figure: &Figure,
@@ -64,9 +66,11 @@ pub(super) fn figure(
                 .map(|f| f.name.clone())
                 .collect();
             let dashed = (!levels.is_empty()).then_some("target");
-            let plot = Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_max: top * 1.1, levels };
+            let plot = Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.1, levels };
             card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
         }
+        Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
+        Figure::RunningMean(figure) => along::running_mean(figure, &runs),
         Figure::Table { title, head, rows, columns, foot } => {
             let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
             format!("<section><h3>{}</h3>\n{body}</section>\n", escape(title))
@@ -74,7 +78,7 @@ pub(super) fn figure(
     }
 }
 
-fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
+pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
     format!(
         "<section class=\"card\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
          <figcaption>{1}</figcaption>\n{svg}</figure></section>\n",
@@ -83,7 +87,7 @@ fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
     )
 }
 
-fn legend(names: &[String], dashed: Option<&str>) -> String {
+pub(super) fn legend(names: &[String], dashed: Option<&str>) -> String {
     let mut out = String::from("<ul class=\"legend\">\n");
     for (key, name) in names.iter().enumerate() {
         let _ = writeln!(out, "<li><span class=\"k{}\"></span>{}</li>", key.min(COLOURS), escape(name));

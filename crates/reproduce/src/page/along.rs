@@ -1,0 +1,118 @@
+//! Figures with a curve for each of several runs: over what is swept, and over time.
+
+use std::fmt::Write as _;
+
+use apportion_report::figure::{Curve, Plot, XAxis, curves};
+use apportion_report::html::{escape, table};
+use apportion_report::mbps;
+use apportion_report::statistics::{Estimate, number};
+use apportion_scenario::outcome::Outcome;
+
+use crate::measure::{Measured, Of, Runs};
+use crate::series::RunningMean;
+use crate::sweep::{SweepFigure, at_point, sweep_of};
+use crate::take::Flows;
+
+use super::figures::{BINS, card, legend};
+
+/// A plot, and its numbers in a table that can be opened.
+pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
+    let Ok(sweep) = sweep_of(runs) else { return String::new() };
+    // (series, point)
+    let estimates: Vec<Vec<Option<Estimate>>> = figure
+        .series
+        .iter()
+        .map(|series| {
+            let point = |k: usize| {
+                let runs = at_point(runs, k);
+                let seed = |seed| series.measure.take(&runs, Of::Seed(seed))?.first().copied();
+                Estimate::of(&(0..seeds).map(seed).collect::<Option<Vec<f64>>>()?)
+            };
+            (0..sweep.at.len()).map(point).collect()
+        })
+        .collect();
+    let curve = |(key, estimates): (usize, &Vec<Option<Estimate>>)| {
+        let mut curve = Curve::empty(Some(key));
+        for (x, estimate) in sweep.at.iter().zip(estimates) {
+            let Some(Estimate { mean, ci95, .. }) = *estimate else { continue };
+            let half = ci95.unwrap_or(0.0);
+            curve.line.push((*x, mean));
+            curve.band.push((*x, mean - half, mean + half));
+        }
+        curve
+    };
+    let all: Vec<Curve> = estimates.iter().enumerate().map(curve).collect();
+    let ends = || all.iter().flat_map(|curve| &curve.band);
+    let low = ends().map(|end| end.1).fold(f64::INFINITY, f64::min);
+    let high = ends().map(|end| end.2).fold(f64::NEG_INFINITY, f64::max);
+    let (first, last) = (sweep.at.first().copied().unwrap_or(0.0), sweep.at.last().copied().unwrap_or(1.0));
+    // Differences are small beside the values: the axis does not begin at zero.
+    let margin = 0.05 * (high - low);
+    let plot = Plot {
+        x: XAxis::Number { low: first, high: last },
+        y_min: if low.is_finite() { low - margin } else { 0.0 },
+        y_max: high + margin,
+        levels: Vec::new(),
+    };
+    let names: Vec<String> = figure.series.iter().map(|series| series.label.clone()).collect();
+    let caption = format!("{} over {}; bands: 95 % intervals.", figure.y, sweep.axis);
+    let heads = [std::slice::from_ref(&sweep.axis), names.as_slice()].concat();
+    let row = |(k, x): (usize, &f64)| {
+        let shown = |estimates: &Vec<Option<Estimate>>| {
+            estimates.get(k).copied().flatten().map_or_else(|| "–".to_owned(), fine)
+        };
+        [vec![number(*x)], estimates.iter().map(shown).collect()].concat()
+    };
+    let rows: Vec<Vec<String>> = sweep.at.iter().enumerate().map(row).collect();
+    let mut out = card(&figure.title, &caption, &legend(&names, None), &curves(&plot, &all));
+    let _ = writeln!(
+        out,
+        "<details><summary>{}: numbers</summary><div>{}</div></details>",
+        escape(&figure.title),
+        table(&heads, &rows)
+    );
+    out
+}
+
+/// With the digits in which schemes differ.
+fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
+    ci95.map_or_else(|| format!("{mean:.5}"), |half| format!("{mean:.5} ± {half:.5}"))
+}
+
+/// What flows got on average since the start of the run, the mean over them, a curve for each run.
+pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> String {
+    let found: Vec<(&str, Vec<(f64, f64)>)> = figure
+        .series
+        .iter()
+        .filter_map(|series| {
+            let flows = Flows::of(runs, &series.run, &series.of)?;
+            Some((series.label.as_str(), since_start(&flows)))
+        })
+        .collect();
+    let end = found.iter().filter_map(|(_, line)| Some(line.last()?.0)).fold(0.0, f64::max);
+    let top = found.iter().flat_map(|(_, line)| line).map(|point| point.1).fold(0.0, f64::max);
+    let names: Vec<String> = found.iter().map(|(label, _)| (*label).to_owned()).collect();
+    let curve = |(key, (_, line))| Curve { key: Some(key), line, band: Vec::new() };
+    let all: Vec<Curve> = found.into_iter().enumerate().map(curve).collect();
+    let plot =
+        Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.05, levels: Vec::new() };
+    let caption = "Throughput of a connection since the start, Mb/s, mean over connections and seeds.";
+    card(&figure.title, caption, &legend(&names, None), &curves(&plot, &all))
+}
+
+fn since_start(flows: &Flows<'_>) -> Vec<(f64, f64)> {
+    let Measured { scenario, outcomes } = flows.run();
+    let samples = scenario.stop.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;
+    let step = samples.div_ceil(BINS).max(1);
+    let count = (outcomes.len() * flows.indices().len()).max(1) as f64;
+    let rate = |end: usize| -> (f64, f64) {
+        let of_flow = |outcome: &Outcome, at: &usize| {
+            let series = outcome.flows.get(*at).map_or(&[][..], |flow| &flow.series);
+            mbps(series.iter().take(end).copied().sum(), scenario.sample * end as u64)
+        };
+        let of_seed = |outcome: &Outcome| flows.indices().iter().map(|at| of_flow(outcome, at)).sum::<f64>();
+        let y = outcomes.iter().map(of_seed).sum::<f64>() / count;
+        (scenario.sample.as_secs_f64() * end as f64, y)
+    };
+    (1..=samples / step).map(|k| rate(k * step)).collect()
+}

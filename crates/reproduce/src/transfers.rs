@@ -1,0 +1,38 @@
+//! How long finite transfers take.
+
+use apportion_report::statistics::mean;
+use apportion_scenario::model::Scenario;
+use serde::Deserialize;
+
+use crate::measure::{Fault, Measured, Of, Runs, flows_of, main_run, run_of};
+
+/// The mean time of transfers that ended in the measured part, s, over all of these flows together; none can
+/// be said if none ended.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferTime {
+    /// Flows or groups; all if empty.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// Of which run.
+    #[serde(default = "main_run")]
+    pub run: String,
+}
+
+impl TransferTime {
+    pub(crate) fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        flows_of(run_of(runs, &self.run)?, &self.of)?;
+        Ok(vec![String::new()])
+    }
+
+    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
+        let Of::Seed(seed) = what else { return None };
+        let run = run_of(runs, &self.run).ok()?;
+        let outcome = run.outcomes.get(seed)?;
+        let flows = flows_of(&run.scenario, &self.of).ok()?;
+        let ended =
+            flows.into_iter().filter_map(|at| outcome.flows.get(at)).flat_map(|flow| &flow.completions);
+        let times: Vec<f64> = ended.map(|transfer| transfer.took.as_secs_f64()).collect();
+        Some(vec![mean(&times)?])
+    }
+}

@@ -1,0 +1,100 @@
+//! The experiments of probabilistic fair drop are all there, by the names that scripts rely on.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::path::{Path, PathBuf};
+
+use apportion_reproduce::expect::{self, Op};
+use apportion_reproduce::measure::{Attribute, attributes_of};
+use apportion_reproduce::{Besides, Paper, Plan};
+
+/// Ids with the names of their metrics, in the order of the file.
+const EXPERIMENTS: &[(&str, &[&str])] = &[
+    ("pfd/fig1", &["long_rtt_share_over_fair_share"]),
+    ("pfd/fig5", &["goodput_pfd_minus_best_other", "goodput_mean_upper_bound_mbps"]),
+    ("pfd/fig6", &["fraction_of_buffers_where_pfd_best", "jain/min_over_schemes"]),
+    (
+        "pfd/fig7",
+        &[
+            "goodput_rnd_minus_pfd/small_buffer",
+            "jain_lqd_minus_rnd",
+            "jain_pfd_minus_lqd",
+            "goodput_red_rank",
+            "jain_red",
+            "jain10s_pfd_minus_lqd/b_ge_40",
+        ],
+    ),
+    ("pfd/mix", &["jain_pfd_minus_rnd"]),
+    (
+        "pfd/fig8",
+        &[
+            "jain_dimensioned_minus_equal",
+            "goodput_equal_minus_dimensioned",
+            "goodput_change_longest_rtt",
+            "slope_jain_vs_buffer",
+            "jain_additive_minus_equal/b_ge_50",
+        ],
+    ),
+    ("pfd/equivalence", &["differing_drop_events"]),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")
+}
+
+fn paper(key: &str) -> Paper {
+    expect::read(&folder().join(key).join("expect.toml")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_experiment_and_metric_is_there_by_its_name() {
+    let paper = paper("pfd");
+    let found: Vec<(&str, Vec<&str>)> = paper
+        .content
+        .experiments
+        .iter()
+        .map(|e| (e.id.as_str(), e.metrics.iter().map(|metric| metric.name.as_str()).collect()))
+        .collect();
+    let expected: Vec<(&str, Vec<&str>)> =
+        EXPERIMENTS.iter().map(|(id, names)| (*id, names.to_vec())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
+    let plan =
+        |key, besides| Plan::new(vec![paper(key)], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan("pfd", Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
+    assert!(!plan("pfd", Besides::Variants(&[])).papers[0].variants.is_empty());
+    // Fig. 1 shows a FIFO: there is nothing to switch off.
+    assert_eq!(plan("pfd", Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+    plan("pfd-beyond", Besides::Usual);
+}
+
+#[test]
+fn what_is_beyond_the_paper_is_recorded_and_not_judged() {
+    let paper = paper("pfd-beyond");
+    let metrics = paper.content.experiments.iter().flat_map(|experiment| &experiment.metrics);
+    assert!(metrics.into_iter().all(|metric| metric.op == Op::Record));
+}
+
+#[test]
+fn round_trips_are_those_of_the_figures() {
+    let rtts = |name: &str| -> Vec<f64> {
+        let path = folder().join("pfd").join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let suite = apportion_scenario::load(&text, &path, &[], &|path| std::fs::read(path)).unwrap();
+        let scenario = &suite.points[0].scenario;
+        // Flows are in the order of their names, tcp.10 before tcp.2: the group has them in its own.
+        attributes_of(scenario, &(0..10).collect::<Vec<_>>(), Attribute::Rtt).unwrap()
+    };
+    let sorted = |name: &str| {
+        let mut all: Vec<i64> = rtts(name).into_iter().map(|rtt| rtt.round() as i64).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(sorted("equal.toml"), [20; 10]);
+    assert_eq!(sorted("spread.toml"), (1..=10).map(|i| 20 * i).collect::<Vec<_>>());
+    assert_eq!(sorted("mix.toml"), [vec![20; 5], vec![200; 5]].concat());
+    assert_eq!(sorted("long.toml"), [vec![20; 9], vec![200; 1]].concat());
+}
