@@ -58,7 +58,15 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         );
         assert_eq!((run.status, run.out.as_str(), run.err.as_str()), (0, "", ""));
     }
-    for name in ["run.json", "flows.csv", "links.csv", "series.csv", "completions.csv", "report.html"] {
+    for name in [
+        "run.json",
+        "flows.csv",
+        "links.csv",
+        "series.csv",
+        "completions.csv",
+        "statistics.csv",
+        "report.html",
+    ] {
         let read = |out: &str| std::fs::read(folder.path().join(out).join(name)).unwrap();
         assert!(read("one") == read("four"), "{name}");
     }

@@ -52,8 +52,16 @@ to = "b"
 source = { kind = "poisson", rate = "500kbit" }
 "#,
 ];
-const FILES: [&str; 7] =
-    ["bottleneck.pcap", "completions.csv", "flows.csv", "links.csv", "report.html", "run.json", "series.csv"];
+const FILES: [&str; 8] = [
+    "bottleneck.pcap",
+    "completions.csv",
+    "flows.csv",
+    "links.csv",
+    "report.html",
+    "run.json",
+    "series.csv",
+    "statistics.csv",
+];
 
 /// Every file of a folder by its name, hidden ones included. Of what is no plain file, only the name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {

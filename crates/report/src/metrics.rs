@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::record::PointRecord;
-use crate::rows::{CompletionRow, FlowRow, LinkRow, Rows};
+use crate::rows::{CompletionRow, FlowRow, LinkRow, Rows, StatisticRow};
 use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
 
 /// A number measured once per replication.
@@ -49,11 +49,15 @@ impl Metrics {
         for row in &rows.completions {
             by_seed.entry(row.seed).or_default().completions.push(row);
         }
+        for row in &rows.statistics {
+            by_seed.entry(row.seed).or_default().statistics.push(row);
+        }
         let mut all = Self::default();
         for replication in by_seed.values() {
             all.add_flows(&replication.flows);
             all.add_links(&replication.links);
             all.add_completions(replication);
+            all.add_statistics(replication);
         }
         all
     }
@@ -118,6 +122,15 @@ impl Metrics {
         self.push("marked_packets".into(), "packets", Some(sum(|l| l.marked_packets)));
     }
 
+    /// What the queues of one replication's watched links show of themselves.
+    fn add_statistics(&mut self, replication: &Replication<'_>) {
+        for row in &replication.statistics {
+            if replication.links.iter().any(|link| link.watched && link.link == row.link) {
+                self.push(format!("queue_{}/{}", row.statistic, row.link), "", Some(row.value));
+            }
+        }
+    }
+
     /// One replication's finite transfers, by group.
     fn add_completions(&mut self, replication: &Replication<'_>) {
         let group_of: BTreeMap<&str, &str> =
@@ -142,6 +155,7 @@ struct Replication<'a> {
     flows: Vec<&'a FlowRow>,
     links: Vec<&'a LinkRow>,
     completions: Vec<&'a CompletionRow>,
+    statistics: Vec<&'a StatisticRow>,
 }
 
 /// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all

@@ -63,6 +63,11 @@ row! {
     CompletionRow { point: String, seed: u64, flow: String, start_s: f64, size_bytes: u64, took_s: f64, }
 }
 
+row! {
+    /// A number that the discipline of a link, or its exchange of labels, shows of itself at the end of a replication.
+    StatisticRow { point: String, seed: u64, link: String, statistic: String, value: f64, }
+}
+
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
 fn round6(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
@@ -99,6 +104,7 @@ pub(crate) struct Rows {
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) links: Vec<LinkRow>,
     pub(crate) completions: Vec<CompletionRow>,
+    pub(crate) statistics: Vec<StatisticRow>,
 }
 
 impl Rows {
@@ -107,6 +113,7 @@ impl Rows {
             flows: flows(point).collect(),
             links: links(point).collect(),
             completions: completions(point).collect(),
+            statistics: statistics(point).collect(),
         }
     }
 }
@@ -215,6 +222,21 @@ pub(crate) fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
                 t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
                 throughput_mbps: round6(mbps(bytes, point.sample)),
                 backlog_packets: backlog.and_then(|b| b.get(k)).copied(),
+            })
+        })
+    })
+}
+
+/// The rows of [`StatisticRow`] for one point, by seed and link.
+pub(crate) fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        outcome.links.iter().flat_map(move |link| {
+            link.statistics.iter().map(move |&(statistic, value)| StatisticRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                link: link.name.clone(),
+                statistic: statistic.to_owned(),
+                value: round6(value),
             })
         })
     })

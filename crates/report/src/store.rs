@@ -1,4 +1,4 @@
-//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv` and
+//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv`, `statistics.csv` and
 //! `report.html`.
 //!
 //! Every file is first written beside its final place and then renamed, all of them after the last was
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow};
+use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow, StatisticRow};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
-const FORMAT: &str = "apportion-run/1";
+const FORMAT: &str = "apportion-run/2";
 const FORMAT_NAME: &str = "apportion-run/";
 const PARTIAL: &str = ".partial";
 
@@ -158,6 +158,9 @@ fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
     staged.stage("completions.csv", |out| {
         table::<CompletionRow>(out, run.points.iter().flat_map(rows::completions))
     })?;
+    staged.stage("statistics.csv", |out| {
+        table::<StatisticRow>(out, run.points.iter().flat_map(rows::statistics))
+    })?;
     staged.stage("report.html", |out| out.write_all(page(run).as_bytes()))
 }
 
@@ -293,6 +296,9 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     }
     for row in read_table::<CompletionRow>(&dir.join("completions.csv"), AGAIN)? {
         rows.entry(row.point.clone()).or_default().completions.push(row);
+    }
+    for row in read_table::<StatisticRow>(&dir.join("statistics.csv"), AGAIN)? {
+        rows.entry(row.point.clone()).or_default().statistics.push(row);
     }
     let points = head.points.iter().map(|point| StoredPoint {
         label: point.label.clone(),

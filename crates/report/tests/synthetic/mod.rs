@@ -112,7 +112,7 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
         queue_delay: distribution(0.0, typical, sent / 1_000),
         backlog: (0..SAMPLES).map(packets).collect(),
         series: vec![Bytes::new(125_000); SAMPLES as usize],
-        statistics: Vec::new(),
+        statistics: vec![("avg", discipline.queue)],
     }
 }
 
