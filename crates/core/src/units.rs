@@ -489,11 +489,16 @@ macro_rules! text {
 }
 text!(Time: TIMES, Span: TIMES, Rate: RATES, Bytes: SIZES, Packets: COUNTS);
 
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
+/// Units that print as the number they are.
+macro_rules! plain {
+    ($($unit:ident),*) => { $(
+        impl fmt::Display for $unit {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { self.0.fmt(f) }
+        }
+    )* };
 }
+plain!(Ratio, Weight, TicketRate);
+
 impl FromStr for Ratio {
     type Err = UnitError;
     /// Reads `0.01` or `1%`.
@@ -512,11 +517,6 @@ impl FromStr for Ratio {
     }
 }
 
-impl fmt::Display for Weight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 impl FromStr for Weight {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -526,11 +526,6 @@ impl FromStr for Weight {
     }
 }
 
-impl fmt::Display for TicketRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 impl FromStr for TicketRate {
     type Err = UnitError;
     /// Reads `1000`: tickets per second.

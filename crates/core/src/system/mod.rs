@@ -124,10 +124,7 @@ impl DisciplineParams {
 
 /// Any discipline without a shaper.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each link; a box would cost each packet a step"
-)]
+#[expect(clippy::large_enum_variant, reason = "one for each link; a box costs each packet a step")]
 pub enum Core<P> {
     /// A scheduler with a buffer policy.
     Buffered(Buffer<AnyScheduler<P>, AnyPolicy>),
