@@ -16,6 +16,7 @@ pub mod model;
 pub mod outcome;
 pub mod tcp;
 
+mod admission;
 mod build;
 mod changes;
 mod defaults;

@@ -260,6 +260,12 @@ impl<P: Packet> Discipline<P> {
         self.core_mut().set_weight(flow, weight)
     }
 
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether this
+    /// discipline knows guarantees.
+    pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.core_mut().set_guarantee(flow, guarantee, rtt)
+    }
+
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
     pub fn set_limit(&mut self, limit: Limit) {
         self.core_mut().set_limit(limit);
