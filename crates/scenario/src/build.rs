@@ -8,7 +8,7 @@ use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
-use crate::marking;
+use crate::labels;
 use crate::model::{Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
@@ -78,11 +78,10 @@ pub(crate) fn build(
         Some(item) if sound => changes::read(item, &links, &flows, problems),
         _ => Vec::new(),
     };
-    if let Some(table) = fields.item("flow").and_then(|item| item.as_table()) {
-        marking::check_labels(&links, &flows, &changes, table, problems);
-    }
+    labels::check_tickets(&links, &flows, &changes, &fields, problems);
     if sound {
         admission::check(&links, &flows, &fields, problems);
+        labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));

@@ -26,6 +26,7 @@ mod files;
 mod flows;
 mod gml;
 mod keys;
+mod labels;
 mod load;
 mod names;
 mod network;
