@@ -4,6 +4,10 @@
 //! [`Readings::LITERAL`] is what the figures say. The semicolon after `if (current_time > start_time + Kc)`
 //! is a slip: with it the fair share would be multiplied at each packet.
 //!
+//! Figure 3 keeps in temp_FS both the share and the labels of the window, and ends a window with
+//! FS = temp_FS. Here temp_FS is of the window alone, and FS becomes the larger of the two, as section 3.2 says
+//! it. That is the same (a test has the figure's lines) unless FS changes within a window, as by an overflow.
+//!
 //! Three things must not be confused: a share that is unknown (`None`) drops nothing; a share of 0 allows
 //! nothing, so every packet with a label above 0 is dropped; a label of 0 is covered by a guarantee and never
 //! dropped early. Labels that an edge writes for excess, and labels that are replaced by the share, are
@@ -31,7 +35,7 @@ pub enum Draw {
 pub enum Scheme {
     /// Figure 2: the largest label of the last window.
     Csfq,
-    /// Figure 3: the largest label since congestion ended, or the share at that time.
+    /// Figure 3: that, or the share as it was if that is larger.
     Mcsfq,
 }
 
@@ -43,7 +47,7 @@ pub enum BelowThreshold {
     /// Footnote 3: a link that is not congested stays so until the queue passes the threshold. One that is
     /// congested stays so as long as AR >= BW, whatever the queue.
     Uncongested,
-    /// Stoica's code: the share is unknown again after a window without congestion.
+    /// Stoica's code: the share is unknown again after a window without congestion. So is one of 0.
     Unknown,
 }
 
@@ -69,12 +73,16 @@ pub struct Readings {
     pub original_label: bool,
     /// The label of the packet at which a window without congestion ends counts in that window.
     pub own_label: bool,
+    /// A packet above the share leaves with the share as estimated at its arrival, as in figure 3 of Stoica,
+    /// Shenker, Zhang 1998; else, if P_drop was above 0, with the share that P_drop was computed from.
+    pub relabel_after: bool,
     /// What a short queue means.
     pub below_threshold: BelowThreshold,
-    /// FS at first; `None` is unknown.
+    /// FS at first; `None` is unknown, and then the link counts as congested at first, as in Stoica's
+    /// code.
     pub initial: Option<f64>,
-    /// FR is at least BW / 1000 in eq. (3), and FS at most BW after it, or BW / w for the smallest weight w
-    /// below 1. Otherwise an FR of 0 divides by 0.
+    /// FR is at least a thousandth of the link in eq. (3), and FS at most BW after it, or BW / w for the
+    /// smallest weight w below 1. Otherwise an FR of 0 divides by 0.
     pub bounded: bool,
     /// The part of FS lost with a packet that the full queue refuses, at most 30 times in a period of
     /// congestion. 0 in the paper, which names it as future work.
@@ -92,6 +100,7 @@ impl Readings {
         fr_at_arrivals: false,
         original_label: false,
         own_label: false,
+        relabel_after: false,
         below_threshold: BelowThreshold::Nothing,
         initial: Some(1.0),
         bounded: false,
@@ -186,20 +195,19 @@ pub struct Mcsfq {
 }
 
 impl Mcsfq {
-    /// Not congested at time 0, with the initial share. MCSFQ's temp_FS is that share, as where congestion
-    /// ends.
+    /// At time 0.
     #[must_use]
     pub fn new(params: Params) -> Self {
-        let Readings { scheme, initial, .. } = params.readings;
+        let initial = params.readings.initial;
         Self {
             params,
             flows: BTreeMap::new(),
             fs: initial,
-            temp_fs: if scheme == Scheme::Mcsfq { initial.unwrap_or(0.0) } else { 0.0 },
+            temp_fs: 0.0,
             ar: Average::default(),
             fr: Average::default(),
             g: Average::default(),
-            congested: false,
+            congested: initial.is_none(),
             start_time: 0,
             decreases: 30,
         }
@@ -221,11 +229,12 @@ impl Mcsfq {
             self.estimate_fs(p, label, label, true);
             return (Outcome::Early, 0.0);
         }
-        let mut new = label;
-        if let (true, Some(fs)) = (p_drop > 0.0, self.fs) {
-            new = (self.params.write)(fs.max(1.0));
-        }
-        self.estimate_fs(p, label, new, false);
+        let relabelled = self.fs.filter(|_| p_drop > 0.0);
+        self.estimate_fs(p, label, relabelled.unwrap_or(label), false);
+        let relabelled = match self.params.readings.relabel_after {
+            false => relabelled,
+            true => self.fs.filter(|fs| label > *fs && *fs > 0.0),
+        };
         let takes = if self.params.in_bytes { (p.bits / 8.0) as u64 } else { 1 };
         if p.queued + takes > p.limit {
             if self.decreases > 0 {
@@ -234,7 +243,7 @@ impl Mcsfq {
             }
             return (Outcome::Overflow, 0.0);
         }
-        (Outcome::Enqueue, new)
+        (Outcome::Enqueue, relabelled.map_or(label, |fs| (self.params.write)(fs.max(1.0))))
     }
 
     /// The label that an edge gives: 0 in the guarantee, else the rate of the flow's excess.
@@ -278,7 +287,7 @@ impl Mcsfq {
         let Arrival { now: current_time, mut bits, queued, limit, .. } = p;
         let mut bw = c;
         if readings.aggregate_guarantee {
-            let guaranteed = if label == 0.0 { bits } else { 0.0 };
+            let guaranteed = if original == 0.0 { bits } else { 0.0 };
             bw = f64::max(c - self.g.estimate_rate(current_time, guaranteed, k_alpha), 0.01 * c);
             bits -= guaranteed;
         }
@@ -306,7 +315,7 @@ impl Mcsfq {
             } else if current_time > self.start_time + k_c {
                 self.fs = Some(if readings.bounded {
                     let smallest = self.params.weights.values().copied().fold(1.0, f64::min);
-                    f64::min(fs * bw / self.fr.rate.max(bw / 1_000.0), bw / smallest)
+                    f64::min(fs * bw / self.fr.rate.max(c / 1_000.0), bw / smallest)
                 } else {
                     fs * bw / self.fr.rate
                 });
@@ -315,19 +324,18 @@ impl Mcsfq {
         } else if self.congested {
             self.congested = false;
             self.start_time = current_time;
-            self.temp_fs = if readings.scheme == Scheme::Mcsfq { fs } else { 0.0 };
+            self.temp_fs = 0.0;
         } else if current_time < self.start_time + k_c {
             self.temp_fs = self.temp_fs.max(label);
         } else {
             if readings.own_label {
                 self.temp_fs = self.temp_fs.max(label);
             }
-            self.fs = Some(self.temp_fs);
+            let kept = if readings.scheme == Scheme::Mcsfq { fs } else { 0.0 };
+            self.fs = Some(self.temp_fs.max(kept));
             self.start_time = current_time;
-            if readings.scheme == Scheme::Csfq {
-                self.temp_fs = 0.0;
-            }
-            if readings.below_threshold == BelowThreshold::Unknown && short {
+            self.temp_fs = 0.0;
+            if readings.below_threshold == BelowThreshold::Unknown && (short || self.fs == Some(0.0)) {
                 self.fs = None;
             }
         }
@@ -341,9 +349,7 @@ impl Mcsfq {
             return None;
         }
         let fs = if self.temp_fs > 0.0 { self.temp_fs } else { self.params.c / 2.0 };
-        if self.params.readings.scheme == Scheme::Csfq {
-            self.temp_fs = 0.0;
-        }
+        self.temp_fs = 0.0;
         Some(fs)
     }
 }

@@ -137,6 +137,55 @@ fn only_mcsfq_s_share_never_falls_without_congestion() {
 }
 
 #[test]
+fn figure_3_is_what_section_3_2_says() {
+    for own_label in [false, true] {
+        let mut link = queue(Readings { own_label, original_label: true, initial: Some(2e5), ..MODIFIED });
+        link.params.k_c = 20 * MS;
+        let (mut fs, mut temp_fs, mut congested, mut start_time) = (2e5, 2e5, false, 0);
+        let (mut now, mut shares) = (0, Vec::new());
+        // Spells of 600 packets at 2.3 and at 26 Mb/s, with labels and gaps from a multiplicative sequence.
+        for i in 1..20_000_u64 {
+            let chance = i.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i << 40) >> 40;
+            let label = (chance % 1_000_003) as f64;
+            now += if i / 600 % 2 == 0 { 3 * MS + chance % MS } else { MS / 4 + chance % (MS / 8) };
+            link.arrive(core(now, label, 0), |_| 0.3);
+            // AR, FR and the lines of figures 2 and 3 that they share are those of the transcript.
+            if link.ar.rate >= C {
+                if !congested {
+                    (congested, start_time) = (true, now);
+                } else if now > start_time + 20 * MS {
+                    (fs, start_time) = (fs * C / link.fr.rate, now);
+                }
+            } else if congested {
+                (congested, start_time, temp_fs) = (false, now, fs);
+            } else if now < start_time + 20 * MS {
+                temp_fs = f64::max(temp_fs, label);
+            } else {
+                temp_fs = if own_label { f64::max(temp_fs, label) } else { temp_fs };
+                (fs, start_time) = (temp_fs, now);
+            }
+            assert_eq!((link.fs, link.congested), (Some(fs), congested), "packet {i}");
+            shares.push(fs);
+        }
+        let rises = shares.windows(2).filter(|pair| pair[1] > pair[0]).count();
+        let falls = shares.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!(rises > 20 && falls > 20, "{rises} {falls}");
+    }
+}
+
+#[test]
+fn a_packet_is_relabelled_before_the_estimate_or_after() {
+    // FS becomes 1e6·8e6/16e6 = 0.5e6, nearly, with the packet that leaves.
+    for (relabel_after, label, expected) in
+        [(false, 2e6, 1e6), (false, 0.7e6, 0.7e6), (true, 2e6, 0.5e6), (true, 0.7e6, 0.5e6), (true, 0.0, 0.0)]
+    {
+        let mut link = standing(Readings { relabel_after, ..Readings::LITERAL }, true, 1e6, 16e6, 16e6);
+        link.params.k_c = 0;
+        assert!((send(&mut link, MS / 2, label, 0.9).1 - expected).abs() < 1e3, "{link:?}");
+    }
+}
+
+#[test]
 fn mcsfq_starts_from_the_share_at_which_congestion_ended() {
     for (readings, expected) in [(MODIFIED, 3e6), (Readings::LITERAL, 2e6)] {
         let mut link = standing(readings, true, 3e6, 1e6, 1e6);
@@ -238,17 +287,24 @@ fn a_short_queue_holds_off_congestion_by_footnote_3_but_does_not_end_it() {
 
 #[test]
 fn a_short_queue_makes_the_share_unknown_by_stoica_s_code() {
-    for (scheme, kept) in [(Scheme::Csfq, 5e6), (Scheme::Mcsfq, 7e6)] {
+    for scheme in [Scheme::Csfq, Scheme::Mcsfq] {
         let readings = Readings { scheme, below_threshold: BelowThreshold::Unknown, ..MODIFIED };
         let mut link = standing(readings, false, 9e6, 0.0, 0.0);
         link.temp_fs = 7e6;
         link.arrive(core(100 * MS, 1e6, 32), |_| 0.5);
         assert_eq!(link.fs, None);
-        // Known again above the threshold: the largest label since, and for MCSFQ since before.
+        // Known again above the threshold: the largest label since.
         link.arrive(core(101 * MS, 5e6, 32), |_| 0.0);
         assert_eq!(link.fs, None);
         link.arrive(core(102 * MS, 2e6, 33), |_| 0.0);
-        assert_eq!(link.fs, Some(kept));
+        assert_eq!(link.fs, Some(5e6));
+    }
+    // A window that saw no label leaves 0, which is unknown there, also above the threshold.
+    for (below_threshold, expected) in [(BelowThreshold::Unknown, None), (BelowThreshold::Nothing, Some(0.0))]
+    {
+        let mut link = standing(Readings { below_threshold, ..Readings::LITERAL }, false, 9e6, 0.0, 0.0);
+        link.arrive(core(100 * MS, 1e6, 33), |_| 0.5);
+        assert_eq!(link.fs, expected);
     }
     // Half the link, if labels said nothing.
     let mut link = queue(Readings { initial: None, ..Readings::LITERAL });
