@@ -5,8 +5,9 @@
 //! is a slip: with it the fair share would be multiplied at each packet.
 //!
 //! Figure 3 keeps in temp_FS both the share and the labels of the window, and ends a window with
-//! FS = temp_FS. Here temp_FS is of the window alone, and FS becomes the larger of the two, as section 3.2 says
-//! it. That is the same (a test has the figure's lines) unless FS changes within a window, as by an overflow.
+//! FS = temp_FS. Here temp_FS is of the window alone, and FS becomes the larger of the two, as section 3.2
+//! says it. That is the same (a test has the figure's lines) unless FS changes within a window, as by an
+//! overflow.
 //!
 //! Three things must not be confused: a share that is unknown (`None`) drops nothing; a share of 0 allows
 //! nothing, so every packet with a label above 0 is dropped; a label of 0 is covered by a guarantee and never
