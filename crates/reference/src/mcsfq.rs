@@ -74,8 +74,8 @@ pub struct Readings {
     pub original_label: bool,
     /// The label of the packet at which a window without congestion ends counts in that window.
     pub own_label: bool,
-    /// A packet above the share leaves with the share as estimated at its arrival, as in figure 3 of Stoica,
-    /// Shenker, Zhang 1998; else, if P_drop was above 0, with the share that P_drop was computed from.
+    /// A packet above the share leaves with the share as estimated at its arrival, as in [`crate::csfq`];
+    /// else, if P_drop was above 0, with the share that P_drop was computed from.
     pub relabel_after: bool,
     /// What a short queue means.
     pub below_threshold: BelowThreshold,
