@@ -71,6 +71,7 @@ impl<'a> Simulation<'a> {
             probes: Vec::new(),
             weights: Vec::new(),
             rtts: Vec::new(),
+            guarantees: Vec::new(),
             marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
@@ -95,6 +96,7 @@ impl<'a> Simulation<'a> {
         }
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
+        simulation.guarantees = simulation.guarantees();
         simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); connections];
         simulation.ended = vec![Totals::default(); connections];
@@ -166,6 +168,15 @@ impl<'a> Simulation<'a> {
         self.connections.iter().map(|connection| rtts[connection.flow as usize]).collect()
     }
 
+    /// What the connections are guaranteed; empty if none is guaranteed anything.
+    fn guarantees(&self) -> Vec<Rate> {
+        let guarantee = |connection: &Connection| self.scenario.flows[connection.flow as usize].guarantee;
+        if self.connections.iter().all(|connection| guarantee(connection) == Rate::ZERO) {
+            return Vec::new();
+        }
+        self.connections.iter().map(guarantee).collect()
+    }
+
     /// What marks the connections; empty if no flow is marked, so that nobody looks for it.
     fn marks(&self) -> Vec<Option<Box<Marks>>> {
         if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
@@ -235,6 +246,7 @@ impl<'a> Simulation<'a> {
             link_rate,
             weights: &self.weights,
             rtts: &self.rtts,
+            guarantees: &self.guarantees,
             seed: self.seed,
             name: &name,
         })

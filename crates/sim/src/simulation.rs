@@ -46,6 +46,8 @@ pub struct Simulation<'a> {
     pub(crate) weights: Vec<Weight>,
     /// By connection, without queueing; zero where unknown.
     pub(crate) rtts: Vec<Span>,
+    /// What each connection is guaranteed; empty if none is guaranteed anything.
+    pub(crate) guarantees: Vec<Rate>,
     /// Of each connection that is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.
