@@ -413,8 +413,8 @@ impl FairShareEstimator {
         let counted = |counts: bool| if counts { bits } else { 0.0 };
         let accepted = counted(excess && !arrival.dropped);
         self.rates.update(now, [counted(excess), accepted, counted(arrival.label == RateLabel::Guaranteed)]);
-        if let Some(average) = self.accepted.as_mut().filter(|_| excess && !arrival.dropped) {
-            average.update(now, [bits]);
+        if let Some(average) = self.accepted.as_mut().filter(|_| !arrival.dropped) {
+            average.update(now, [accepted]);
         }
     }
 
