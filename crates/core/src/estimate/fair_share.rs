@@ -372,10 +372,11 @@ impl FairShareEstimator {
         self.last = now;
         let label = match (arrival.label, self.params.noted_label) {
             (RateLabel::Guaranteed, _) => 0.0,
-            (RateLabel::Excess(rate), NotedLabel::Original) => rate,
-            (RateLabel::Excess(rate), NotedLabel::Relabelled) => {
+            // Pelsser02 figure 1: a dropped packet is not relabelled, and so it can raise FS.
+            (RateLabel::Excess(rate), NotedLabel::Relabelled) if !arrival.dropped => {
                 self.fs.rate().map_or(rate, |fs| rate.min(fs))
             }
+            (RateLabel::Excess(rate), _) => rate,
         };
         if self.fs == FairShare::Unknown {
             self.temp_fs = self.temp_fs.max(label);
@@ -412,8 +413,8 @@ impl FairShareEstimator {
         let counted = |counts: bool| if counts { bits } else { 0.0 };
         let accepted = counted(excess && !arrival.dropped);
         self.rates.update(now, [counted(excess), accepted, counted(arrival.label == RateLabel::Guaranteed)]);
-        if let Some(average) = self.accepted.as_mut().filter(|_| excess && !arrival.dropped) {
-            average.update(now, [bits]);
+        if let Some(average) = self.accepted.as_mut().filter(|_| !arrival.dropped) {
+            average.update(now, [accepted]);
         }
     }
 
@@ -634,6 +635,15 @@ mod tests {
             (noted(NotedLabel::Original), noted(NotedLabel::Relabelled)),
             (FairShare::Rate(5e6), FairShare::Rate(1e6))
         );
+        // A dropped packet leaves with no label but its own. Else a share of 1 bit/s would never grow.
+        let params = FairShareParams {
+            noted_label: NotedLabel::Relabelled,
+            below_threshold: BelowThreshold::Uncongested,
+            ..csfq()
+        };
+        let mut estimator = standing(&params, false, FairShare::Rate(1.0), [0.0; 3]);
+        estimator.update(Time::from_millis(1), busy(5e6, true));
+        assert_eq!(arrive(&mut estimator, &[(200_000, 0.5e6)]), FairShare::Rate(5e6));
     }
 
     #[test]
