@@ -73,6 +73,7 @@ impl<'a> Simulation<'a> {
             probes: Vec::new(),
             weights: Vec::new(),
             rtts: Vec::new(),
+            guarantees: Vec::new(),
             marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
@@ -97,6 +98,7 @@ impl<'a> Simulation<'a> {
         }
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
+        simulation.guarantees = simulation.guarantees();
         simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
         simulation.ended = vec![Totals::default(); connections];
@@ -191,6 +193,12 @@ impl<'a> Simulation<'a> {
         self.by_id(|flow| self.scenario.base_rtt(flow).unwrap_or_default())
     }
 
+    /// The guarantees by id; empty if nothing is guaranteed anything.
+    fn guarantees(&self) -> Vec<Rate> {
+        let guarantees = self.by_id(|flow| flow.guarantee);
+        if guarantees.iter().all(|&guarantee| guarantee == Rate::ZERO) { Vec::new() } else { guarantees }
+    }
+
     /// What marks packets, by id; empty if no flow is marked, so that nobody looks for it.
     fn marks(&self) -> Vec<Option<Box<Marks>>> {
         if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
@@ -262,6 +270,7 @@ impl<'a> Simulation<'a> {
             link_rate,
             weights: &self.weights,
             rtts: &self.rtts,
+            guarantees: &self.guarantees,
             seed: self.seed,
             name: &name,
         })

@@ -7,8 +7,8 @@
 //! follow the scenario's order too, without gaps, so that tables by id are as small as they can be. Without
 //! flows of several connections both numbers are the same.
 //!
-//! TCP, sources and starts belong to connections; weights, round-trip times, marks, counts of packets and
-//! listed losses go by id. TCP state exists from the start of a connection to its end only.
+//! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
+//! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
 
 use std::sync::Arc;
 

@@ -142,6 +142,11 @@ impl apportion_core::Packet for Packet {
         self.put(LABELLED, labelled(kind));
         self.rest = LABEL.put(self.rest, u64::from(label.code()));
     }
+    fn clear_label(&mut self, kind: LabelKind) {
+        if LABELLED.get(self.body_flow.get()) == labelled(kind) {
+            self.put(LABELLED, 0);
+        }
+    }
 }
 
 impl fmt::Debug for Packet {

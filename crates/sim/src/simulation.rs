@@ -51,6 +51,8 @@ pub struct Simulation<'a> {
     pub(crate) weights: Vec<Weight>,
     /// By id, without queueing; zero where unknown.
     pub(crate) rtts: Vec<Span>,
+    /// What is guaranteed, by id; empty if nothing is.
+    pub(crate) guarantees: Vec<Rate>,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.
