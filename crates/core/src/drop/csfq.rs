@@ -6,22 +6,24 @@
 //! "Improvements to core stateless fair queueing", PfHSN 2002: MCSFQ (figures 1 and 3) and guarantees (figure
 //! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
-//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings of
-//! both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
+//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings
+//! of both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
 //! [`rate_label`](crate::mark::rate_label).
 //!
 //! Readings, where the papers leave room:
-//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with one
-//!   is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label that
-//!   comes, or a core that labels nothing; an `egress` takes the label off.
+//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with
+//!   one is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label
+//!   that comes, or a core that labels nothing; an `egress` takes the label off.
 //! - A core drops a packet without a label by policy: it passed no edge.
 //! - Before any time has passed a flow has no rate. Its packet is labelled with half of what is accepted.
+//! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
+//!   Figures 1 and 7 of 2002 relabel it before.
 //!
-//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things that
-//! the paper of 2002 names as further work in section 5.
+//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things
+//! that the paper of 2002 names as further work in section 5.
 //!
-//! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in the
-//! core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
+//! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
+//! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_leaves_with_the_share_that_it_was_let_through_with() {
+    fn a_packet_leaves_with_no_more_than_the_share() {
         let mut csfq = with_share(|_| ());
         let mut arrive = |label| {
             let mut packet = labelled(label);
@@ -362,6 +364,16 @@ mod tests {
         };
         let left = [4.0 * SHARE, SHARE / 2.0, 0.0].map(&mut arrive);
         assert_eq!(left, [SHARE, SHARE / 2.0, 0.0]);
+    }
+
+    #[test]
+    fn a_packet_leaves_with_the_share_after_it_was_counted() {
+        // K_c has passed without congestion: the packet ends the window and raises the share to its own
+        // label. Relabelled before, it would leave with the old share, which is 4/5 of that.
+        let mut csfq = with_share(|_| ());
+        let mut packet = labelled(1.25 * SHARE);
+        assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Verdict::Accept);
+        assert_eq!(packet.label(LabelKind::Rate).unwrap().value(), 1.25 * SHARE);
     }
 
     #[test]
@@ -423,8 +435,8 @@ mod tests {
 
     #[test]
     fn avoidance_lowers_the_share_as_the_buffer_fills() {
-        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets. A
-        // label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
+        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets.
+        // A label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
         let half = |params: &mut CsfqParams| {
             params.avoidance = Ratio::clamped(0.5);
             params.fair_share.overflow_decrease = Ratio::ZERO;
