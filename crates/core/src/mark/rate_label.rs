@@ -422,9 +422,9 @@ mod tests {
                 let mut read = Vec::new();
                 for _ in 0..2_500 {
                     clock += 4;
-                    match labels.label(Time::from_millis(clock), FlowId(0), SIZE) {
-                        Some(RateLabel::Excess(rate)) => read.push(rate),
-                        _ => (),
+                    let label = labels.label(Time::from_millis(clock), FlowId(0), SIZE);
+                    if let Some(RateLabel::Excess(rate)) = label {
+                        read.push(rate);
                     }
                 }
                 (read[0], read.iter().sum::<f64>() / read.len() as f64)
