@@ -13,7 +13,7 @@ use crate::measure::{Attribute, Measured, Of};
 use crate::plan::{PlannedExperiment, Results};
 use crate::take::Flows;
 
-use super::along;
+use super::{along, bars};
 
 /// Chosen: a point for every four pixels; finer is noise of single packets.
 pub(super) const BINS: usize = 100;
@@ -70,6 +70,7 @@ pub(super) fn figure(
             card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
         }
         Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
+        Figure::Bars(figure) => bars::bars(figure, &runs, results.seeds),
         Figure::RunningMean(figure) => along::running_mean(figure, &runs),
         Figure::Table { title, head, rows, columns, foot } => {
             let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
@@ -84,6 +85,15 @@ pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> Strin
          <figcaption>{1}</figcaption>\n{svg}</figure></section>\n",
         escape(title),
         escape(caption)
+    )
+}
+
+/// The numbers of a figure, in a table that can be opened.
+pub(super) fn numbers(title: &str, heads: &[String], rows: &[Vec<String>]) -> String {
+    format!(
+        "<details><summary>{}: numbers</summary><div>{}</div></details>\n",
+        escape(title),
+        table(heads, rows)
     )
 }
 
