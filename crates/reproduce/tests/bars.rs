@@ -82,7 +82,7 @@ fn drawn(figure: &str) -> (String, Estimate) {
 
 /// Rows of the table of numbers below the figure.
 fn rows(html: &str) -> Vec<Vec<String>> {
-    let (_, rest) = html.split_once("<summary>Fig. 1: numbers</summary>").unwrap();
+    let (_, rest) = html.split_once("<summary>Numbers</summary>").unwrap();
     let (table, _) = rest.split_once("</table>").unwrap();
     let cells = |row: &str| {
         let cells = row.split("</td>").flat_map(|cell| cell.split("</th>"));

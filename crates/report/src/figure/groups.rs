@@ -32,7 +32,7 @@ pub fn groups(all: &[Group]) -> String {
     let y = heights(all);
     let count = all.len().max(1);
     let letters = ((WIDTH - LEFT - RIGHT) / LETTER) as usize / count;
-    let names: Vec<Vec<String>> = all.iter().map(|group| lines(&group.name, letters.max(2))).collect();
+    let names = names(all, letters.max(2));
     let most = names.iter().map(Vec::len).max().unwrap_or(1) as u32;
     svg(WIDTH, HEIGHT, |area| {
         let mut chart = ChartBuilder::on(area)
@@ -81,14 +81,19 @@ pub fn groups(all: &[Group]) -> String {
     })
 }
 
-/// A name in a line of `max` letters, or in two of its words where that is too short.
-fn lines(name: &str, max: usize) -> Vec<String> {
+/// Names in a line of `max` letters, or all in two of their words if one is longer than that.
+fn names(all: &[Group], max: usize) -> Vec<Vec<String>> {
     let length = |text: &str| text.chars().count();
-    let halves = name.match_indices(' ').map(|(at, _)| (&name[..at], &name[at + 1..]));
-    match halves.min_by_key(|(one, other)| length(one).max(length(other))) {
-        Some((one, other)) if length(name) > max => vec![shorten(one, max), shorten(other, max)],
-        _ => vec![shorten(name, max)],
-    }
+    let long = all.iter().any(|group| length(&group.name) > max);
+    let lines = |group: &Group| {
+        let name = &group.name;
+        let halves = name.match_indices(' ').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        match halves.min_by_key(|(one, other)| length(one).max(length(other))) {
+            Some((one, other)) if long => vec![shorten(one, max), shorten(other, max)],
+            _ => vec![shorten(name, max)],
+        }
+    };
+    all.iter().map(lines).collect()
 }
 
 /// The vertical axis: from zero, or from below if something is, with some air.
@@ -158,13 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_too_long_stands_in_two_lines_and_is_shortened_only_then() {
-        assert_eq!(lines("UDP 1", 6), ["UDP 1"]);
-        assert_eq!(lines("A short", 6), ["A", "short"]);
-        // "a bb" and "cccc" is more even than "a" and "bb cccc".
-        assert_eq!(lines("a bb cccc", 6), ["a bb", "cccc"]);
-        assert_eq!(lines("abcdefgh", 5), ["ab…gh"]);
-        assert_eq!(lines("über längere", 5), ["über", "lä…re"]);
+    fn names_stand_in_two_lines_if_one_is_too_long_and_are_shortened_only_then() {
+        let lines = |all: &[&str], max| {
+            let all: Vec<Group> = all.iter().map(|name| group(name, &[], None)).collect();
+            names(&all, max).iter().map(|lines| lines.join("|")).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&["TCP", "UDP 1"], 6), ["TCP", "UDP 1"]);
+        assert_eq!(lines(&["A long", "A short"], 6), ["A|long", "A|short"]);
+        // "a bb" and "cccc" are more even than "a" and "bb cccc".
+        assert_eq!(lines(&["a bb cccc", "abcdefgh"], 6), ["a bb|cccc", "abc…gh"]);
+        assert_eq!(lines(&["über längere"], 5), ["über|lä…re"]);
     }
 
     #[test]

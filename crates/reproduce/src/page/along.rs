@@ -10,7 +10,7 @@ use crate::series::RunningMean;
 use crate::sweep::{SweepFigure, at_point, sweep_of};
 use crate::take::Flows;
 
-use super::figures::{BINS, card, legend, numbers};
+use super::figures::{BINS, Card, card, legend};
 
 /// A plot, and its numbers in a table that can be opened.
 pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
@@ -61,8 +61,15 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         [vec![number(*x)], estimates.iter().map(shown).collect()].concat()
     };
     let rows: Vec<Vec<String>> = sweep.at.iter().enumerate().map(row).collect();
-    let drawn = card(&figure.title, &caption, &legend(&names, None), &curves(&plot, &all));
-    drawn + &numbers(&figure.title, &heads, &rows)
+    Card {
+        title: &figure.title,
+        caption: &caption,
+        legend: legend(&names, None),
+        svg: curves(&plot, &all),
+        wide: false,
+        numbers: Some((heads, rows)),
+    }
+    .html()
 }
 
 /// With the digits in which schemes differ.

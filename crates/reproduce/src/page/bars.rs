@@ -6,7 +6,7 @@ use apportion_report::statistics::Estimate;
 use crate::bars::BarFigure;
 use crate::measure::{Measure, Measured, Runs};
 
-use super::figures::{card, legend, numbers};
+use super::figures::{Card, legend};
 
 /// Bars, and their numbers in a table that can be opened.
 pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
@@ -30,9 +30,8 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) 
     let dashed = ideal.as_ref().map(|_| IDEAL);
     let caption =
         if seeds > 1 { format!("{}; thin lines: 95 % intervals.", figure.y) } else { figure.y.clone() };
-    let drawn = card(&figure.title, &caption, &legend(&names, dashed), &groups(&all));
-
-    let heads = [vec!["Group".to_owned()], names, dashed.map(str::to_owned).into_iter().collect()].concat();
+    let heads =
+        [vec!["Group".to_owned()], names.clone(), dashed.map(str::to_owned).into_iter().collect()].concat();
     let row = |(k, name): (usize, &String)| {
         let shown = |all: &Vec<Option<Estimate>>| {
             at(all, k).map_or_else(|| "–".to_owned(), |found| found.to_string())
@@ -40,8 +39,18 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) 
         std::iter::once(name.clone()).chain(series.iter().chain(&ideal).map(shown)).collect()
     };
     let rows: Vec<Vec<String>> = figure.groups.iter().enumerate().map(row).collect();
-    drawn + &numbers(&figure.title, &heads, &rows)
+    Card {
+        title: &figure.title,
+        caption: &caption,
+        legend: legend(&names, dashed),
+        svg: groups(&all),
+        wide: series.len() * all.len() > MANY,
+        numbers: Some((heads, rows)),
+    }
+    .html()
 }
 
+/// Chosen: more bars than this are too thin in a place of their own.
+const MANY: usize = 20;
 /// What the line across a group is called.
 const IDEAL: &str = "ideal";

@@ -79,22 +79,37 @@ pub(super) fn figure(
     }
 }
 
-pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
-    format!(
-        "<section class=\"card\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
-         <figcaption>{1}</figcaption>\n{svg}</figure></section>\n",
-        escape(title),
-        escape(caption)
-    )
+/// A figure of the page.
+pub(super) struct Card<'a> {
+    pub(super) title: &'a str,
+    pub(super) caption: &'a str,
+    pub(super) legend: String,
+    pub(super) svg: String,
+    /// Whether it takes the place of two.
+    pub(super) wide: bool,
+    /// The numbers that are drawn, for a table below that can be opened.
+    pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
 }
 
-/// The numbers of a figure, in a table that can be opened.
-pub(super) fn numbers(title: &str, heads: &[String], rows: &[Vec<String>]) -> String {
-    format!(
-        "<details><summary>{}: numbers</summary><div>{}</div></details>\n",
-        escape(title),
-        table(heads, rows)
-    )
+impl Card<'_> {
+    pub(super) fn html(&self) -> String {
+        let Self { title, caption, legend, svg, wide, numbers } = self;
+        let numbers = numbers.as_ref().map_or_else(String::new, |(heads, rows)| {
+            format!("<details><summary>Numbers</summary><div>{}</div></details>", table(heads, rows))
+        });
+        format!(
+            "<section class=\"card{2}\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
+             <figcaption>{1}</figcaption>\n{svg}</figure>{numbers}</section>\n",
+            escape(title),
+            escape(caption),
+            if *wide { " wide" } else { "" }
+        )
+    }
+}
+
+pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
+    let (legend, svg) = (legend.to_owned(), svg.to_owned());
+    Card { title, caption, legend, svg, wide: false, numbers: None }.html()
 }
 
 pub(super) fn legend(names: &[String], dashed: Option<&str>) -> String {
