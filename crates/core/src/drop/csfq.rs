@@ -15,6 +15,8 @@
 //!   one is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label
 //!   that comes, or a core that labels nothing; an `egress` takes the label off.
 //! - A core drops a packet without a label by policy: it passed no edge.
+//! - The last `reserve` of the buffer is for guaranteed packets. The paper of 2002 has one buffer for all, whose
+//!   overflow then hits those that keep to their contract too (0.2 % of their packets at twice the load).
 //! - Before any time has passed a flow has no rate. Its packet is labelled with half of what is accepted.
 //! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
 //!   Figures 1 and 7 of 2002 relabel it before.
@@ -83,7 +85,7 @@ const THRESHOLD: Param = Param::new(
 );
 
 /// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 20] {
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 21] {
     let role = Param::new(
         "role",
         "–",
@@ -99,6 +101,14 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         "false",
         "chosen",
         "Whether packets leave without their label, as the last router of a domain sends them.",
+    );
+    let reserve = Param::new(
+        "reserve",
+        "–",
+        Kind::Ratio,
+        "10%",
+        "chosen: some packets; the 2002 paper has 0",
+        "Part of the buffer kept for guaranteed packets, as long as some come.",
     );
     let avoidance = Param::new(
         "avoidance",
@@ -119,6 +129,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         rate_label::BITS,
         rate_label::MARKING,
         rate_label::BUCKET,
+        reserve,
         fair_share::AGGREGATE_GUARANTEE,
         fair_share::INITIAL,
         below_threshold,
@@ -151,6 +162,7 @@ pub struct CsfqParams {
     pub threshold: Ratio,
     pub role: RouterRole,
     pub egress: bool,
+    pub reserve: Ratio,
     pub avoidance: Ratio,
     pub edge: RateLabelParams,
     pub fair_share: FairShareParams,
@@ -172,6 +184,7 @@ impl CsfqParams {
                 _ => RouterRole::Any,
             },
             egress: args.switch("egress"),
+            reserve: args.ratio("reserve"),
             avoidance: args.ratio("avoidance"),
             edge: RateLabelParams::from_args(&args)?,
             fair_share: FairShareParams::from_args(&args)?,
@@ -186,6 +199,7 @@ pub struct Csfq {
     threshold: Ratio,
     role: RouterRole,
     egress: bool,
+    reserve: Ratio,
     avoidance: Ratio,
     format: Format,
     edge: RateLabels,
@@ -202,6 +216,7 @@ impl Csfq {
             threshold: params.threshold,
             role: params.role,
             egress: params.egress,
+            reserve: params.reserve,
             avoidance: params.avoidance,
             format: params.edge.format(),
             edge: RateLabels::new(&params.edge, marking),
@@ -230,6 +245,12 @@ impl Csfq {
         }
     }
 
+    /// Whether the room that is left at `fill` is kept for guaranteed packets, and this is another.
+    fn is_reserved(&self, label: RateLabel, fill: f64) -> bool {
+        let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
+        excess && fill >= 1.0 - self.reserve.get()
+    }
+
     /// How full the buffer is, 1 at its limit.
     fn fill(&self, backlog: Backlog) -> f64 {
         match self.limit {
@@ -256,7 +277,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         if dropped {
             return Verdict::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) {
+        if !self.limit.admits(packet, backlog) || self.is_reserved(label, fill) {
             self.share.overflow();
             return Verdict::Drop(DropReason::Overflow);
         }
@@ -445,6 +466,21 @@ mod tests {
         assert_eq!(drops[0], 0);
         assert!(drops[1].abs_diff(2_500) < 200 && drops[2].abs_diff(5_000) < 200, "{drops:?}");
         assert_eq!(early(&mut with_share(|_| ()), SHARE, 63), 0, "none unless asked for");
+    }
+
+    #[test]
+    fn the_last_of_the_buffer_is_for_guaranteed_packets() {
+        // 10 % of 64 packets: from 58 on, once a guaranteed packet came and time has passed.
+        let verdicts = |guaranteed: bool, reserve: f64| {
+            let mut csfq = with_share(|params| params.reserve = Ratio::clamped(reserve));
+            let first = labelled(if guaranteed { 0.0 } else { 1e3 });
+            csfq.admit(Time::from_millis(1), &mut { first }, queued(0));
+            [(1e3, 57), (1e3, 58), (0.0, 63)].map(|(label, packets)| {
+                csfq.admit(Time::from_millis(1), &mut labelled(label), queued(packets)) == Verdict::Accept
+            })
+        };
+        assert_eq!(verdicts(true, 0.1), [true, false, true]);
+        assert_eq!((verdicts(false, 0.1), verdicts(true, 0.0)), ([true; 3], [true; 3]));
     }
 
     #[test]

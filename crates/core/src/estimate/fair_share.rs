@@ -353,6 +353,13 @@ impl FairShareEstimator {
         if self.params.aggregate_guarantee { (self.c - g).max(self.c / 100.0) } else { self.c }
     }
 
+    /// Whether guaranteed packets have come of late.
+    #[must_use]
+    pub fn has_guarantees(&self) -> bool {
+        let [_, _, g] = self.rates.last_rates();
+        g > 0.0
+    }
+
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.set_capacity(rate.as_bit() as f64);
@@ -383,12 +390,14 @@ impl FairShareEstimator {
         if self.fs == FairShare::Unknown {
             self.temp_fs = self.temp_fs.max(label);
             if arrival.calm {
+                if self.is_over(now) && self.params.onset {
+                    self.forget_window(now);
+                }
                 return;
             }
-            let largest = core::mem::take(&mut self.temp_fs);
-            self.fs = self.share_or_unknown(if largest > 0.0 { largest } else { self.c / 2.0 });
+            self.become_known(now);
         }
-        let over = now >= self.start_time + self.params.k_c;
+        let over = self.is_over(now);
         match (self.is_overloaded(arrival.calm), self.congested) {
             (true, false) => self.become_congested(now),
             (true, true) if over => self.scale(now),
@@ -420,6 +429,11 @@ impl FairShareEstimator {
         }
     }
 
+    /// Whether the window is.
+    fn is_over(&self, now: Time) -> bool {
+        now >= self.start_time + self.params.k_c
+    }
+
     /// Whether the link counts as congested.
     fn is_overloaded(&self, calm: bool) -> bool {
         let [ar, _, _] = self.rates.last_rates();
@@ -433,13 +447,37 @@ impl FairShareEstimator {
         self.start_time = now;
         self.decreases = DECREASES;
         if self.params.onset {
-            // What nobody sends is forgotten, and what is let through too much is not waited for.
+            // What nobody sends is forgotten.
             let largest = self.temp_fs.max(self.before);
             let seen = self.fs.rate().filter(|fs| largest > 0.0 && largest < *fs).map(|_| largest);
             self.fs = seen.map_or(self.fs, FairShare::of);
-            let over = self.accepted_rate() / self.available();
-            self.fs = if over > 1.0 { self.fs.scaled(1.0 / over) } else { self.fs };
+            self.fit();
         }
+    }
+
+    /// An unknown share becomes the largest label that was noted, or half the link.
+    fn become_known(&mut self, now: Time) {
+        let largest = core::mem::take(&mut self.temp_fs);
+        let largest = if self.params.onset { largest.max(self.before) } else { largest };
+        self.fs = self.share_or_unknown(if largest > 0.0 { largest } else { self.c / 2.0 });
+        if self.params.onset {
+            self.start_time = now;
+            self.fit();
+        }
+    }
+
+    /// Scales FS at once, rather than when a window ends, if more is let through than there is room for.
+    fn fit(&mut self) {
+        let over = self.accepted_rate() / self.available();
+        if over > 1.0 {
+            self.fs = self.fs.scaled(1.0 / over);
+        }
+    }
+
+    /// Only labels of this window and the last count for a share that becomes known.
+    fn forget_window(&mut self, now: Time) {
+        self.before = core::mem::take(&mut self.temp_fs);
+        self.start_time = now;
     }
 
     /// The end of a congested window.

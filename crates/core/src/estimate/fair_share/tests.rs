@@ -224,6 +224,21 @@ fn the_onset_of_congestion_forgets_a_stale_share() {
 }
 
 #[test]
+fn the_onset_of_congestion_forgets_old_labels_of_an_unknown_share() {
+    let onset = |onset| {
+        let params = FairShareParams { onset, ..mcsfq() };
+        let mut estimator = standing(&params, true, FairShare::Unknown, [12e6, 12e6, 0.0]);
+        for (ms, label) in [(1, 8e6), (101, 2e6), (202, 1e6)] {
+            estimator.update(Time::from_millis(ms), Arrival { calm: true, ..busy(label, false) });
+        }
+        // The averages have fallen: with no more than fits, nothing is scaled.
+        arrive(&mut estimator, &[(203_000, 0.5e6)])
+    };
+    // The window before ended with the third packet, whose label is the last that counts.
+    assert_eq!((onset(false), onset(true)), (FairShare::Rate(8e6), FairShare::Rate(1e6)));
+}
+
+#[test]
 fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
     // 50 packets at twice the link's rate, then as long nothing: AR crosses C each time, every crossing
     // starts a window anew, and the share stands still. The counter says why.
