@@ -443,6 +443,7 @@ fn check_figure(
             flows_of(run_of(runs, run)?, of)?;
         }
         Figure::OverSweep(figure) => figure.check(runs)?,
+        Figure::Bars(figure) => figure.check(runs)?,
         Figure::RunningMean(figure) => {
             for one in &figure.series {
                 flows_of(run_of(runs, &one.run)?, &one.of)?;
