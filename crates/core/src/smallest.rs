@@ -19,33 +19,46 @@ const ABSENT: u128 = u128::MAX;
 /// meet at `i`.
 const ROOT: usize = 3;
 
+/// Four that meet. They share a line of the cache, and a match is one access to memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Four([u128; 4]);
+
+impl Four {
+    fn winner(&self) -> u128 {
+        let [a, b, c, d] = self.0;
+        a.min(b).min(c.min(d))
+    }
+}
+
 /// Keys by index, with the smallest at hand. Equal keys: the lower index wins. 16 to 38 bytes per index.
 #[derive(Clone, Debug)]
 pub(crate) struct Smallest {
-    /// Key above index in one number, so that one comparison orders both.
-    nodes: Vec<u128>,
-    /// Where the leaves begin, after the inner nodes.
+    /// Nodes, four by four; each is a key above its index in one number, so that one comparison orders both.
+    fours: Vec<Four>,
+    /// The node where the leaves begin, after the inner ones.
     leaves: usize,
 }
 
 impl Smallest {
     pub fn new() -> Self {
-        Self { nodes: vec![ABSENT; 8], leaves: 4 }
+        Self { fours: vec![Four([ABSENT; 4]); 2], leaves: 4 }
     }
 
     /// The smallest key and its index.
     pub fn first(&self) -> Option<(u64, usize)> {
-        let first = self.nodes[ROOT];
+        let first = self.fours[0].0[ROOT];
         (first != ABSENT).then_some(((first >> 64) as u64, first as u32 as usize))
     }
 
     pub fn contains(&self, index: usize) -> bool {
-        self.nodes.get(self.leaves + index).is_some_and(|&leaf| leaf != ABSENT)
+        let node = self.leaves + index;
+        self.fours.get(node / 4).is_some_and(|four| four.0[node % 4] != ABSENT)
     }
 
     /// Sets the key of `index`, which may be new.
     pub fn set(&mut self, index: usize, key: u64) {
-        if self.leaves + index >= self.nodes.len() {
+        if self.leaves + index >= 4 * self.fours.len() {
             self.grow(index + 1);
         }
         self.replace(index, u128::from(key) << 64 | index as u128);
@@ -60,41 +73,42 @@ impl Smallest {
 
     /// Makes every key smaller by `by`, which no key is below.
     pub fn shift(&mut self, by: u64) {
-        let present = self.nodes.iter_mut().filter(|node| **node != ABSENT);
+        let present = self.fours.iter_mut().flat_map(|four| &mut four.0).filter(|node| **node != ABSENT);
         present.for_each(|node| *node -= u128::from(by) << 64);
     }
 
     fn replace(&mut self, index: usize, leaf: u128) {
         let mut node = self.leaves + index;
         let mut winner = leaf;
-        self.nodes[node] = leaf;
+        self.fours[node / 4].0[node % 4] = leaf;
         while node > ROOT {
-            let (four, place) = (&self.nodes[node & !3..][..4], node & 3);
+            let (four, place) = (&self.fours[node / 4].0, node % 4);
             let others = four[place ^ 1].min(four[place ^ 2]).min(four[place ^ 3]);
             winner = winner.min(others);
             node = node / 4 + 2;
-            if self.nodes[node] == winner {
+            let above = &mut self.fours[node / 4].0[node % 4];
+            if *above == winner {
                 return;
             }
-            self.nodes[node] = winner;
+            *above = winner;
         }
     }
 
     /// Makes room for `n` leaves and plays every match: O(n), each time for twice as many.
     fn grow(&mut self, n: usize) {
-        let keys = self.nodes.split_off(self.leaves);
-        let n = n.max(2 * keys.len()).next_multiple_of(4);
+        let keys = self.fours.split_off(self.leaves / 4);
+        let n = n.div_ceil(4).max(2 * keys.len());
         let (mut leaves, mut level) = (4, 4);
-        while level < n {
+        while level < 4 * n {
             leaves = 4 * leaves - 8;
             level *= 4;
         }
         self.leaves = leaves;
-        self.nodes = vec![ABSENT; leaves + n];
-        self.nodes[leaves..][..keys.len()].copy_from_slice(&keys);
-        for four in (4..self.nodes.len()).step_by(4).rev() {
-            let winner = self.nodes[four..four + 4].iter().copied().fold(ABSENT, u128::min);
-            self.nodes[four / 4 + 2] = winner;
+        self.fours = vec![Four([ABSENT; 4]); leaves / 4 + n];
+        self.fours[leaves / 4..][..keys.len()].copy_from_slice(&keys);
+        for four in (1..self.fours.len()).rev() {
+            let above = four + 2;
+            self.fours[above / 4].0[above % 4] = self.fours[four].winner();
         }
     }
 }
