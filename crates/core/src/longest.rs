@@ -66,6 +66,12 @@ impl Longest {
         self.above.first().map(|(_, index)| index)
     }
 
+    /// The memory that its keys take.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.above.bytes()
+    }
+
     fn set_floor(&mut self, n: usize, key: impl Fn(usize) -> Option<u64>) {
         let keys = || (0..n).filter_map(&key);
         let top = keys().max().unwrap_or(0) >> CLASS_BITS;

@@ -327,6 +327,14 @@ impl Occupancy {
         }
     }
 
+    /// The memory that flows take, where the longest is the victim.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        let Index::Longest(longest) = &self.index else { return usize::MAX };
+        let shares = self.measure.shares.capacity() * size_of::<f64>();
+        self.flows.capacity() * size_of::<Flow>() + shares + longest.bytes()
+    }
+
     /// Brings the index up to date with a flow, which held `before`.
     fn note(&mut self, flow: usize, before: Backlog) {
         if self.moved {

@@ -231,9 +231,12 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::drop::BufferPolicy;
+    use crate::packet::FlowId;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
+    use crate::schedule::start_time_fq::StartTimeFq;
     use crate::testing::{Log, TestPacket, packet};
+    use crate::units::Weight;
 
     type Pair = Buffer<Fifo<TestPacket>, Pfd>;
 
@@ -378,5 +381,33 @@ mod tests {
         // Nearly all of the drops were forced: 0.02 + 0.02/4. One flow needs three packets of five.
         assert_eq!(p_after(true), (0.025, 0.5));
         assert_eq!(p_after(false), (0.02, 0.65));
+    }
+
+    #[test]
+    fn a_flow_of_start_time_fq_and_pfd_takes_at_most_200_bytes_however_many_there_are() {
+        // Records of 32 and 16 bytes, up to twice as many as needed, and two tournaments of at most 23 bytes:
+        // 142. Weights are 8 more, again up to twice.
+        let most = 2 * (32 + 16) + 2 * 23;
+        for weights in [0, 8] {
+            let mut params = PfdParams::from_args(&Args::default()).unwrap();
+            params.limit = "1000000p".parse().unwrap();
+            (params.thresh, params.thresholds) = (Ratio::ZERO, Thresholds::Weights);
+            let pfd = Pfd::new(&params, Rate::from_mbit(4), &[], Stream::new(1, "pfd"));
+            let mut queue = Buffer::new(StartTimeFq::new(Weight::ONE), pfd);
+            let mut log = Log::default();
+            for flow in 0..70_000 {
+                if weights > 0 {
+                    let weight = Weight::new(f64::from(1 + flow % 3)).unwrap();
+                    BufferPolicy::<TestPacket>::set_weight(queue.policy_mut(), FlowId(flow), weight);
+                }
+                // Each drop brings the order of the longest up to date.
+                queue.policy_mut().rule.p = if flow % 97 == 0 { Ratio::ONE } else { Ratio::ZERO };
+                queue.enqueue(Time::ZERO, packet(flow, flow, 100), &mut log);
+                let bytes = queue.scheduler_mut().bytes() + queue.policy().occupancy.bytes();
+                let each = bytes / (flow as usize + 1);
+                assert!(flow < 500 || each <= most + 2 * weights, "{each} bytes for each of {flow} flows");
+            }
+        }
+        assert!(most + 2 * 8 <= 200);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) trait Rule {
 /// A policy that pushes out by the rule `R`.
 #[derive(Clone, Debug)]
 pub struct PushOut<R> {
-    occupancy: Occupancy,
+    pub(super) occupancy: Occupancy,
     pub(super) rule: R,
 }
 

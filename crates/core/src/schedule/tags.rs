@@ -101,6 +101,12 @@ impl<P: Packet> Flows<P> {
         Some(flow.tag + flow.length(flow.queue.front(&self.packets)?.packet.size()))
     }
 
+    /// The memory that flows take beside their packets.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.flows.capacity() * size_of::<Flow>()
+    }
+
     /// From the flow's next packet on that gets tags.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         self.get(flow.slot()).per_byte = self.per_byte(weight);
@@ -170,6 +176,14 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
             self.v -= by;
             self.latest = self.latest.saturating_sub(by);
         }
+    }
+}
+
+#[cfg(test)]
+impl<P: Packet, T: Tag> ByTag<P, T> {
+    /// The memory that flows take beside their packets.
+    pub fn bytes(&self) -> usize {
+        self.flows.bytes() + self.order.bytes()
     }
 }
 
