@@ -82,7 +82,7 @@ impl Longest {
                 *count += 1;
             }
         }
-        let enough = (n / 16).max(16);
+        let enough = (n / 16).max(4);
         let mut members = 0;
         let class = classes.iter().position(|count| {
             members += count;
@@ -97,7 +97,7 @@ impl Longest {
                 self.members += 1;
             }
         }
-        self.most = self.members + (n / 8).max(16);
+        self.most = self.members + (n / 8).max(4);
     }
 }
 
@@ -137,12 +137,13 @@ mod tests {
         let key = |index: usize| Some(index as f64 + 1.0);
         let mut longest = Longest::new();
         assert_eq!(longest.largest(160, key), Some(159));
-        // From 128 on a 64th of an octave is two packets: 145 shares a class with 144.
-        assert_eq!(longest.members, 17);
+        // That is the tenth, with 151 packets. From 128 on a 64th of an octave is two packets: 150 is of its
+        // class.
+        assert_eq!(longest.members, 11);
         longest.change(100, Some(101.0), Some(102.0));
         assert!(!longest.above.contains(100));
         longest.change(100, Some(102.0), Some(500.0));
         assert_eq!(longest.largest(160, key), Some(100));
-        assert_eq!(longest.members, 18);
+        assert_eq!(longest.members, 12);
     }
 }

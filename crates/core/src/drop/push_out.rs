@@ -1,6 +1,6 @@
 //! Policies that push out of a shared buffer: LQD, RND and PFD.
 //!
-//! All that arrives joins; then packets may have to go. A [`Rule`] says when, and the [`Occupancy`] whose.
+//! All that arrives joins; then packets may have to go. A `Rule` says when, `occupancy.rs` whose.
 
 use super::occupancy::Occupancy;
 use super::{BufferPolicy, Limit, Verdict, Victim};
