@@ -45,6 +45,7 @@ impl Packet for Small {
     fn set_label(&mut self, _: LabelKind, label: Label) {
         self.label = label.code();
     }
+    fn clear_label(&mut self, _: LabelKind) {}
 }
 
 struct Discard;
@@ -69,7 +70,14 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    let setup = Setup { link_rate: Rate::from_mbit(1_000), weights: &[], rtts: &[], seed: 1, name: "bench" };
+    let setup = Setup {
+        link_rate: Rate::from_mbit(1_000),
+        weights: &[],
+        rtts: &[],
+        guarantees: &[],
+        seed: 1,
+        name: "bench",
+    };
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
@@ -205,6 +213,7 @@ fn push_out(criterion: &mut Criterion) {
                 link_rate: Rate::from_mbit(1_000),
                 weights: &[],
                 rtts: &rtts,
+                guarantees: &[],
                 seed: 1,
                 name: "bench",
             };

@@ -94,4 +94,6 @@ pub trait Packet {
     fn label(&self, kind: LabelKind) -> Option<Label>;
     /// Writes its label of this kind. A packet that has room for one label only forgets another.
     fn set_label(&mut self, kind: LabelKind, label: Label);
+    /// Takes its label of this kind off, if it has one.
+    fn clear_label(&mut self, kind: LabelKind);
 }

@@ -51,6 +51,9 @@ impl Packet for TestPacket {
     fn set_label(&mut self, kind: LabelKind, label: Label) {
         self.labels[kind as usize] = Some(label);
     }
+    fn clear_label(&mut self, kind: LabelKind) {
+        self.labels[kind as usize] = None;
+    }
 }
 
 /// Keeps what a discipline reported.

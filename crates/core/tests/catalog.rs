@@ -64,10 +64,24 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "factor") => "false",
         (_, "n") => "2.5",
         (_, "stage") => "after",
-        ("csfq", "threshold") => "0.4",
-        ("csfq", "k") => "11ms",
-        ("csfq", "k_alpha") => "22ms",
-        ("csfq", "k_c") => "33ms",
+        ("csfq" | "mcsfq", "threshold") => "0.4",
+        ("csfq" | "mcsfq", "k") => "11ms",
+        ("csfq" | "mcsfq", "k_alpha") => "22ms",
+        ("csfq" | "mcsfq", "k_c") => "33ms",
+        (_, "role") => "core",
+        (_, "egress" | "onset") => "true",
+        (_, "aggregate_guarantee" | "own_label") => "false",
+        (_, "marking") => "deterministic",
+        (_, "bucket") => "6kB",
+        (_, "initial") => "8Mbit",
+        ("csfq", "below_threshold") => "uncongested",
+        ("mcsfq", "below_threshold") => "unknown",
+        ("csfq" | "mcsfq", "decay") => "0.35",
+        (_, "accepted_rate") => "accepted",
+        (_, "noted_label") => "relabelled",
+        (_, "overflow_decrease") => "0.02",
+        (_, "avoidance") => "0.6",
+        (_, "reserve") => "0.15",
         (_, "k") => "5.5",
         (_, "min_tkt_window") => "3s",
         (_, "min_tkt_rank") => "3",
@@ -158,7 +172,7 @@ fn every_parameter_is_set_and_read_back() {
         let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             let value = param.parse(other_value(entry.name, param)).unwrap();
-            let optional = param.name == "peak";
+            let optional = matches!(param.name, "peak" | "bucket" | "initial");
             // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
@@ -281,6 +295,17 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ),
         ("tred", &["k=1"], "`k`: K is above 1, or no packet counts; 0 counts all; the paper has 2"),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
+        ("mcsfq", &["k=0ms"], "`k`: an average takes time; write for example \"100ms\""),
+        (
+            "mcsfq",
+            &["bits=7"],
+            "`bits`: a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa",
+        ),
+        (
+            "mcsfq",
+            &["bucket=3kB"],
+            "`bucket`: marking by chance has no bucket; write marking = \"deterministic\", or leave it out",
+        ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),
         ("choke", &["w_q=0"], "`w_q`: with 0 the average never moves; write for example 0.002"),

@@ -42,8 +42,14 @@ fn build(keys: &str) -> Discipline<TestPacket> {
     let pairs: Vec<&str> = keys.split_whitespace().collect();
     let weights = SHARES.map(|share| Weight::new(share).expect("a weight"));
     let rtts = SHARES.map(|share| Span::from_millis((20.0 * share) as u64));
-    let setup =
-        Setup { link_rate: Rate::from_mbit(10), weights: &weights, rtts: &rtts, seed: 1, name: "link" };
+    let setup = Setup {
+        link_rate: Rate::from_mbit(10),
+        weights: &weights,
+        rtts: &rtts,
+        guarantees: &[],
+        seed: 1,
+        name: "link",
+    };
     read(kind, &pairs).expect("a valid table").build(&setup)
 }
 

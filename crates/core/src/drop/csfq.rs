@@ -1,276 +1,297 @@
-//! CSFQ, core-stateless fair queueing: a packet is dropped with the probability by which its flow exceeds the
-//! fair share, read from a label that the edge wrote on it.
+//! CSFQ and MCSFQ, core-stateless fair queueing: a packet is dropped with the probability by which its flow
+//! exceeds the fair share, read from a label that the edge wrote on it.
 //!
 //! Stoica, Shenker, Zhang, "Core-stateless fair queueing: achieving approximately fair bandwidth allocations
-//! in high speed networks", SIGCOMM 1998: the pseudo-code of figure 3, weighted. Labels are rates for a
-//! weight of 1, so only the edge knows weights.
+//! in high speed networks", SIGCOMM 1998: the pseudo-code of figure 3, weighted. Pelsser, De Cnodder,
+//! "Improvements to core stateless fair queueing", PfHSN 2002: MCSFQ (figures 1 and 3) and guarantees (figure
+//! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
-//! Readings, where the paper leaves room; most are those of the authors' own code:
-//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with one
-//!   is core traffic and costs no state of its flow.
-//! - α is unknown at first and after a lull, rather than 0, and then nothing is dropped. While the queue is
-//!   at most at the threshold the largest label is noted; above, α becomes that label, or C/2 without one.
-//! - F is averaged at each arrival, an early drop counting as 0 bits, so that F falls when all is dropped. A
-//!   packet that the full buffer refuses counts as accepted: F says what α lets through.
-//! - A packet's own label counts when a window of an uncongested link ends. Otherwise a lone packet ends one
-//!   that has seen nothing, and α becomes 0 for good.
-//! - The label noted is the one that came, not the one that left.
-//! - At the end of such a window α is unknown again if the queue is at most at the threshold.
-//! - α is at most C, or C / w for the smallest weight w below 1.
-//! - α loses 1 % with each overflow, at most 30 times in a period of congestion; the paper says by at most a
-//!   quarter.
-//! - A label of 0 is never dropped early.
+//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings
+//! of both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
+//! [`rate_label`](crate::mark::rate_label).
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge); no state per flow in the core, 48 bytes at
-//! the edge. Parameters: [`ENTRY`].
+//! Readings, where the papers leave room:
+//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with
+//!   one is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label
+//!   that comes, or a core that labels nothing; an `egress` takes the label off.
+//! - A core drops a packet without a label by policy: it passed no edge.
+//! - The last `reserve` of the buffer is for guaranteed packets. The paper of 2002 has one buffer for all, whose
+//!   overflow then hits those that keep to their contract too (0.2 % of their packets at twice the load).
+//! - Before any time has passed a flow has no rate. Its packet is labelled with half of what is accepted.
+//! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
+//!   Figures 1 and 7 of 2002 relabel it before.
+//!
+//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things
+//! that the paper of 2002 names as further work in section 5.
+//!
+//! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
+//! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
-use crate::estimate::RateEstimator;
-use crate::estimate::exponential::{Exponential, First};
-use crate::label::Label;
-use crate::mark::rate_label::RateLabels;
+use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
+use crate::label::Format;
+use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::units::{Bytes, Rate, Ratio, Span, Time, Weight};
+use crate::units::{Rate, Ratio, Span, Time, Weight};
 
 /// CSFQ in the catalogue.
-pub const ENTRY: Entry = Entry {
+pub const CSFQ: Entry = Entry {
     name: "csfq",
     role: Role::Policy,
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
-    cost: "O(1) per packet, no state per flow in the core, 48 bytes per flow at the edge",
-    params: &[
+    cost: "O(1) per packet, no state per flow in the core, 40 bytes per flow at the edge",
+    params: &params(
         Param { default: Some("64p"), source: "1998 paper, simulations: 64 kB of 1 kB packets", ..LIMIT },
-        Param {
-            name: "threshold",
-            symbol: "–",
-            kind: Kind::Ratio,
-            default: Some("0.25"),
-            source: "1998 paper, simulations: 16 of 64 kB",
-            doc: "Part of the buffer up to which the fair share may stay unknown.",
-        },
-        span("k", "K", "Time constant of the rate of a flow, at the edge."),
-        span("k_alpha", "K_α", "Time constant of the rates that arrive and are accepted."),
-        span("k_c", "K_c", "Window after which the fair share is estimated anew."),
-    ],
+        Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD },
+        fair_share::BELOW_THRESHOLD,
+        fair_share::DECAY,
+    ),
 };
 
-const fn span(name: &'static str, symbol: &'static str, doc: &'static str) -> Param {
-    let source = "1998 paper, simulations";
-    Param { name, symbol, kind: Kind::Span, default: Some("100ms"), source, doc }
+/// MCSFQ in the catalogue.
+pub const MCSFQ: Entry = Entry {
+    name: "mcsfq",
+    summary: "CSFQ whose fair share does not fall without congestion, kinder to bursty TCP; with guarantees.",
+    reference: "Pelsser, De Cnodder 2002",
+    params: &params(
+        Param { default: Some("64kB"), source: "1998 paper, simulations; that of 2002 gives none", ..LIMIT },
+        THRESHOLD,
+        Param {
+            default: Some("uncongested"),
+            source: "2002 paper, footnote 3",
+            ..fair_share::BELOW_THRESHOLD
+        },
+        Param {
+            default: Some("0"),
+            source: "2002 paper, figure 3: temp_FS starts at FS",
+            ..fair_share::DECAY
+        },
+    ),
+    ..CSFQ
+};
+
+const THRESHOLD: Param = Param::new(
+    "threshold",
+    "–",
+    Kind::Ratio,
+    "0.5",
+    "2002 paper, section 3.3",
+    "Part of the buffer up to which a link without congestion is not taken to be congested.",
+);
+
+/// The parameters of both, with those whose defaults differ.
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 21] {
+    let role = Param::new(
+        "role",
+        "–",
+        Kind::Choice(&["any", "edge", "core"]),
+        "any",
+        "chosen: the first router on a path is its edge",
+        "Which packets are labelled here: those without a label, all (edge), or none (core).",
+    );
+    let egress = Param::new(
+        "egress",
+        "–",
+        Kind::Switch,
+        "false",
+        "chosen",
+        "Whether packets leave without their label, as the last router of a domain sends them.",
+    );
+    let reserve = Param::new(
+        "reserve",
+        "–",
+        Kind::Ratio,
+        "10%",
+        "chosen: some packets; the 2002 paper has 0",
+        "Part of the buffer kept for guaranteed packets, as long as some come.",
+    );
+    let avoidance = Param::new(
+        "avoidance",
+        "–",
+        Kind::Ratio,
+        "0",
+        "2002 paper, section 5, as further work",
+        "Part of the fair share that a full buffer would take, none at the threshold: fewer tail drops.",
+    );
+    [
+        limit,
+        threshold,
+        rate_label::K,
+        fair_share::K_ALPHA,
+        fair_share::K_C,
+        role,
+        egress,
+        rate_label::BITS,
+        rate_label::MARKING,
+        rate_label::BUCKET,
+        reserve,
+        fair_share::AGGREGATE_GUARANTEE,
+        fair_share::INITIAL,
+        below_threshold,
+        decay,
+        fair_share::ACCEPTED_RATE,
+        fair_share::NOTED_LABEL,
+        fair_share::OWN_LABEL,
+        fair_share::OVERFLOW_DECREASE,
+        fair_share::ONSET,
+        avoidance,
+    ]
 }
 
-/// What α is multiplied by at an overflow: the paper's small fixed percentage, 1 % in its simulations.
-const DECREASE: f64 = 0.99;
-/// How often in a period of congestion, as the authors' code counts.
-const DECREASES: u32 = 30;
+/// Which packets a router labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouterRole {
+    /// Those without a label.
+    Any,
+    /// All: no label that comes is trusted.
+    Edge,
+    /// None: a packet without a label is dropped.
+    Core,
+}
 
-/// Parameters of [`Csfq`]; [`ENTRY`] says what each does.
+/// Parameters of [`Csfq`]; [`CSFQ`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct CsfqParams {
     pub limit: Limit,
     pub threshold: Ratio,
-    pub k: Span,
-    pub k_alpha: Span,
-    pub k_c: Span,
+    pub role: RouterRole,
+    pub egress: bool,
+    pub reserve: Ratio,
+    pub avoidance: Ratio,
+    pub edge: RateLabelParams,
+    pub fair_share: FairShareParams,
 }
 
 impl CsfqParams {
-    /// From the catalogue's values.
+    /// From the catalogue's values for `entry`, which is [`CSFQ`] or [`MCSFQ`].
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
-        let params = Self {
+    pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
+        let args: EntryArgs<'_> = args.of(entry);
+        Ok(Self {
             limit: args.limit("limit"),
             threshold: args.ratio("threshold"),
-            k: args.span("k"),
-            k_alpha: args.span("k_alpha"),
-            k_c: args.span("k_c"),
-        };
-        for (key, span) in [("k", params.k), ("k_alpha", params.k_alpha), ("k_c", params.k_c)] {
-            require(span > Span::ZERO, key, "an average takes time; write for example \"100ms\"")?;
-        }
-        Ok(params)
+            role: match args.choice("role") {
+                "edge" => RouterRole::Edge,
+                "core" => RouterRole::Core,
+                _ => RouterRole::Any,
+            },
+            egress: args.switch("egress"),
+            reserve: args.ratio("reserve"),
+            avoidance: args.ratio("avoidance"),
+            edge: RateLabelParams::from_args(&args)?,
+            fair_share: FairShareParams::from_args(&args)?,
+        })
     }
 }
 
-/// CSFQ's state, with the paper's names. Rates are in bits a second.
+/// The state of a CSFQ queue: the estimate of its link, and of the flows that it labels.
 #[derive(Clone, Debug)]
 pub struct Csfq {
     limit: Limit,
     threshold: Ratio,
-    k_c: Span,
+    role: RouterRole,
+    egress: bool,
+    reserve: Ratio,
+    avoidance: Ratio,
+    format: Format,
     edge: RateLabels,
+    share: FairShareEstimator,
     random: Stream,
-    /// C.
-    c: f64,
-    /// α, the fair share of a weight of 1; above 0.
-    alpha: Option<f64>,
-    /// tmp_α, the largest label of the present window.
-    tmp_alpha: Option<f64>,
-    /// A, of all that arrives.
-    a: Exponential,
-    /// F, of what α lets through.
-    f: Exponential,
-    congested: bool,
-    /// Times that it became congested. Where this grows faster than windows pass, α stands still.
-    periods: u64,
-    start_time: Time,
-    /// Decreases of α left in this period of congestion.
-    decreases: u32,
-    /// Time of the last arrival.
-    last: Time,
 }
 
 impl Csfq {
-    /// CSFQ in front of a link of `link_rate`.
+    /// CSFQ in front of a link of `link_rate`. One stream decides about drops, the other marks guarantees.
     #[must_use]
-    pub fn new(params: &CsfqParams, link_rate: Rate, random: Stream) -> Self {
-        let rate = Exponential::new(params.k_alpha, 0.0, Time::ZERO, First::SinceStart);
+    pub fn new(params: &CsfqParams, link_rate: Rate, random: Stream, marking: Stream) -> Self {
         Self {
             limit: params.limit,
             threshold: params.threshold,
-            k_c: params.k_c,
-            edge: RateLabels::new(params.k),
+            role: params.role,
+            egress: params.egress,
+            reserve: params.reserve,
+            avoidance: params.avoidance,
+            format: params.edge.format(),
+            edge: RateLabels::new(&params.edge, marking),
+            share: FairShareEstimator::new(&params.fair_share, link_rate),
             random,
-            c: link_rate.as_bit() as f64,
-            alpha: None,
-            tmp_alpha: None,
-            a: rate.clone(),
-            f: rate,
-            congested: true,
-            periods: 0,
-            start_time: Time::ZERO,
-            decreases: DECREASES,
-            last: Time::ZERO,
         }
     }
 
-    /// The fair share of a weight of 1, in bits a second, if it is known.
+    /// The fair share of a weight of 1.
     #[must_use]
-    pub const fn alpha(&self) -> Option<f64> {
-        self.alpha
+    pub const fn fair_share(&self) -> FairShare {
+        self.share.fair_share()
     }
 
-    /// The label that a packet came with, else the one that the edge gives it.
-    fn label<P: Packet>(&mut self, now: Time, packet: &P) -> Label {
-        packet.label(LabelKind::Rate).unwrap_or_else(|| {
-            let label = self.edge.label(now, packet.flow(), packet.size());
-            Label::new(label.unwrap_or_else(|| (self.f.rate(now) / 2.0).max(1.0)))
-        })
-    }
-
-    /// The probability of an early drop.
-    fn prob(&self, label: f64) -> f64 {
-        match self.alpha {
-            // Stoica98 figure 3: prob = max(0, 1 - α / label).
-            Some(alpha) if label > alpha => 1.0 - alpha / label,
-            _ => 0.0,
+    /// The label that a packet came with or that it is given here; none if it cannot have one.
+    fn label<P: Packet>(&mut self, now: Time, packet: &P) -> Option<RateLabel> {
+        let carried = packet.label(LabelKind::Rate).map(RateLabel::read);
+        match (self.role, carried) {
+            (RouterRole::Core, carried) => carried,
+            (RouterRole::Any, Some(carried)) => Some(carried),
+            (RouterRole::Any, None) | (RouterRole::Edge, _) => {
+                let label = self.edge.label(now, packet.flow(), packet.size());
+                let unknown = || RateLabel::excess(self.share.accepted_rate() / 2.0, self.format);
+                Some(label.unwrap_or_else(unknown))
+            }
         }
     }
 
-    /// estimate_α of figure 3, for a packet that arrives and is `dropped` early or not.
-    fn estimate_alpha(&mut self, now: Time, size: Bytes, label: f64, dropped: bool, calm: bool) {
-        let bits = size.bits() as f64;
-        self.a.update(now, bits);
-        self.f.update(now, if dropped { 0.0 } else { bits });
-        self.last = now;
-        if self.alpha.is_none() {
-            self.note(label);
-            if calm {
-                return;
-            }
-            self.alpha = self.tmp_alpha.take().or(Some(self.c / 2.0)).filter(|alpha| *alpha > 0.0);
-        }
-        let over = now >= self.start_time + self.k_c;
-        match (self.a.rate(now) >= self.c, self.congested) {
-            (true, false) => {
-                self.congested = true;
-                self.periods += 1;
-                self.start_time = now;
-                self.decreases = DECREASES;
-            }
-            (true, true) if over => {
-                // Stoica98 figure 3: α = α C / F.
-                let most = self.c / self.edge.smallest_weight();
-                let next = |alpha: f64| (alpha * self.c / self.f.rate(now)).min(most);
-                // A link that stands still lets nothing through, and says nothing of shares.
-                self.alpha = self.alpha.map(next).filter(|alpha| *alpha > 0.0);
-                self.start_time = now;
-            }
-            (false, true) => {
-                self.congested = false;
-                self.start_time = now;
-                self.tmp_alpha = None;
-            }
-            (false, false) => {
-                self.note(label);
-                if over {
-                    self.alpha = self.tmp_alpha.take().filter(|_| !calm);
-                    self.start_time = now;
-                }
-            }
-            (true, true) => {}
+    /// Whether the room that is left at `fill` is kept for guaranteed packets, and this is another.
+    fn is_reserved(&self, label: RateLabel, fill: f64) -> bool {
+        let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
+        excess && fill >= 1.0 - self.reserve.get()
+    }
+
+    /// How full the buffer is, 1 at its limit.
+    fn fill(&self, backlog: Backlog) -> f64 {
+        match self.limit {
+            Limit::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
+            Limit::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
         }
     }
 
-    fn note(&mut self, label: f64) {
-        // Nothing can be told from a label of 0.
-        if label > 0.0 {
-            self.tmp_alpha = Some(self.tmp_alpha.map_or(label, |noted| noted.max(label)));
-        }
-    }
-
-    /// Whether the queue is at most at the threshold.
-    fn is_calm(&self, backlog: Backlog) -> bool {
-        let (queued, limit) = match self.limit {
-            Limit::Packets(limit) => (backlog.packets.get(), limit.get()),
-            Limit::Bytes(limit) => (backlog.bytes.get(), limit.get()),
-        };
-        queued as f64 <= self.threshold.get() * limit as f64
-    }
-
-    fn overflow(&mut self) {
-        if self.decreases > 0 {
-            self.decreases -= 1;
-            self.alpha = self.alpha.map(|alpha| alpha * DECREASE);
-        }
+    /// The part of the fair share that applies while the buffer is `fill` full.
+    fn avoided(&self, fill: f64) -> f64 {
+        let above = (fill - self.threshold.get()).max(0.0) / (1.0 - self.threshold.get()).max(f64::EPSILON);
+        1.0 - self.avoidance.get() * above.min(1.0)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Csfq {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
-        let label = self.label(now, packet).value();
-        let prob = self.prob(label);
-        let dropped = self.random.chance(prob);
-        let calm = self.is_calm(backlog);
-        self.estimate_alpha(now, packet.size(), label, dropped, calm);
+        let Some(label) = self.label(now, packet) else { return Verdict::Drop(DropReason::Policy) };
+        let fill = self.fill(backlog);
+        let calm = fill <= self.threshold.get();
+        let allowed = if calm { 1.0 } else { self.avoided(fill) };
+        let dropped = self.random.chance(self.fair_share().scaled(allowed).drop_probability(label));
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
             return Verdict::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) {
-            self.overflow();
+        if !self.limit.admits(packet, backlog) || self.is_reserved(label, fill) {
+            self.share.overflow();
             return Verdict::Drop(DropReason::Overflow);
         }
-        let relabelled = self.alpha.map_or(label, |alpha| label.min(alpha.max(1.0)));
-        packet.set_label(LabelKind::Rate, Label::new(relabelled));
+        if self.egress {
+            packet.clear_label(LabelKind::Rate);
+        } else {
+            let relabelled = self.fair_share().scaled(allowed).relabel(label, self.format);
+            packet.set_label(LabelKind::Rate, relabelled.label());
+        }
         Verdict::Accept
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(alpha) = self.alpha {
-            show("alpha", alpha);
-        }
-        show("arrival_rate", self.a.rate(self.last));
-        show("accepted_rate", self.f.rate(self.last));
-        show("congested_periods", self.periods as f64);
+        self.share.statistics(show);
     }
 
     fn set_limit(&mut self, limit: Limit) {
@@ -278,11 +299,17 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.c = rate.as_bit() as f64;
+        self.share.set_link_rate(rate);
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         self.edge.set_weight(flow, weight);
+        self.share.note_weight(weight);
+        true
+    }
+
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.edge.set_guarantee(flow, guarantee, rtt);
         true
     }
 }
@@ -290,22 +317,28 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::label::Label;
     use crate::testing::{TestPacket, packet};
-    use crate::units::Packets;
+    use crate::units::{Bytes, Packets};
     use std::vec::Vec;
 
-    const C: f64 = 8e6;
-
-    /// In front of 8 Mb/s: a packet of 1000 B takes a millisecond.
-    fn csfq() -> Csfq {
-        let params = CsfqParams::from_args(&Args::default()).unwrap();
-        Csfq::new(&params, Rate::from_mbit(8), Stream::new(1, "csfq"))
+    /// In front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
+    fn csfq(entry: &'static Entry, change: impl FnOnce(&mut CsfqParams)) -> Csfq {
+        let mut params = CsfqParams::from_args(&Args::default(), entry).unwrap();
+        change(&mut params);
+        Csfq::new(&params, Rate::from_mbit(8), Stream::new(1, "csfq"), Stream::new(1, "csfq.marking"))
     }
 
-    /// Averages of `a` and `f` since time 0, and this share.
-    fn standing(congested: bool, alpha: Option<f64>, a: f64, f: f64) -> Csfq {
-        let average = |rate| Exponential::new(Span::from_millis(100), rate, Time::ZERO, First::SinceStart);
-        Csfq { congested, alpha, a: average(a), f: average(f), ..csfq() }
+    /// A fair share that a label holds exactly: 2^20 bits a second.
+    const SHARE: f64 = 1_048_576.0;
+
+    /// With that share, until K_c has passed.
+    fn with_share(change: impl FnOnce(&mut CsfqParams)) -> Csfq {
+        csfq(&MCSFQ, |params| {
+            params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
+            params.limit = Limit::Packets(Packets::new(64));
+            change(params);
+        })
     }
 
     fn labelled(label: f64) -> TestPacket {
@@ -318,114 +351,91 @@ mod tests {
         Backlog { packets: Packets::new(packets), bytes: Bytes::new(1_000 * packets) }
     }
 
-    /// The verdict at `us` microseconds on a packet with `label` that finds `packets`, and its new label.
-    fn arrive(csfq: &mut Csfq, us: u64, label: f64, packets: u64) -> (Verdict, f64) {
-        let mut packet = labelled(label);
-        let verdict = csfq.admit(Time::from_nanos(1_000 * us), &mut packet, queued(packets));
-        (verdict, packet.label(LabelKind::Rate).unwrap().value())
+    /// Early drops of 10,000 packets with `label` at one instant that find `packets` in the queue.
+    fn early(csfq: &mut Csfq, label: f64, packets: u64) -> usize {
+        let early = Verdict::Drop(DropReason::Early);
+        let mut verdict = || csfq.admit(Time::ZERO, &mut labelled(label), queued(packets));
+        (0..10_000).filter(|_| verdict() == early).count()
     }
 
     #[test]
     fn the_excess_over_the_share_is_dropped() {
-        let csfq = standing(true, Some(1e6), 0.0, 0.0);
-        // 1 - 1/4, and nothing for what is within the share or covered by a guarantee.
-        assert_eq!([4e6, 1e6, 0.5e6, 0.0].map(|label| csfq.prob(label)), [0.75, 0.0, 0.0, 0.0]);
-        assert_eq!(self::csfq().prob(1e12), 0.0, "an unknown share is not a share of nothing");
-        // In practice: 10000 trials at 0.75, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move,
-        // so neither do the averages and the share.
-        let mut csfq = csfq;
-        let early = Verdict::Drop(DropReason::Early);
-        let drops = (0..10_000).filter(|_| arrive(&mut csfq, 0, 4e6, 20).0 == early).count();
+        // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move, so
+        // neither do the averages and the share.
+        let drops = early(&mut with_share(|_| ()), 4.0 * SHARE, 20);
         assert!(drops.abs_diff(7_500) < 173, "{drops}");
+        let within = [SHARE, 0.5 * SHARE, 0.0].map(|label| early(&mut with_share(|_| ()), label, 20));
+        assert_eq!(within, [0, 0, 0], "within the share, or covered by a guarantee");
+        assert_eq!(
+            early(&mut csfq(&CSFQ, |_| ()), 1e12, 10),
+            0,
+            "an unknown share is not a share of nothing"
+        );
+        assert_eq!(early(&mut csfq(&MCSFQ, |_| ()), 1e12, 10), 0);
     }
 
     #[test]
-    fn a_congested_link_scales_its_share_by_what_was_accepted() {
-        // K_α = 100 ms, 8000 bit after 0.5 ms: w = 1 - e^-0.005 = 0.00498752. A = 16e6 stays; accepted,
-        // F = 12e6 + w·4e6 = 12019950, so α = 2e6·8e6/12019950 = 1331120.
-        let mut csfq = Csfq { k_c: Span::from_nanos(500_000), ..standing(true, Some(2e6), 16e6, 12e6) };
-        let (verdict, label) = arrive(&mut csfq, 500, 1.5e6, 20);
-        assert_eq!(verdict, Verdict::Accept);
-        assert!((csfq.alpha.unwrap() - 1_331_120.0).abs() < 1.0, "{csfq:?}");
-        // The label that leaves is the new share, to half of 2^-13.
-        assert!((label / 1_331_120.0 - 1.0).abs() < 1.3e-4, "{label}");
-        // Not before K_c has passed: the window starts at 0.5 ms.
-        let alpha = csfq.alpha;
-        arrive(&mut csfq, 900, 1.0, 20);
-        assert_eq!(csfq.alpha, alpha);
-        // Dropped: F = (1 - w)·12e6 = 11940150, α = 2e6·8e6/11940150 = 1340017.
-        let mut csfq = Csfq { k_c: Span::from_nanos(500_000), ..standing(true, Some(2e6), 16e6, 12e6) };
-        csfq.estimate_alpha(Time::from_nanos(500_000), Bytes::new(1_000), 9e6, true, false);
-        assert!((csfq.alpha.unwrap() - 1_340_017.0).abs() < 1.0, "{csfq:?}");
+    fn a_packet_leaves_with_no_more_than_the_share() {
+        let mut csfq = with_share(|_| ());
+        let mut arrive = |label| {
+            let mut packet = labelled(label);
+            // One in four is accepted.
+            while csfq.admit(Time::ZERO, &mut packet, queued(20)) != Verdict::Accept {}
+            packet.label(LabelKind::Rate).unwrap().value()
+        };
+        let left = [4.0 * SHARE, SHARE / 2.0, 0.0].map(&mut arrive);
+        assert_eq!(left, [SHARE, SHARE / 2.0, 0.0]);
     }
 
     #[test]
-    fn a_share_never_exceeds_the_link_for_the_smallest_weight() {
-        for (weight, most) in [(None, C), (Some(4.0), C), (Some(0.5), 2.0 * C)] {
-            // With hardly anything accepted, C / F is large.
-            let mut csfq = standing(true, Some(7e6), 16e6, 1e3);
-            if let Some(weight) = weight {
-                BufferPolicy::<TestPacket>::set_weight(&mut csfq, FlowId(1), Weight::new(weight).unwrap());
-            }
-            csfq.k_c = Span::ZERO;
-            csfq.estimate_alpha(Time::from_nanos(1), Bytes::new(1_000), 1.0, true, false);
-            assert_eq!(csfq.alpha, Some(most));
-        }
+    fn a_packet_leaves_with_the_share_after_it_was_counted() {
+        // K_c has passed without congestion: the packet ends the window and raises the share to its own
+        // label. Relabelled before, it would leave with the old share, which is 4/5 of that.
+        let mut csfq = with_share(|_| ());
+        let mut packet = labelled(1.25 * SHARE);
+        assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Verdict::Accept);
+        assert_eq!(packet.label(LabelKind::Rate).unwrap().value(), 1.25 * SHARE);
     }
 
     #[test]
-    fn an_uncongested_link_takes_the_largest_label_of_a_window() {
-        let mut csfq = standing(true, Some(3e6), 1e6, 1e6);
-        // The end of congestion starts a window, of which the first packet is not part.
-        arrive(&mut csfq, 1_000, 2.5e6, 20);
-        assert_eq!((csfq.congested, csfq.tmp_alpha, csfq.alpha), (false, None, Some(3e6)));
-        for (ms, label) in [(31, 1e6), (61, 2e6), (91, 1.5e6)] {
-            arrive(&mut csfq, 1_000 * ms, label, 20);
-        }
-        assert_eq!(csfq.alpha, Some(3e6), "until K_c has passed");
-        arrive(&mut csfq, 101_000, 0.5e6, 20);
-        assert_eq!(csfq.alpha, Some(Label::new(2e6).value()));
-        // A lone packet in a window counts for itself, or the share would be nothing.
-        arrive(&mut csfq, 201_000, 0.7e6, 20);
-        assert_eq!(csfq.alpha, Some(Label::new(0.7e6).value()));
-        // With a short queue the share is unknown again; 16 of 64 packets are still short.
-        arrive(&mut csfq, 301_000, 0.7e6, 16);
-        assert_eq!(csfq.alpha, None);
+    fn a_narrow_label_holds_the_share_roughly() {
+        // Three bits after the leading one: 10^6 lies between 15·2^16 = 983040 and 2^20, nearer to the first.
+        let mut csfq = with_share(|params| {
+            params.fair_share.initial = Some(Rate::from_mbit(1));
+            params.edge.bits = 8;
+        });
+        let mut packet = labelled(1.01e6);
+        csfq.admit(Time::ZERO, &mut packet, queued(20));
+        assert_eq!(packet.label(LabelKind::Rate).unwrap().value(), 983_040.0);
     }
 
     #[test]
-    fn an_unknown_share_becomes_the_largest_label_when_the_queue_grows() {
-        let mut csfq = csfq();
-        for (us, label, packets) in [(1, 3e6, 0), (2, 5e6, 16), (3, 1e6, 16)] {
-            assert_eq!(arrive(&mut csfq, us, label, packets).1, Label::new(label).value());
-            assert_eq!(csfq.alpha, None);
-        }
-        arrive(&mut csfq, 4, 2e6, 17);
-        assert_eq!(csfq.alpha, Some(Label::new(5e6).value()));
-        // Half the link if no label said anything.
-        let mut csfq = self::csfq();
-        arrive(&mut csfq, 1, 0.0, 17);
-        assert_eq!(csfq.alpha, Some(C / 2.0));
-    }
-
-    #[test]
-    fn an_overflow_takes_one_percent_thirty_times_in_a_period() {
-        let mut csfq = standing(true, Some(4e6), 16e6, 8e6);
-        let overflow = Verdict::Drop(DropReason::Overflow);
-        for i in 1..=40 {
-            assert_eq!(arrive(&mut csfq, 0, 1.0, 64).0, overflow);
-            let expected = 4e6 * 0.99_f64.powi(i.min(30));
-            assert!((csfq.alpha.unwrap() / expected - 1.0).abs() < 1e-12, "after {i}");
-        }
-        // A new period has thirty of its own.
-        csfq.congested = false;
-        arrive(&mut csfq, 0, 1.0, 64);
-        assert_eq!((csfq.decreases, csfq.periods), (29, 1));
+    fn roles_say_who_labels_and_who_takes_labels_off() {
+        let label_after = |role, egress, mut packet: TestPacket| {
+            let mut csfq = csfq(&MCSFQ, |params| {
+                params.role = role;
+                params.egress = egress;
+            });
+            let verdict = csfq.admit(Time::from_secs(1), &mut packet, queued(0));
+            (verdict, packet.label(LabelKind::Rate).map(Label::value), csfq.edge.flows())
+        };
+        // 8000 bits in the first second; a claim of a guarantee that nobody gave.
+        let (fresh, claimed) = (packet(0, 0, 1_000), labelled(0.0));
+        let rate = Label::new(8_000.0 * (1.0 - (-10.0_f64).exp())).value();
+        use RouterRole::{Any, Core, Edge};
+        use Verdict::Accept;
+        assert_eq!(label_after(Any, false, fresh), (Accept, Some(rate), 1));
+        assert_eq!(label_after(Any, false, claimed), (Accept, Some(0.0), 0));
+        assert_eq!(label_after(Edge, false, claimed), (Accept, Some(rate), 1), "an edge trusts nobody");
+        assert_eq!(label_after(Core, false, claimed), (Accept, Some(0.0), 0));
+        assert_eq!(label_after(Core, false, fresh), (Verdict::Drop(DropReason::Policy), None, 0));
+        assert_eq!(label_after(Core, true, claimed), (Accept, None, 0));
+        assert_eq!(label_after(Any, true, fresh), (Accept, None, 1));
     }
 
     #[test]
     fn only_the_edge_knows_flows() {
-        let (mut edge, mut core) = (csfq(), csfq());
+        let (mut edge, mut core) = (csfq(&CSFQ, |_| ()), csfq(&CSFQ, |_| ()));
         for i in 1..=1_000 {
             let mut fresh = packet(i, i % 50, 1_000);
             edge.admit(Time::from_millis(u64::from(i)), &mut fresh, queued(1));
@@ -437,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_label_on_acknowledgements_is_not_one_of_this_packet() {
-        let mut csfq = csfq();
+        let mut csfq = csfq(&CSFQ, |_| ());
         let mut packet = packet(0, 0, 1_000);
         packet.set_label(LabelKind::AckTickets, Label::new(7.0));
         csfq.admit(Time::from_secs(1), &mut packet, queued(0));
@@ -445,35 +455,42 @@ mod tests {
     }
 
     #[test]
-    fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
-        // 16 packets at twice the link's rate, then as long nothing: A crosses C each time, every crossing
-        // starts a window anew, and the share stands still. The counter says why.
-        let mut csfq = standing(false, Some(1e6), C, C);
-        let mut us = 0;
-        for _ in 0..100 {
-            for _ in 0..50 {
-                us += 500;
-                csfq.estimate_alpha(Time::from_nanos(1_000 * us), Bytes::new(1_000), 2e6, false, false);
-            }
-            us += 25_000;
-        }
-        let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(&csfq, &mut |name, value| shown.push((name, value)));
-        assert_eq!(
-            shown.iter().map(|shown| shown.0).collect::<Vec<_>>(),
-            ["alpha", "arrival_rate", "accepted_rate", "congested_periods"]
-        );
-        // 100 waves of 50 ms in 5 s, which is 50 windows.
-        assert!((95.0..=100.0).contains(&shown[3].1), "{shown:?}");
-        assert_eq!(shown[0].1, 1e6);
+    fn avoidance_lowers_the_share_as_the_buffer_fills() {
+        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets.
+        // A label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
+        let half = |params: &mut CsfqParams| {
+            params.avoidance = Ratio::clamped(0.5);
+            params.fair_share.overflow_decrease = Ratio::ZERO;
+        };
+        let drops = [32, 48, 64].map(|packets| early(&mut with_share(half), SHARE, packets));
+        assert_eq!(drops[0], 0);
+        assert!(drops[1].abs_diff(2_500) < 200 && drops[2].abs_diff(5_000) < 200, "{drops:?}");
+        assert_eq!(early(&mut with_share(|_| ()), SHARE, 63), 0, "none unless asked for");
     }
 
     #[test]
-    fn a_link_that_stood_still_starts_again_with_an_unknown_share() {
-        let mut csfq = standing(true, Some(1e6), 16e6, 8e6);
-        BufferPolicy::<TestPacket>::set_link_rate(&mut csfq, Rate::ZERO);
-        csfq.k_c = Span::ZERO;
-        arrive(&mut csfq, 500, 1e6, 20);
-        assert_eq!(csfq.alpha, None);
+    fn the_last_of_the_buffer_is_for_guaranteed_packets() {
+        // 10 % of 64 packets: from 58 on, once a guaranteed packet came and time has passed.
+        let verdicts = |guaranteed: bool, reserve: f64| {
+            let mut csfq = with_share(|params| params.reserve = Ratio::clamped(reserve));
+            let first = labelled(if guaranteed { 0.0 } else { 1e3 });
+            csfq.admit(Time::from_millis(1), &mut { first }, queued(0));
+            [(1e3, 57), (1e3, 58), (0.0, 63)].map(|(label, packets)| {
+                csfq.admit(Time::from_millis(1), &mut labelled(label), queued(packets)) == Verdict::Accept
+            })
+        };
+        assert_eq!(verdicts(true, 0.1), [true, false, true]);
+        assert_eq!((verdicts(false, 0.1), verdicts(true, 0.0)), ([true; 3], [true; 3]));
+    }
+
+    #[test]
+    fn a_full_buffer_drops_and_lowers_the_share() {
+        let mut csfq = with_share(|_| ());
+        let verdict = csfq.admit(Time::ZERO, &mut labelled(0.0), queued(64));
+        assert_eq!(verdict, Verdict::Drop(DropReason::Overflow), "also what a guarantee covers");
+        assert_eq!(csfq.fair_share(), FairShare::Rate(0.99 * SHARE));
+        let mut shown = Vec::new();
+        BufferPolicy::<TestPacket>::statistics(&csfq, &mut |name, _| shown.push(name));
+        assert_eq!(shown, ["alpha", "arrival_rate", "accepted_rate", "guaranteed_rate", "congested_periods"]);
     }
 }

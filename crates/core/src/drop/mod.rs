@@ -13,7 +13,7 @@
 //! | [`sred`] | stabilised RED | Ott, Lakshman, Wong 1999 |
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
-//! | [`csfq`] | core-stateless fair queueing | Stoica, Shenker, Zhang 1998 |
+//! | [`csfq`] | core-stateless fair queueing: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
@@ -49,7 +49,7 @@ use core::str::FromStr;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Time, UnitError, Weight};
+use crate::units::{Bytes, Packets, Rate, Span, Time, UnitError, Weight};
 
 /// What becomes of a packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,12 @@ pub trait BufferPolicy<P: Packet> {
 
     /// The weight of `flow` from now on. Whether this policy has use for weights.
     fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
+    }
+
+    /// The rate that `flow` is guaranteed from now on, with its round-trip time without queueing, zero where
+    /// unknown. Whether this policy has use for guarantees.
+    fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
         false
     }
 }

@@ -8,7 +8,7 @@
 //!   one.
 //! - The first arrival has no gap either. [`First`] says what it is taken to be.
 //!
-//! Cost: O(1) with one exponential; 40 bytes.
+//! Cost: O(1) with one exponential, also for several averages of what arrives together; 40 bytes for one.
 
 use super::RateEstimator;
 use crate::units::{Span, Time};
@@ -22,60 +22,94 @@ pub enum First {
     StartsClock,
 }
 
-/// An exponential average.
+/// Exponential averages of `N` amounts that arrive together, for one exponential.
 #[derive(Clone, Debug)]
-pub struct Exponential {
+pub struct Exponentials<const N: usize> {
     /// K, in seconds.
     k: f64,
     /// r at `last`.
-    rate: f64,
-    /// Time of the last arrival that moved the rate; none before the first under [`First::StartsClock`].
+    rates: [f64; N],
+    /// Time of the last arrival that moved the rates; none before the first under [`First::StartsClock`].
     last: Option<Time>,
-    /// l of arrivals at that same instant, not in the rate yet.
-    pending: f64,
+    /// l of arrivals at that same instant, not in the rates yet.
+    pending: [f64; N],
 }
 
-impl Exponential {
-    /// An estimate of `initial` at `start`. A time constant of zero is taken as one nanosecond.
+impl<const N: usize> Exponentials<N> {
+    /// Estimates of `initial` at `start`. A time constant of zero is taken as one nanosecond.
     #[must_use]
-    pub fn new(k: Span, initial: f64, start: Time, first: First) -> Self {
+    pub fn new(k: Span, initial: [f64; N], start: Time, first: First) -> Self {
         let last = match first {
             First::SinceStart => Some(start),
             First::StartsClock => None,
         };
         let k = k.as_secs_f64().max(Span::from_nanos(1).as_secs_f64());
-        Self { k, rate: initial, last, pending: 0.0 }
+        Self { k, rates: initial, last, pending: [0.0; N] }
     }
 
-    /// r after a gap of `t` that ends with `amount` in all. As t goes to 0 the first term goes to amount / K.
+    /// `amounts` arrived at `now`, which never decreases.
+    pub fn update(&mut self, now: Time, amounts: [f64; N]) {
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            return;
+        };
+        for (pending, amount) in self.pending.iter_mut().zip(amounts) {
+            *pending += amount;
+        }
+        if now <= last {
+            return;
+        }
+        self.rates = self.after(now.since(last));
+        self.pending = [0.0; N];
+        self.last = Some(now);
+    }
+
+    /// The rates as they stand at `now`, which is not before the last update.
+    #[must_use]
+    pub fn rates(&self, now: Time) -> [f64; N] {
+        match self.last {
+            Some(last) if now > last => self.after(now.since(last)),
+            _ => self.rates,
+        }
+    }
+
+    /// The rates of the last update, as the equation leaves them: without what time has taken since.
+    #[must_use]
+    pub const fn last_rates(&self) -> [f64; N] {
+        self.rates
+    }
+
+    /// r after a gap of `t`. As t goes to 0 the first term goes to l / K.
     // Stoica98 eq. (3)
-    fn after(&self, t: f64, amount: f64) -> f64 {
-        let x = t / self.k;
-        -libm::expm1(-x) * amount / t + libm::exp(-x) * self.rate
+    fn after(&self, t: Span) -> [f64; N] {
+        let t = t.as_secs_f64();
+        // e^(-t/K) - 1, exact also where t is much less than K.
+        let less = libm::expm1(-t / self.k);
+        let (share, keep) = (-less / t, 1.0 + less);
+        core::array::from_fn(|i| share * self.pending[i] + keep * self.rates[i])
+    }
+}
+
+/// An exponential average.
+#[derive(Clone, Debug)]
+pub struct Exponential(Exponentials<1>);
+
+impl Exponential {
+    /// An estimate of `initial` at `start`. A time constant of zero is taken as one nanosecond.
+    #[must_use]
+    pub fn new(k: Span, initial: f64, start: Time, first: First) -> Self {
+        Self(Exponentials::new(k, [initial], start, first))
     }
 }
 
 impl RateEstimator for Exponential {
     fn update(&mut self, now: Time, amount: f64) {
-        let Some(last) = self.last else {
-            self.last = Some(now);
-            return;
-        };
-        let amount = self.pending + amount;
-        if now <= last {
-            self.pending = amount;
-            return;
-        }
-        self.rate = self.after(now.since(last).as_secs_f64(), amount);
-        self.pending = 0.0;
-        self.last = Some(now);
+        self.0.update(now, [amount]);
     }
 
     fn rate(&self, now: Time) -> f64 {
-        match self.last {
-            Some(last) if now > last => self.after(now.since(last).as_secs_f64(), self.pending),
-            _ => self.rate,
-        }
+        let [rate] = self.0.rates(now);
+        rate
     }
 }
 

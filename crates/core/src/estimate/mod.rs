@@ -4,10 +4,12 @@
 //! |---|---|---|
 //! | [`tsw`] | time sliding window | Clark, Fang 1998 |
 //! | [`exponential`] | exponential average over gaps | Stoica, Shenker, Zhang 1998 |
+//! | [`fair_share`] | the fair share of a link: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 
 pub mod exponential;
+pub mod fair_share;
 pub mod least_labels;
 pub mod tsw;
 pub mod windowed_min;

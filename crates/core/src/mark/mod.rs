@@ -2,7 +2,7 @@
 //!
 //! | file | marker | source |
 //! |---|---|---|
-//! | [`rate_label`] | the rates of the flows that enter a CSFQ router | Stoica, Shenker, Zhang 1998 |
+//! | [`rate_label`] | the rates of the flows that enter a CSFQ router, or a guarantee | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |

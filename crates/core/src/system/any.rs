@@ -31,7 +31,7 @@ use crate::schedule::scfq::{self, Scfq};
 use crate::schedule::start_time_fq::{self, StartTimeFq};
 use crate::schedule::wf2q_plus::{self, Wf2qPlus};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Rate, Time, Weight};
+use crate::units::{Rate, Span, Time, Weight};
 
 /// Reads the parameters of an entry.
 pub type Read<T> = fn(&Args) -> Result<T, ParamError>;
@@ -106,7 +106,14 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
     Known { entry: &sred::ENTRY, read: |args| SredParams::from_args(args).map(PolicyParams::Sred) },
     Known { entry: &bred::ENTRY, read: |args| BredParams::from_args(args).map(PolicyParams::Bred) },
     Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
-    Known { entry: &csfq::ENTRY, read: |args| CsfqParams::from_args(args).map(PolicyParams::Csfq) },
+    Known {
+        entry: &csfq::CSFQ,
+        read: |args| CsfqParams::from_args(args, &csfq::CSFQ).map(PolicyParams::Csfq),
+    },
+    Known {
+        entry: &csfq::MCSFQ,
+        read: |args| CsfqParams::from_args(args, &csfq::MCSFQ).map(PolicyParams::Csfq),
+    },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -223,7 +230,9 @@ impl AnyPolicy {
             PolicyParams::Sred(params) => Self::Sred(Sred::new(params, setup.stream())),
             PolicyParams::Bred(params) => Self::Bred(Bred::new(params, setup.stream())),
             PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
-            PolicyParams::Csfq(params) => Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Csfq(params) => {
+                Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream(), setup.stream_for("marking")))
+            }
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -328,5 +337,8 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         policy!(self, it => BufferPolicy::<P>::set_weight(it, flow, weight))
+    }
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        policy!(self, it => BufferPolicy::<P>::set_guarantee(it, flow, guarantee, rtt))
     }
 }

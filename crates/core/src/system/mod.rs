@@ -37,6 +37,8 @@ pub struct Setup<'a> {
     pub weights: &'a [Weight],
     /// Round-trip times without queueing, by flow number. Zero, or beyond the end: unknown.
     pub rtts: &'a [Span],
+    /// Guaranteed rates by flow number. Flows beyond have none.
+    pub guarantees: &'a [Rate],
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.
@@ -52,6 +54,11 @@ impl Setup<'_> {
 
     fn stream(&self) -> Stream {
         Stream::new(self.seed, self.name)
+    }
+
+    /// A second stream, for decisions of another kind.
+    fn stream_for(&self, purpose: &str) -> Stream {
+        Stream::new(self.seed, &alloc::format!("{}.{purpose}", self.name))
     }
 }
 
@@ -157,6 +164,15 @@ impl<P: Packet> Core<P> {
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);
         }
+        for (flow, &guarantee) in (0..).map(FlowId).zip(setup.guarantees) {
+            if guarantee > Rate::ZERO {
+                core.set_guarantee(
+                    flow,
+                    guarantee,
+                    setup.rtts.get(flow.index()).copied().unwrap_or_default(),
+                );
+            }
+        }
         core
     }
 
@@ -169,6 +185,15 @@ impl<P: Packet> Core<P> {
             }
             Self::Choke(_) => false,
             Self::FqCodel(fq_codel) => fq_codel.set_weight(flow, weight),
+        }
+    }
+
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        match self {
+            Self::Buffered(buffer) => {
+                BufferPolicy::<P>::set_guarantee(buffer.policy_mut(), flow, guarantee, rtt)
+            }
+            Self::Choke(_) | Self::FqCodel(_) => false,
         }
     }
 

@@ -24,7 +24,7 @@ pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
 }
 
 pub fn setup(weights: &[Weight]) -> Setup<'_> {
-    Setup { link_rate: Rate::from_mbit(10), weights, rtts: &[], seed: 1, name: "link" }
+    Setup { link_rate: Rate::from_mbit(10), weights, rtts: &[], guarantees: &[], seed: 1, name: "link" }
 }
 
 pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<TestPacket> {

@@ -1,0 +1,537 @@
+//! The fair share of a link: the rate per unit of weight at which dropping what exceeds it just fills the
+//! link.
+//!
+//! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3 (CSFQ); Pelsser,
+//! De Cnodder, "Improvements to core stateless fair queueing", PfHSN 2002, figures 2 (CSFQ again) and 3
+//! (MCSFQ). Names are those of 2002; in 1998 FS is α, AR is A, FR is F and temp_FS is tmp_α.
+//!
+//! A congested link scales FS by C / FR after each window of K_c. An uncongested one takes the largest label
+//! of the window; MCSFQ differs from CSFQ only in that FS then never falls. One number says which: the
+//! `decay` of FS per uncongested window, 1 for CSFQ and 0 for MCSFQ.
+//!
+//! Readings, where the papers leave room or contradict each other; each is a parameter:
+//! - FR averages every arrival, an early drop as 0 bits ([`AcceptedRate::Arrivals`], the code of 1998), so
+//!   that it falls when all is dropped. The figures of 2002 update it on accepted packets only.
+//! - The label noted is the one that a packet came with. The figures of 2002 relabel first.
+//! - A packet's own label counts when an uncongested window ends. Otherwise a lone packet in a window ends
+//!   one that saw nothing, FS becomes 0, and the packet's retransmissions do the same again.
+//! - What a queue at or below the threshold means ([`BelowThreshold`]): in the code of 1998 the share of an
+//!   uncongested link is unknown again; in 2002 (footnote 3) an uncongested link stays so.
+//! - With guaranteed packets, FS divides what they leave (`aggregate_guarantee`): X = C - G. Figure 7 of
+//!   2002 taken literally divides C by all that arrives. The estimate of G is in a thesis that could not be
+//!   found; here it is an exponential average like the others, and X is at least C / 100.
+//!
+//! Fixed: a window ends when K_c has passed; the figures end a congested one only when more than K_c has. FR
+//! is at least C / 1000 in the division, FS at most X for the smallest weight below 1. A buffer overflow
+//! takes `overflow_decrease` of FS, at most 30 times in a period of congestion.
+//!
+//! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
+
+use super::exponential::{Exponentials, First};
+use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
+use crate::label::Format;
+use crate::mark::rate_label::RateLabel;
+use crate::units::{Bytes, Rate, Ratio, Span, Time, Weight};
+
+/// K_α, and the window that follows it.
+pub(crate) const K_ALPHA: Param = Param::new(
+    "k_alpha",
+    "K_α",
+    Kind::Span,
+    "100ms",
+    "1998 paper, simulations",
+    "Time constant of the rates that arrive and are accepted.",
+);
+/// K_c.
+pub(crate) const K_C: Param = Param {
+    name: "k_c",
+    symbol: "K_c",
+    doc: "Window after which the fair share is estimated anew.",
+    ..K_ALPHA
+};
+/// FS at the start.
+pub(crate) const INITIAL: Param = Param {
+    name: "initial",
+    symbol: "FS",
+    kind: Kind::Rate,
+    default: None,
+    source: "1998 code; the 2002 paper starts at 1 bit/s, which drops the first window",
+    doc: "Fair share at the start; unknown if not set, and then nothing is dropped until the queue grows.",
+};
+/// See [`BelowThreshold`].
+pub(crate) const BELOW_THRESHOLD: Param = Param {
+    name: "below_threshold",
+    symbol: "–",
+    kind: Kind::Choice(&["unknown", "uncongested"]),
+    default: Some("unknown"),
+    source: "1998 code",
+    doc: "What a queue up to the threshold means without congestion: the share is unknown, or it stays so.",
+};
+/// How much of FS an uncongested window takes.
+pub(crate) const DECAY: Param = Param {
+    name: "decay",
+    symbol: "–",
+    kind: Kind::Ratio,
+    default: Some("1"),
+    source: "1998 paper, figure 3: the share is the largest label of the window",
+    doc: "Part of the fair share that an uncongested window takes, down to the largest label seen.",
+};
+/// See [`AcceptedRate`].
+pub(crate) const ACCEPTED_RATE: Param = Param {
+    name: "accepted_rate",
+    symbol: "FR",
+    kind: Kind::Choice(&["arrivals", "accepted"]),
+    default: Some("arrivals"),
+    source: "1998 code; figures 2 and 3 of 2002 say accepted",
+    doc: "When the accepted rate is averaged: at every arrival, or when a packet is accepted.",
+};
+/// Which label is noted.
+pub(crate) const NOTED_LABEL: Param = Param {
+    name: "noted_label",
+    symbol: "–",
+    kind: Kind::Choice(&["original", "relabelled"]),
+    default: Some("original"),
+    source: "1998 code; figure 1 of 2002 says relabelled",
+    doc: "Whose maximum an uncongested window takes: labels as they came, or as they leave.",
+};
+/// Whether the packet that ends a window is part of it.
+pub(crate) const OWN_LABEL: Param = Param::new(
+    "own_label",
+    "–",
+    Kind::Switch,
+    "true",
+    "1998 code; figures 2 and 3 of 2002 say false",
+    "Whether the packet that ends an uncongested window counts for it.",
+);
+/// Whether G is estimated.
+pub(crate) const AGGREGATE_GUARANTEE: Param = Param::new(
+    "aggregate_guarantee",
+    "G",
+    Kind::Switch,
+    "true",
+    "2002 paper, section 4; figure 7 by itself says false",
+    "Whether what guaranteed packets use is estimated and set aside before the rest is divided.",
+);
+/// What an overflow takes.
+pub(crate) const OVERFLOW_DECREASE: Param = Param::new(
+    "overflow_decrease",
+    "–",
+    Kind::Ratio,
+    "1%",
+    "1998 paper, simulations",
+    "Part of the fair share that each overflow of the buffer takes, up to 30 times per period of congestion.",
+);
+/// What the onset of congestion does.
+pub(crate) const ONSET: Param = Param::new(
+    "onset",
+    "–",
+    Kind::Switch,
+    "false",
+    "2002 paper, section 5, as further work",
+    "Whether the onset of congestion lowers the fair share at once: to what was seen, and to what fits.",
+);
+
+/// How often in a period of congestion an overflow lowers FS, as the code of 1998 counts.
+const DECREASES: u32 = 30;
+
+/// The fair share for a weight of 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FairShare {
+    /// Nobody knows yet: all is let through.
+    Unknown,
+    /// Nothing but guaranteed packets is let through.
+    Nothing,
+    /// This many bits a second, above 0.
+    Rate(f64),
+}
+
+impl FairShare {
+    /// The share of `rate` bits a second.
+    #[must_use]
+    pub fn of(rate: f64) -> Self {
+        if rate > 0.0 { Self::Rate(rate) } else { Self::Nothing }
+    }
+
+    /// Its rate in bits a second, if it is known.
+    #[must_use]
+    pub const fn rate(self) -> Option<f64> {
+        match self {
+            Self::Unknown => None,
+            Self::Nothing => Some(0.0),
+            Self::Rate(rate) => Some(rate),
+        }
+    }
+
+    /// This share times `factor`.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        self.rate().map_or(Self::Unknown, |rate| Self::of(rate * factor))
+    }
+
+    /// The probability with which a packet is dropped so that its flow keeps to this share.
+    #[must_use]
+    pub fn drop_probability(self, label: RateLabel) -> f64 {
+        match (self, label) {
+            (Self::Unknown, _) | (_, RateLabel::Guaranteed) => 0.0,
+            (Self::Nothing, RateLabel::Excess(_)) => 1.0,
+            // Stoica98 figure 3, Pelsser02 eq. (2): max(0, 1 - FS / label).
+            (Self::Rate(share), RateLabel::Excess(rate)) => (1.0 - share / rate).max(0.0),
+        }
+    }
+
+    /// The label of a packet that was let through: its flow has no more than the share from here on.
+    #[must_use]
+    pub fn relabel(self, label: RateLabel, format: Format) -> RateLabel {
+        match (self, label) {
+            (Self::Rate(share), RateLabel::Excess(rate)) if rate > share => RateLabel::excess(share, format),
+            _ => label,
+        }
+    }
+}
+
+/// What a queue at or below the threshold means for an uncongested link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BelowThreshold {
+    /// Its share is unknown.
+    Unknown,
+    /// It stays uncongested whatever arrives.
+    Uncongested,
+}
+
+/// What FR averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptedRate {
+    /// Every arrival, an early drop as 0 bits.
+    Arrivals,
+    /// Accepted packets only.
+    Accepted,
+}
+
+/// Which label an uncongested window notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotedLabel {
+    /// As the packet came.
+    Original,
+    /// At most the fair share, as the packet leaves.
+    Relabelled,
+}
+
+/// Parameters of a [`FairShareEstimator`].
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue is their only description")]
+pub struct FairShareParams {
+    pub k_alpha: Span,
+    pub k_c: Span,
+    pub initial: Option<Rate>,
+    pub below_threshold: BelowThreshold,
+    pub accepted_rate: AcceptedRate,
+    pub noted_label: NotedLabel,
+    pub own_label: bool,
+    pub aggregate_guarantee: bool,
+    pub overflow_decrease: Ratio,
+    pub decay: Ratio,
+    pub onset: bool,
+}
+
+impl FairShareParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let params = Self {
+            k_alpha: args.span("k_alpha"),
+            k_c: args.span("k_c"),
+            initial: args.rate_if_set("initial"),
+            below_threshold: match args.choice("below_threshold") {
+                "unknown" => BelowThreshold::Unknown,
+                _ => BelowThreshold::Uncongested,
+            },
+            accepted_rate: match args.choice("accepted_rate") {
+                "arrivals" => AcceptedRate::Arrivals,
+                _ => AcceptedRate::Accepted,
+            },
+            noted_label: match args.choice("noted_label") {
+                "original" => NotedLabel::Original,
+                _ => NotedLabel::Relabelled,
+            },
+            own_label: args.switch("own_label"),
+            aggregate_guarantee: args.switch("aggregate_guarantee"),
+            overflow_decrease: args.ratio("overflow_decrease"),
+            decay: args.ratio("decay"),
+            onset: args.switch("onset"),
+        };
+        for (key, span) in [("k_alpha", params.k_alpha), ("k_c", params.k_c)] {
+            require(span > Span::ZERO, key, "an average takes time; write for example \"100ms\"")?;
+        }
+        Ok(params)
+    }
+}
+
+/// A packet that arrives at a link, and what was decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Its size.
+    pub size: Bytes,
+    /// The label it came with.
+    pub label: RateLabel,
+    /// Whether it is dropped for its label. A packet that the full buffer refuses is not: FR says what FS
+    /// lets through.
+    pub dropped: bool,
+    /// Whether the queue is at or below the threshold.
+    pub calm: bool,
+}
+
+/// The estimate of the fair share, with the paper's names. Rates are in bits a second.
+#[derive(Clone, Debug)]
+pub struct FairShareEstimator {
+    params: FairShareParams,
+    /// C.
+    c: f64,
+    /// The smallest weight that there was, if below 1.
+    smallest_weight: f64,
+    /// FS.
+    fs: FairShare,
+    /// temp_FS, the largest label of the present window; 0 if there was none.
+    temp_fs: f64,
+    /// The largest label of the window before.
+    before: f64,
+    /// AR, FR and G.
+    rates: Exponentials<3>,
+    /// FR under [`AcceptedRate::Accepted`].
+    accepted: Option<Exponentials<1>>,
+    congested: bool,
+    start_time: Time,
+    /// Times that the link became congested. Where this grows faster than windows pass, FS stands still.
+    periods: u64,
+    /// Decreases left in this period of congestion.
+    decreases: u32,
+    /// Time of the last arrival.
+    last: Time,
+}
+
+impl FairShareEstimator {
+    /// In front of a link of `c`, at time zero.
+    #[must_use]
+    pub fn new(params: &FairShareParams, c: Rate) -> Self {
+        let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO, First::SinceStart);
+        Self {
+            c: c.as_bit() as f64,
+            smallest_weight: 1.0,
+            fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
+            temp_fs: 0.0,
+            before: 0.0,
+            rates: Exponentials::new(params.k_alpha, [0.0; 3], Time::ZERO, First::SinceStart),
+            accepted: (params.accepted_rate == AcceptedRate::Accepted).then(accepted),
+            // The code of 1998 starts congested, with the share unknown.
+            congested: params.initial.is_none(),
+            start_time: Time::ZERO,
+            periods: 0,
+            decreases: DECREASES,
+            last: Time::ZERO,
+            params: params.clone(),
+        }
+    }
+
+    /// FS.
+    #[must_use]
+    pub const fn fair_share(&self) -> FairShare {
+        self.fs
+    }
+
+    /// FR, as of the last arrival.
+    #[must_use]
+    pub fn accepted_rate(&self) -> f64 {
+        let [_, fr, _] = self.rates.last_rates();
+        self.accepted.as_ref().map_or(fr, |accepted| accepted.last_rates()[0])
+    }
+
+    /// What excess traffic can have: C, or what guaranteed traffic leaves of it.
+    #[must_use]
+    pub fn available(&self) -> f64 {
+        let [_, _, g] = self.rates.last_rates();
+        if self.params.aggregate_guarantee { (self.c - g).max(self.c / 100.0) } else { self.c }
+    }
+
+    /// Whether guaranteed packets have come of late.
+    #[must_use]
+    pub fn has_guarantees(&self) -> bool {
+        let [_, _, g] = self.rates.last_rates();
+        g > 0.0
+    }
+
+    /// The rate of the link from now on.
+    pub fn set_link_rate(&mut self, rate: Rate) {
+        self.set_capacity(rate.as_bit() as f64);
+    }
+
+    /// What there is to divide from now on, in bits a second.
+    pub fn set_capacity(&mut self, c: f64) {
+        self.c = c;
+    }
+
+    /// There is a flow of this weight: FS may exceed C for weights below 1.
+    pub fn note_weight(&mut self, weight: Weight) {
+        self.smallest_weight = self.smallest_weight.min(weight.get());
+    }
+
+    /// estimate_FS of the papers, for every arrival.
+    pub fn update(&mut self, now: Time, arrival: Arrival) {
+        self.average(now, &arrival);
+        self.last = now;
+        let label = match (arrival.label, self.params.noted_label) {
+            (RateLabel::Guaranteed, _) => 0.0,
+            // Pelsser02 figure 1: a dropped packet is not relabelled, and so it can raise FS.
+            (RateLabel::Excess(rate), NotedLabel::Relabelled) if !arrival.dropped => {
+                self.fs.rate().map_or(rate, |fs| rate.min(fs))
+            }
+            (RateLabel::Excess(rate), _) => rate,
+        };
+        if self.fs == FairShare::Unknown {
+            self.temp_fs = self.temp_fs.max(label);
+            if arrival.calm {
+                if self.is_over(now) && self.params.onset {
+                    self.forget_window(now);
+                }
+                return;
+            }
+            self.become_known(now);
+        }
+        let over = self.is_over(now);
+        match (self.is_overloaded(arrival.calm), self.congested) {
+            (true, false) => self.become_congested(now),
+            (true, true) if over => self.scale(now),
+            (true, true) => {}
+            (false, true) => {
+                self.congested = false;
+                self.start_time = now;
+                self.temp_fs = 0.0;
+            }
+            (false, false) => {
+                if !over || self.params.own_label {
+                    self.temp_fs = self.temp_fs.max(label);
+                }
+                if over {
+                    self.end_uncongested_window(now, arrival.calm);
+                }
+            }
+        }
+    }
+
+    fn average(&mut self, now: Time, arrival: &Arrival) {
+        let bits = arrival.size.bits() as f64;
+        let excess = !self.params.aggregate_guarantee || arrival.label != RateLabel::Guaranteed;
+        let counted = |counts: bool| if counts { bits } else { 0.0 };
+        let accepted = counted(excess && !arrival.dropped);
+        self.rates.update(now, [counted(excess), accepted, counted(arrival.label == RateLabel::Guaranteed)]);
+        if let Some(average) = self.accepted.as_mut().filter(|_| !arrival.dropped) {
+            average.update(now, [accepted]);
+        }
+    }
+
+    /// Whether the window is.
+    fn is_over(&self, now: Time) -> bool {
+        now >= self.start_time + self.params.k_c
+    }
+
+    /// Whether the link counts as congested.
+    fn is_overloaded(&self, calm: bool) -> bool {
+        let [ar, _, _] = self.rates.last_rates();
+        let held = self.params.below_threshold == BelowThreshold::Uncongested && calm && !self.congested;
+        ar >= self.available() && !held
+    }
+
+    fn become_congested(&mut self, now: Time) {
+        self.congested = true;
+        self.periods += 1;
+        self.start_time = now;
+        self.decreases = DECREASES;
+        if self.params.onset {
+            // What nobody sends is forgotten.
+            let largest = self.temp_fs.max(self.before);
+            let seen = self.fs.rate().filter(|fs| largest > 0.0 && largest < *fs).map(|_| largest);
+            self.fs = seen.map_or(self.fs, FairShare::of);
+            self.fit();
+        }
+    }
+
+    /// An unknown share becomes the largest label that was noted, or half the link.
+    fn become_known(&mut self, now: Time) {
+        let largest = core::mem::take(&mut self.temp_fs);
+        let largest = if self.params.onset { largest.max(self.before) } else { largest };
+        self.fs = self.share_or_unknown(if largest > 0.0 { largest } else { self.c / 2.0 });
+        if self.params.onset {
+            self.start_time = now;
+            self.fit();
+        }
+    }
+
+    /// Scales FS at once, rather than when a window ends, if more is let through than there is room for.
+    fn fit(&mut self) {
+        let over = self.accepted_rate() / self.available();
+        if over > 1.0 {
+            self.fs = self.fs.scaled(1.0 / over);
+        }
+    }
+
+    /// Only labels of this window and the last count for a share that becomes known.
+    fn forget_window(&mut self, now: Time) {
+        self.before = core::mem::take(&mut self.temp_fs);
+        self.start_time = now;
+    }
+
+    /// The end of a congested window.
+    fn scale(&mut self, now: Time) {
+        let x = self.available();
+        let most = x / self.smallest_weight;
+        let fr = self.accepted_rate().max(self.c / 1_000.0);
+        // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
+        self.fs = match self.fs {
+            FairShare::Rate(fs) => self.share_or_unknown((fs * x / fr).min(most)),
+            other => other,
+        };
+        self.start_time = now;
+    }
+
+    /// The end of an uncongested window.
+    fn end_uncongested_window(&mut self, now: Time, calm: bool) {
+        let kept = 1.0 - self.params.decay.get();
+        let largest = core::mem::take(&mut self.temp_fs);
+        let share = self.fs.rate().map_or(largest, |fs| largest.max(fs * kept));
+        self.fs = match self.params.below_threshold {
+            BelowThreshold::Unknown if calm => FairShare::Unknown,
+            BelowThreshold::Unknown => self.share_or_unknown(share),
+            BelowThreshold::Uncongested => FairShare::of(share),
+        };
+        self.before = largest;
+        self.start_time = now;
+    }
+
+    /// A link that stands still lets nothing through, and says nothing of shares.
+    fn share_or_unknown(&self, rate: f64) -> FairShare {
+        if rate > 0.0 { FairShare::Rate(rate) } else { FairShare::Unknown }
+    }
+
+    /// The buffer was full.
+    pub fn overflow(&mut self) {
+        if self.decreases > 0 {
+            self.decreases -= 1;
+            self.fs = self.fs.scaled(1.0 - self.params.overflow_decrease.get());
+        }
+    }
+
+    /// Shows what it stands at.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(rate) = self.fs.rate() {
+            show("alpha", rate);
+        }
+        let [ar, fr, g] = self.rates.rates(self.last);
+        show("arrival_rate", ar);
+        show("accepted_rate", self.accepted.as_ref().map_or(fr, |accepted| accepted.last_rates()[0]));
+        show("guaranteed_rate", g);
+        show("congested_periods", self.periods as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests;
