@@ -1,5 +1,5 @@
 //! Nanoseconds for one enqueue and one dequeue of each discipline with a standing backlog of two packets per
-//! flow, for push-outs from full buffers, and for marking and exchanging tickets.
+//! flow, for early drops, for push-outs from full buffers, and for marking and exchanging tickets.
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
@@ -150,6 +150,43 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
     group.finish();
 }
 
+/// Probabilistic fair drop behind start-time fair queueing while nothing overflows, a packet in and a packet
+/// out: below the threshold it only counts, above it each fiftieth arrival pushes out the head of the longest
+/// queue. What overflow costs is in [`push_out`].
+fn early_drop(criterion: &mut Criterion) {
+    for (name, packets_per_flow) in [("stfq+pfd below thresh", 8.0), ("stfq+pfd above thresh, p = 0.02", 2.5)]
+    {
+        let mut group = criterion.benchmark_group(name);
+        for flows in [10, 1_000, 100_000, 1_000_000_u32] {
+            // Two packets per flow wait: 0.25 of 8, or 0.8 of 2.5, of a buffer with a threshold of 0.65.
+            let limit = format!("{}p", (packets_per_flow * f64::from(flows)) as u64);
+            let mut queue =
+                build("stfq", Some("pfd"), &[("limit", &limit), ("p", "0.02"), ("thresh", "0.65")]);
+            let packets = packets(flows);
+            let waiting = 2 * u64::from(flows);
+            let (mut now, mut i) = (Time::ZERO, 0_usize);
+            let mut arrive = |queue: &mut Discipline<Small>, now| {
+                queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+                i = i.wrapping_add(1);
+            };
+            while queue.backlog().packets.get() < waiting {
+                arrive(&mut queue, now);
+            }
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    now += Span::from_nanos(10);
+                    arrive(&mut queue, now);
+                    // An arrival that cost the buffer a packet leaves it as it was.
+                    if queue.backlog().packets.get() > waiting {
+                        black_box(queue.dequeue(now, &mut Discard));
+                    }
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 /// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet is
 /// dropped.
 fn push_out(criterion: &mut Criterion) {
@@ -243,5 +280,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, push_out, tickets);
+criterion_group!(benches, disciplines, early_drop, push_out, tickets);
 criterion_main!(benches);

@@ -16,8 +16,8 @@
 //! | [`csfq`] | core-stateless fair queueing: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] is what LQD and
-//! its relatives share.
+//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
+//! are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -34,6 +34,7 @@ pub mod longest_queue;
 pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
+pub mod push_out;
 pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;
