@@ -456,6 +456,45 @@ fn a_weight_changed_on_a_backlogged_flow_holds_from_the_next_turns() {
 }
 
 #[test]
+fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
+    for kind in ["csfq", "mcsfq"] {
+        let mut queue = build(kind, &[], &[]);
+        let mut log = Log::default();
+        let mut clock = 0;
+        // 10 Mb/s from either flow into as much, a packet each every 0.8 ms; in Mb/s over the last of 12 s.
+        let mut rates = |queue: &mut Discipline<TestPacket>| {
+            let mut served = [0.0; 2];
+            for slot in 0..15_000 {
+                clock += 800;
+                let now = Time::from_nanos(1_000 * clock);
+                for flow in [0, 1] {
+                    queue.enqueue(now, packet(0, flow, 1_000), &mut log);
+                }
+                if let Some(sent) = queue.dequeue(now, &mut log).filter(|_| slot >= 2_500) {
+                    served[sent.flow.index()] += 8e-3 / 10.0;
+                }
+            }
+            served
+        };
+        // Of 12500 packets that are dropped by chance a flow has ± sqrt(0.25·12500) = 56, which 4 times is 0.18 Mb/s.
+        let is = |[a, b]: [f64; 2], to: [f64; 2]| (a - to[0]).abs() < 0.25 && (b - to[1]).abs() < 0.25;
+        let before = rates(&mut queue);
+        assert!(is(before, [5.0, 5.0]), "{kind}: {before:?}");
+        // Flow 1 has 6 Mb/s, and half of what that leaves.
+        assert!(queue.set_guarantee(FlowId(1), Rate::from_mbit(6), Span::from_millis(10)));
+        let with = rates(&mut queue);
+        assert!(is(with, [2.0, 8.0]), "{kind}: {with:?}");
+        assert!(queue.set_guarantee(FlowId(1), Rate::ZERO, Span::ZERO));
+        let after = rates(&mut queue);
+        assert!(is(after, [5.0, 5.0]), "{kind}: {after:?}");
+    }
+    for kind in ["fifo", "fq_codel"] {
+        let knows = build(kind, &[], &[]).set_guarantee(FlowId(1), Rate::from_mbit(6), Span::ZERO);
+        assert!(!knows, "{kind} has no use for guarantees and says so");
+    }
+}
+
+#[test]
 fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
     let mut log = Log::default();
     for (kind, drop) in combinations() {

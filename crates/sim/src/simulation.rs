@@ -390,6 +390,16 @@ impl Simulation<'_> {
                     self.links[other_way.index()].issue(now, LabelKind::AckTickets, *tickets);
                 }
             }
+            Setting::FlowGuarantee(flow, guarantee) => {
+                self.guarantees.resize(self.connections.len(), Rate::ZERO);
+                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                    self.guarantees[index as usize] = *guarantee;
+                    let rtt = self.rtts[index as usize];
+                    for link in &mut self.links {
+                        link.set_guarantee(FlowId(index), *guarantee, rtt);
+                    }
+                }
+            }
             Setting::FlowWeight(flow, weight) => {
                 self.weights.resize(self.rtts.len(), Weight::ONE);
                 for id in self.ids(*flow) {
