@@ -242,6 +242,49 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
+/// Core-stateless fair queueing on a link that gets as much as it can carry, a packet in and a packet out: in the
+/// core, where packets have labels, and at the edge, which estimates the rate of each flow.
+fn core_stateless(criterion: &mut Criterion) {
+    for (name, kind, role, guaranteed) in [
+        ("csfq core", "csfq", "core", false),
+        ("mcsfq core", "mcsfq", "core", false),
+        ("csfq edge", "csfq", "edge", false),
+        ("mcsfq edge, guarantees", "mcsfq", "edge", true),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        for flows in [10, 1_000, 100_000, 1_000_000_u32] {
+            let mut selection = Selection::new(kind, None, None).expect("known");
+            for (key, value) in [("limit", "1000p"), ("role", role)] {
+                selection.set(key, value).expect("valid");
+            }
+            // Half of each flow's rate.
+            let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
+            let setup = Setup {
+                link_rate: Rate::from_mbit(1_000),
+                guarantees: if guaranteed { &guarantees } else { &[] },
+                weights: &[],
+                rtts: &[],
+                seed: 1,
+                name: "bench",
+            };
+            let mut queue: Discipline<Small> =
+                DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+            let packets = packets(flows);
+            let (mut now, mut i) = (Time::ZERO, 0_usize);
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    // 1000 bytes at 1 Gb/s.
+                    now += Span::from_micros(8);
+                    queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+                    i = i.wrapping_add(1);
+                    black_box(queue.dequeue(now, &mut Discard))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 /// Nanoseconds for what each packet of a scheme with tickets costs beside its discipline: to be marked at its
 /// source with the acknowledgement before it, and to be exchanged at a link.
 fn tickets(criterion: &mut Criterion) {
@@ -280,5 +323,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, early_drop, push_out, tickets);
+criterion_group!(benches, disciplines, core_stateless, early_drop, push_out, tickets);
 criterion_main!(benches);
