@@ -163,8 +163,8 @@ fn every_mistake_is_told_with_figure_and_series() {
     );
     assert_eq!(
         error(r#"run = "half""#, r#"run = "hald""#),
-        "toy/one: figure[1].series: `half & half`: measure.run: there is no run `hald` (did you mean `half`?); \
-         there are half, main"
+        "toy/one: figure[1].series: `half & half`: measure.run: there is no run `hald` (did you mean `half`?)\
+         ; there are half, main"
     );
     assert_eq!(
         error("[1, 2.5, 3]", "[1, 2.5]"),

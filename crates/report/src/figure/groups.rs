@@ -9,7 +9,7 @@ use super::{GRID, INK, LEVEL, MUTED, axis_text, colour, px, shorten, svg, text, 
 pub struct Group {
     /// Below them.
     pub name: String,
-    /// A bar for each key, in their order: its height and half of its interval. `None` leaves its place empty.
+    /// A bar for each key, in their order: its height and half of its interval. `None` leaves a gap.
     pub bars: Vec<Option<(f64, Option<f64>)>>,
     /// What was due.
     pub ideal: Option<f64>,
@@ -134,7 +134,7 @@ mod tests {
         let (first, second) = (bars(&svg, "#0072B2"), bars(&svg, "#D55E00"));
         let ([one], [two, three]) = (&first[..], &second[..]) else { panic!("{first:?} {second:?}") };
         assert!((two.1 / one.1 - 0.5).abs() < 0.01 && (three.1 / one.1 - 0.25).abs() < 0.01, "{svg}");
-        // Groups are (420 - 42 - 8) / 2 = 185 wide, drawn at twice the size; a bar has (1 - 0.24) / 2 of that.
+        // Groups are (420 - 42 - 8) / 2 = 185 wide, drawn at twice the size; a bar has (1 - 0.24) / 2 of it.
         assert!((two.0 - one.0 - 0.38 * 370.0).abs() <= 2.0, "{first:?} {second:?}");
         assert!((three.0 - two.0 - 370.0).abs() <= 2.0, "{second:?}");
     }
