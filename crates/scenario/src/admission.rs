@@ -1,9 +1,9 @@
 //! Admission control: a guarantee is given only where every link on the way can keep it.
 //!
-//! Pelsser, De Cnodder 2002, section 4: the guarantees of the flows that cross a link add up to its rate at most.
-//! That is decided when guarantees are given, by the rates of that moment: at the start, and whenever a change
-//! raises one. It counts whether or not the flow sends at the time. A link that slows down later breaks
-//! promises that were possible when they were made; a scenario may study that. Links whose queues know
+//! Pelsser, De Cnodder 2002, section 4: the guarantees of the flows that cross a link add up to its rate at
+//! most. That is decided when guarantees are given, by the rates of that moment: at the start, and whenever a
+//! change raises one. It counts whether or not the flow sends at the time. A link that slows down later
+//! breaks promises that were possible when they were made; a scenario may study that. Links whose queues know
 //! nothing of guarantees count as well, because what flows are entitled to holds for every queue.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use crate::text::join;
 /// Most groups of flows that a message lists.
 const LISTED: usize = 5;
 
-/// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key that
-/// guarantees most of it.
+/// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key
+/// that guarantees most of it.
 pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems: &mut Problems) {
     let rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
     let guarantees: Vec<Rate> = flows.iter().map(|flow| flow.guarantee).collect();

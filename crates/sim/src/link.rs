@@ -407,7 +407,7 @@ impl Link {
         self.queue.inner_mut().set_weight(flow, weight);
     }
 
-    /// Changes what a connection is guaranteed, where the discipline knows guarantees.
+    /// Changes what a flow is guaranteed, where the discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) {
         self.queue.inner_mut().set_guarantee(flow, guarantee, rtt);
     }

@@ -391,12 +391,12 @@ impl Simulation<'_> {
                 }
             }
             Setting::FlowGuarantee(flow, guarantee) => {
-                self.guarantees.resize(self.connections.len(), Rate::ZERO);
-                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
-                    self.guarantees[index as usize] = *guarantee;
-                    let rtt = self.rtts[index as usize];
+                self.guarantees.resize(self.rtts.len(), Rate::ZERO);
+                for id in self.ids(*flow) {
+                    self.guarantees[id as usize] = *guarantee;
+                    let rtt = self.rtts[id as usize];
                     for link in &mut self.links {
-                        link.set_guarantee(FlowId(index), *guarantee, rtt);
+                        link.set_guarantee(FlowId(id), *guarantee, rtt);
                     }
                 }
             }

@@ -8,9 +8,10 @@ use crate::statistic;
 
 #[test]
 fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
-    // A flow of 8 Mb/s ends at 5 s and leaves a fair share of as much. At 30 s five flows, until then half of the
-    // link, send twice of it. Packets that the full buffer drops in the 2 K_c that follow, of three runs, with
-    // K = K_c = 600 ms: CSFQ has forgotten the share, MCSFQ has not.
+    // A flow of 8 Mb/s ends at 5 s and leaves a fair share of as much. At 30 s five flows, until then half of
+    // the link, send twice of it. Packets that the full buffer drops in the 2 K_c that follow, of three runs,
+    // with K = K_c = 600 ms: CSFQ has forgotten the share, MCSFQ has not. In the order of the list, seeds 1
+    // to 3 together: 255, 3506, 161, 1040, 1801, 0, 4296.
     let queues = [
         "kind = \"csfq\", threshold = 0.5",
         "kind = \"mcsfq\"",
@@ -54,18 +55,18 @@ fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
         let of = |seed| link(&run_with(&scenario, seed), "wire").dropped.get(&DropReason::Overflow).copied();
         (1..=3).map(|seed| of(seed).unwrap_or(0)).sum::<u64>()
     });
-    println!("{overflows:?}");
     let [csfq, mcsfq, decay, onset, avoidance, all, fifo] = overflows;
     assert!(fifo > mcsfq && mcsfq > 10 * csfq, "{overflows:?}");
-    assert!(2 * avoidance < mcsfq + mcsfq / 5 && 2 * onset < mcsfq && 10 * decay < mcsfq, "{overflows:?}");
+    assert!(3 * avoidance < 2 * mcsfq && 2 * onset < mcsfq && 10 * decay < mcsfq, "{overflows:?}");
     assert!(all < decay && all < onset && all < avoidance, "{overflows:?}");
 }
 
 #[test]
 fn a_share_that_chattering_load_freezes_is_told_by_the_count_of_congestions() {
-    // Four flows of 5 Mb/s in waves of K_c / 2, together on or off: each crossing of the link rate starts a window
-    // anew, and none ever ends. Five windows later the share must be another one, or the count must be at least
-    // half of the ten waves up. With the same sources all the time on, the share moves and there is one congestion.
+    // Four flows of 5 Mb/s in waves of K_c / 2, together on or off: each crossing of the link rate starts a
+    // window anew, and none ever ends. Five windows later the share must be another one, or the count must be
+    // at least half of the ten waves up. With the same sources all the time on, the share moves and there is
+    // one congestion.
     for kind in ["csfq", "mcsfq"] {
         let states = |source: &str| -> Vec<(f64, f64)> {
             let mut scenario = scenarios(&format!(
@@ -102,8 +103,9 @@ fn a_share_that_chattering_load_freezes_is_told_by_the_count_of_congestions() {
 
 #[test]
 fn an_equal_division_of_half_a_link_is_not_fair() {
-    // Pelsser02, figure 6: three datagram flows of 0.5 Mb/s leave 2.25 of 3.75 Mb/s to TCP. With K_c = 0.1 s CSFQ takes
-    // the rate of a datagram flow for the fair share whenever TCP pauses: all are equal, and the link is half empty.
+    // Pelsser02, figure 6: three datagram flows of 0.5 Mb/s leave 2.25 of 3.75 Mb/s to TCP. With K_c = 0.1 s
+    // CSFQ takes the rate of a datagram flow for the fair share whenever TCP pauses: all are equal, and the
+    // link is half empty.
     let outcomes = sweep(
         r#"
         seed = 1
@@ -143,23 +145,29 @@ fn an_equal_division_of_half_a_link_is_not_fair() {
 
 #[test]
 fn two_bottlenecks_in_a_row_both_divide_fairly() {
-    // 6 and 3 Mb/s over two links of 4, and 4 Mb/s over the second: it has thirds of 1.333. Labels that were left as
-    // they came would give 0.67, 1.33 and 2 there; a law of the core shows that.
+    // 6 and 3 Mb/s over two links of 4, and 4 Mb/s over the second alone: a third of it each. What becomes of
+    // labels that stay as they came is a law of the core.
     let outcome = run(r#"
         seed = 1
         stop = "52s"
         measure_from = "12s"
         defaults.link = { rate = "4Mbit", delay = "1ms", queue = "csfq" }
         link.first = { from = "a", to = "b" }
-        link.second = { from = "b", to = "c", queue = { kind = "csfq", role = "core" }, rate = "4Mbit" }
+        link.second = { from = "b", to = "c" }
         [flow.long]
         count = 2
         from = "a"
         to = "c"
         source = { kind = "cbr", rate = "9Mbit - 3Mbit * i", packet = "1000B", jitter = "5%" }
+        [flow.cross]
+        from = "b"
+        to = "c"
+        source = { kind = "cbr", rate = "4Mbit", packet = "1000B", jitter = "5%" }
     "#);
-    for i in 1..=2 {
-        assert!((throughput(&outcome, &format!("long.{i}")) / 2e6 - 1.0).abs() < 0.05);
+    // Of 5000 packets a flow, let through by chance, ± 4 sqrt(0.75·5000) = 245 are 5 %.
+    for name in ["long.1", "long.2", "cross"] {
+        let share = throughput(&outcome, name) * 3.0 / 4e6;
+        assert!((share - 1.0).abs() < 0.06, "{name}: {share}");
     }
 }
 
