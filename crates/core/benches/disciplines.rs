@@ -7,6 +7,7 @@
 use std::hint::black_box;
 
 use apportion_core::catalog::{Role, Selection};
+use apportion_core::drop::hcsfq::Customers;
 use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
 use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
@@ -75,6 +76,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
         weights: &[],
         rtts: &[],
         guarantees: &[],
+        customers: Customers::default(),
         seed: 1,
         name: "bench",
     };
@@ -177,6 +179,7 @@ fn push_out(criterion: &mut Criterion) {
                 weights: &[],
                 rtts: &rtts,
                 guarantees: &[],
+                customers: Customers::default(),
                 seed: 1,
                 name: "bench",
             };

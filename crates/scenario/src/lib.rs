@@ -18,6 +18,7 @@ pub mod tcp;
 
 mod build;
 mod changes;
+mod customers;
 mod defaults;
 mod entitlement;
 mod expression;

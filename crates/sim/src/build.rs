@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
@@ -72,6 +73,8 @@ impl<'a> Simulation<'a> {
             weights: Vec::new(),
             rtts: Vec::new(),
             guarantees: Vec::new(),
+            customers: Vec::new(),
+            customer_weights: scenario.customer_weights(),
             marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
@@ -97,6 +100,7 @@ impl<'a> Simulation<'a> {
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
         simulation.guarantees = simulation.guarantees();
+        simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); connections];
         simulation.ended = vec![Totals::default(); connections];
@@ -177,6 +181,16 @@ impl<'a> Simulation<'a> {
         self.connections.iter().map(guarantee).collect()
     }
 
+    /// Whose the connections are; empty if no flow names a customer.
+    fn customers(&self) -> Vec<CustomerId> {
+        if self.scenario.customers.is_empty() {
+            return Vec::new();
+        }
+        let of_flows: Vec<CustomerId> =
+            self.scenario.flows.iter().map(|flow| self.scenario.customer_of(flow)).collect();
+        self.connections.iter().map(|connection| of_flows[connection.flow as usize]).collect()
+    }
+
     /// What marks the connections; empty if no flow is marked, so that nobody looks for it.
     fn marks(&self) -> Vec<Option<Box<Marks>>> {
         if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
@@ -247,6 +261,7 @@ impl<'a> Simulation<'a> {
             weights: &self.weights,
             rtts: &self.rtts,
             guarantees: &self.guarantees,
+            customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             seed: self.seed,
             name: &name,
         })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
+use apportion_core::drop::hcsfq::CustomerId;
 use apportion_core::packet::{Ecn, FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
@@ -48,6 +49,10 @@ pub struct Simulation<'a> {
     pub(crate) rtts: Vec<Span>,
     /// What each connection is guaranteed; empty if none is guaranteed anything.
     pub(crate) guarantees: Vec<Rate>,
+    /// Whose each connection is; empty if no flow names a customer.
+    pub(crate) customers: Vec<CustomerId>,
+    /// By number of the customer.
+    pub(crate) customer_weights: Vec<Weight>,
     /// Of each connection that is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.

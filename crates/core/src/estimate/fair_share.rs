@@ -237,9 +237,7 @@ impl FairShareParams {
     /// # Errors
     /// When they contradict each other.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            k_alpha: args.span("k_alpha"),
-            k_c: args.span("k_c"),
+        Ok(Self {
             initial: args.rate_if_set("initial"),
             below_threshold: match args.choice("below_threshold") {
                 "unknown" => BelowThreshold::Unknown,
@@ -258,11 +256,32 @@ impl FairShareParams {
             overflow_decrease: args.ratio("overflow_decrease"),
             decay: args.ratio("decay"),
             onset: args.switch("onset"),
-        };
-        for (key, span) in [("k_alpha", params.k_alpha), ("k_c", params.k_c)] {
+            ..Self::of_1998(args)?
+        })
+    }
+
+    /// The readings of 1998, with time constants from the catalogue's values.
+    ///
+    /// # Errors
+    /// When a time constant is zero.
+    pub(crate) fn of_1998(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (k_alpha, k_c) = (args.span("k_alpha"), args.span("k_c"));
+        for (key, span) in [("k_alpha", k_alpha), ("k_c", k_c)] {
             require(span > Span::ZERO, key, "an average takes time; write for example \"100ms\"")?;
         }
-        Ok(params)
+        Ok(Self {
+            k_alpha,
+            k_c,
+            initial: None,
+            below_threshold: BelowThreshold::Unknown,
+            accepted_rate: AcceptedRate::Arrivals,
+            noted_label: NotedLabel::Original,
+            own_label: true,
+            aggregate_guarantee: false,
+            overflow_decrease: Ratio::clamped(0.01),
+            decay: Ratio::ONE,
+            onset: false,
+        })
     }
 }
 
@@ -335,6 +354,12 @@ impl FairShareEstimator {
     #[must_use]
     pub const fn fair_share(&self) -> FairShare {
         self.fs
+    }
+
+    /// Whether more arrives than there is to divide, as of the last arrival.
+    #[must_use]
+    pub const fn is_congested(&self) -> bool {
+        self.congested
     }
 
     /// FR, as of the last arrival.

@@ -21,6 +21,7 @@ use self::fq_codel::{FqCodel, FqCodelParams};
 use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
+use crate::drop::hcsfq::Customers;
 use crate::drop::{BufferPolicy, Limit};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
@@ -39,6 +40,8 @@ pub struct Setup<'a> {
     pub rtts: &'a [Span],
     /// Guaranteed rates by flow number. Flows beyond have none.
     pub guarantees: &'a [Rate],
+    /// Whose flows are whose.
+    pub customers: Customers<'a>,
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.
@@ -113,7 +116,9 @@ impl DisciplineParams {
     #[must_use]
     pub const fn writes(&self) -> Option<LabelKind> {
         match self.core {
-            CoreParams::Buffered { drop: PolicyParams::Csfq(_), .. } => Some(LabelKind::Rate),
+            CoreParams::Buffered { drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_), .. } => {
+                Some(LabelKind::Rate)
+            }
             _ => None,
         }
     }
