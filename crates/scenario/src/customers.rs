@@ -29,8 +29,8 @@ impl Scenario {
     }
 }
 
-/// The customer of flow number `i` of the group that `fields` describe; none if it names none. What contradicts
-/// that goes to `problems`.
+/// The customer of flow number `i` of the group that `fields` describe; none if it names none. What
+/// contradicts that goes to `problems`.
 pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<str>> {
     let text = fields.text("customer")?;
     if let Some(key) =
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     fn load(text: &str) -> Result<Scenario, Vec<String>> {
-        let head = "seed = 1\nstop = \"1s\"\n[link.x]\nfrom = \"a\"\nto = \"b\"\nrate = \"6Mbit\"\ndelay = \"1ms\"\n";
-        let text = format!("{head}{text}");
+        let wire = r#"link.x = { from = "a", to = "b", rate = "6Mbit", delay = "1ms" }"#;
+        let text = format!("seed = 1\nstop = \"1s\"\n{wire}\n{text}");
         let suite = crate::load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
         let suite = suite.map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         Ok(suite.points[0].scenario.clone())
@@ -141,12 +141,13 @@ mod tests {
         for (text, part) in [
             (
                 flows("f", "customer = \"acme\"") + "[customer.acne]\nweight = 2\n",
-                "customer.acne: no flow belongs to customer `acne`, did you mean `acme`?; flows name theirs by `customer`",
+                "customer.acne: no flow belongs to customer `acne` (did you mean `acme`?); flows name theirs \
+                 by `customer`",
             ),
             (
                 flows("f", "customer = \"acme\"\nguarantee = \"1Mbit\""),
-                "flow.f.customer: a customer is divided among its flows by their weights; leave `guarantee` or \
-                 `customer` out",
+                "flow.f.customer: a customer is divided among its flows by their weights; leave `guarantee` \
+                 or `customer` out",
             ),
             (
                 flows("f", "customer = \"acme\"\ntickets = 5"),

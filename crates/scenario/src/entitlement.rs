@@ -1,5 +1,5 @@
-//! What each flow of a scenario is entitled to: by weights and guarantees, or by customers or tickets where flows
-//! have them.
+//! What each flow of a scenario is entitled to: by weights and guarantees, or by customers or tickets where
+//! flows have them.
 
 use apportion_core::fairness::{
     Claim, CustomerClaim, Exchange, Holding, hierarchical, max_min, ticket_shares,
@@ -10,8 +10,8 @@ use crate::model::{Flow, Frames, Link, Scenario, Setting, Source, Start};
 
 impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: by tickets if
-    /// flows have tickets, else weighted max-min with guarantees; where flows have customers, weighted max-min of
-    /// customers and then of their flows.
+    /// flows have tickets, else weighted max-min with guarantees; where flows have customers, weighted max-min
+    /// of customers and then of their flows.
     ///
     /// `None` where no single rate can be said: rates, weights or tickets change meanwhile, flows come and
     /// go, guarantees exceed a link, or flows with tickets share a network with flows without, which

@@ -154,8 +154,8 @@ impl RouterRole {
         }
     }
 
-    /// The label that a packet came with or that `edge` gives it; none if it cannot have one. A rate that is not
-    /// known yet is taken to be half of what is accepted.
+    /// The label that a packet came with or that `edge` gives it; none if it cannot have one. A rate that is
+    /// not known yet is taken to be half of what is accepted.
     pub(super) fn label<P: Packet>(
         self,
         now: Time,

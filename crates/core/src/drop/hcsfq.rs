@@ -1,9 +1,9 @@
 //! HCSFQ, hierarchical core-stateless fair queueing: a link is divided among customers and the part of each
 //! customer among its flows, with state for customers and none for flows.
 //!
-//! Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI 2021.
-//! The idea is theirs: rates of flows come in labels, a router keeps state for the inner nodes of the tree
-//! only. The loops below are those of CSFQ, written anew from Stoica, Shenker, Zhang, SIGCOMM 1998.
+//! Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI
+//! 2021. The idea is theirs: rates of flows come in labels, a router keeps state for the inner nodes of the
+//! tree only. The loops below are those of CSFQ, written anew from Stoica, Shenker, Zhang, SIGCOMM 1998.
 //!
 //! A link of rate C has customers n of weight W_n, which have flows i of weight w_i and rate r_i. A_n is the
 //! rate at which customer n arrives here, measured here.
@@ -14,30 +14,36 @@
 //! - A packet carries the label r_i / w_i. It is dropped with probability max(0, 1 - FS_n / label) and leaves
 //!   with min(label, FS_n).
 //!
-//! Both equations are solved by the loop of [`fair_share`](crate::estimate::fair_share), which needs to know F,
-//! the rate that its share lets through:
+//! Both equations are solved by the loop of [`fair_share`](crate::estimate::fair_share), which needs to know
+//! F, the rate that its share lets through:
 //! - The root's F averages what would pass if a customer were one flow of CSFQ with the label A_n / W_n: a
 //!   draw for each packet, which decides nothing else.
 //! - A customer's F averages what does pass.
 //!
-//! So the root is CSFQ by itself, and a customer is CSFQ in front of a link of rate C_n: one loop after the other.
-//! If the root averaged what passes, it would wait for the loops of the customers, which wait for it: two
-//! integrators with the same K_c in one circle, each mending what the other is about to mend.
+//! So the root is CSFQ by itself, and a customer is CSFQ in front of a link of rate C_n: one loop after the
+//! other. If the root averaged what passes, it would wait for the loops of the customers, which wait for it:
+//! two integrators with the same K_c in one circle, each mending what the other is about to mend.
 //!
 //! Choices:
+//! - When C_n changes, FS_n and F of a customer that sends more are multiplied by as much, at once: for one
+//!   whose flows are all held back this is the solution, and others are mended by their loop. Otherwise each
+//!   change of the root would take a second K_c to arrive.
 //! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not on the edge of being so.
+//!   FS_n is bounded by C for a weight of 1; bounded by C_n a customer with one flow would lose half of the
+//!   noise.
 //! - A customer that falls silent leaves the root's F; FS grows and the others have what it leaves.
 //! - A full buffer lowers FS, and FS_n if customer n, whose packet it was, sends more than C_n.
-//! - Readings of CSFQ are those of 1998. There are no guarantees: a packet that another router's guarantee covers
-//!   passes, and counts.
-//! - Who belongs to whom is a table by flow number, like the weights: a classifier, as address ranges or VLANs
-//!   are for live traffic. Packets add nothing to it. A flow that is not in it belongs to one more customer of
-//!   weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a customer of its own,
-//!   packets would create state, and whoever opens flows would gain by it. Without a table this is CSFQ.
+//! - Readings of CSFQ are those of 1998. There are no guarantees: a packet that another router's guarantee
+//!   covers passes, and counts.
+//! - Who belongs to whom is a table by flow number, like the weights: a classifier, as address ranges or
+//!   VLANs are for live traffic. Packets add nothing to it. A flow that is not in it belongs to one more
+//!   customer of weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a
+//!   customer of its own, packets would create state, and whoever opens flows would gain by it. Without a
+//!   table this is CSFQ.
 //! - Labels, and what `role` and `egress` do, are as in [`csfq`](super::csfq).
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge); 400 bytes per customer, 4 bytes per flow in the
-//! table, 40 bytes per flow at the edge.
+//! Cost: O(1) per packet, three exponentials (four at the edge); 400 bytes per customer, 4 bytes per flow in
+//! the table, 40 bytes per flow at the edge.
 
 use alloc::vec::Vec;
 
@@ -56,9 +62,9 @@ use crate::units::{Rate, Ratio, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "hcsfq",
     role: Role::Policy,
-    summary: "Hierarchical CSFQ: divides the link among customers, then each customer's part among its flows.",
+    summary: "CSFQ in two levels: the link is divided among customers, each customer's part among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
-    cost: "O(1) per packet, 400 bytes per customer, no state per flow in the core, 40 bytes per flow at the edge",
+    cost: "O(1) per packet, 400 bytes per customer, 40 bytes per flow at the edge, none in the core",
     params: &[
         LIMIT_OF_1998,
         THRESHOLD_OF_1998,
@@ -225,7 +231,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         self.update_root(now, n, packet, calm);
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
-        share.set_capacity(capacity);
+        share.set_part(capacity, self.root.available());
         let dropped = self.random.chance(share.fair_share().drop_probability(label));
         share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
@@ -306,7 +312,8 @@ mod tests {
         Backlog { packets: Packets::new(packets), bytes: Bytes::new(1_000 * packets) }
     }
 
-    /// Ten times the link's rate in packets of `flow`, for 20 ms: the root is congested, and its K_c not over.
+    /// Ten times the link's rate in packets of `flow`, for 20 ms: the root is congested, and its K_c not
+    /// over.
     fn flood(hcsfq: &mut Hcsfq, flow: u32) {
         for i in 1..=200 {
             hcsfq.admit(Time::from_nanos(100_000 * i), &mut labelled(flow, 80e6), queued(20));
@@ -346,8 +353,9 @@ mod tests {
 
     #[test]
     fn the_root_counts_what_would_pass_if_customers_were_flows() {
-        // Customer 1 arrives at 80 Mb/s and so passes one in 80e6/SHARE = 76 in the root's eyes once A_n is known;
-        // its own share is known to be more. F after 20 ms at most: (1 - e^-0.2)·80e6 = 14.5e6 if all passed.
+        // Customer 1 arrives at 80 Mb/s and so passes one in 80e6/SHARE = 76 in the root's eyes once A_n is
+        // known; its own share is known to be more. F after 20 ms at most: (1 - e^-0.2)·80e6 = 14.5e6 if all
+        // passed.
         let mut hcsfq = with_share(&[1.0, 1.0]);
         hcsfq.customers[1].share = FairShareEstimator::new(
             &FairShareParams { initial: Some(Rate::from_mbit(1_000)), ..params() },

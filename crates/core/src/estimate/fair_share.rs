@@ -305,6 +305,8 @@ pub struct FairShareEstimator {
     params: FairShareParams,
     /// C.
     c: f64,
+    /// What C can be at most, and so FS for a weight of 1: the rate of the link.
+    most: f64,
     /// The smallest weight that there was, if below 1.
     smallest_weight: f64,
     /// FS.
@@ -334,6 +336,7 @@ impl FairShareEstimator {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO, First::SinceStart);
         Self {
             c: c.as_bit() as f64,
+            most: c.as_bit() as f64,
             smallest_weight: 1.0,
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
             temp_fs: 0.0,
@@ -378,12 +381,21 @@ impl FairShareEstimator {
 
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
-        self.set_capacity(rate.as_bit() as f64);
+        self.c = rate.as_bit() as f64;
+        self.most = self.c;
     }
 
-    /// What there is to divide from now on, in bits a second.
-    pub fn set_capacity(&mut self, c: f64) {
-        self.c = c;
+    /// What there is to divide from now on, in bits a second, as part of a link that carries `most`.
+    ///
+    /// If more than that arrives, FS and FR follow C at once, as if C had long been so: what passes is a part of
+    /// C, and FR need not be waited for.
+    pub fn set_part(&mut self, c: f64, most: f64) {
+        if self.congested && self.c > 0.0 && c > 0.0 {
+            let factor = c / self.c;
+            self.fs = self.fs.scaled(factor);
+            self.rates.scale([1.0, factor, 1.0]);
+        }
+        (self.c, self.most) = (c, most);
     }
 
     /// There is a flow of this weight: FS may exceed C for weights below 1.
@@ -467,7 +479,7 @@ impl FairShareEstimator {
     /// The end of a congested window.
     fn scale(&mut self, now: Time) {
         let x = self.available();
-        let most = x / self.smallest_weight;
+        let most = x.max(self.most) / self.smallest_weight;
         let fr = self.accepted_rate().max(self.c / 1_000.0);
         // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
         self.fs = match self.fs {
@@ -616,6 +628,35 @@ mod tests {
             estimator.update(Time::from_nanos(1), busy(1.0, true));
             assert_eq!(estimator.fs, FairShare::Rate(most));
         }
+    }
+
+    #[test]
+    fn the_share_of_a_part_follows_the_part_and_is_bounded_by_the_link() {
+        // Half of C for a flow that is held to FS = 8e6 of it: 4e6, and of 6e6 that passed 3e6 would have.
+        let congested = |congested, fs| standing(&csfq(), congested, FairShare::Rate(fs), [16e6, 6e6, 0.0]);
+        let mut estimator = congested(true, C);
+        estimator.set_part(C / 2.0, C);
+        assert_eq!((estimator.fs, estimator.accepted_rate()), (FairShare::Rate(4e6), 3e6));
+        assert_eq!(estimator.rates.last_rates()[0], 16e6, "what arrives is what it is");
+        // After K_c: w = 1 - e^-1 = 0.632121, one packet of 8000 bits in 100 ms, F = w·80e3 + (1 - w)·3e6 =
+        // 1154209 and FS = 4e6·4e6/1154209 = 13.9e6: bounded by the link, not by the part.
+        assert_eq!(
+            arrive(&mut estimator, &[(100_000, 1e6)]),
+            FairShare::Rate(4e6),
+            "uncongested: AR is below C"
+        );
+        let mut estimator = congested(true, C);
+        estimator.rates =
+            Exponentials::new(Span::from_millis(100), [99e6, 6e6, 0.0], Time::ZERO, First::SinceStart);
+        estimator.set_part(C / 2.0, C);
+        assert_eq!(arrive(&mut estimator, &[(100_000, 1e6)]), FairShare::Rate(C));
+        // Who is not held back keeps its share, and no part of nothing is a share of nothing.
+        let mut calm = congested(false, 2e6);
+        calm.set_part(C / 2.0, C);
+        assert_eq!((calm.fs, calm.accepted_rate()), (FairShare::Rate(2e6), 6e6));
+        let mut stopped = congested(true, 2e6);
+        [0.0, C].map(|c| stopped.set_part(c, C));
+        assert_eq!(stopped.fs, FairShare::Rate(2e6));
     }
 
     #[test]

@@ -1,17 +1,18 @@
-//! Hierarchical max-min fairness: a link is divided among customers, and the part of each among its flows, both by
-//! weighted max-min.
+//! Hierarchical max-min fairness: a link is divided among customers, and the part of each among its flows,
+//! both by weighted max-min.
 //!
-//! The two levels of a hierarchical link sharing structure, as in Bennett, Zhang, "Hierarchical packet fair queueing
-//! algorithms", SIGCOMM 1996, in the fluid limit. Customer n of weight W_n, whose flows want D_n together, has
-//! min(D_n, W_n s) with one s that fills the link; flow i of it, which wants d_i, has min(d_i, w_i s_n) with one
-//! s_n for the customer.
+//! The two levels of a hierarchical link sharing structure, as in Bennett, Zhang, "Hierarchical packet fair
+//! queueing algorithms", SIGCOMM 1996, in the fluid limit. Customer n of weight W_n, whose flows want D_n
+//! together, has min(D_n, W_n s) with one s that fills the link; flow i of it, which wants d_i, has min(d_i,
+//! w_i s_n) with one s_n for the customer.
 //!
-//! Only for networks with one bottleneck. Of several there is no single division: a customer may be divided at
-//! one link and its flows be held back at others, and what a customer is then due depends on which of its flows
-//! is counted where. Links that nobody is held back at do not matter, but what a flow wants is at most what the
-//! narrowest link of its path carries.
+//! Only for networks with one bottleneck. Of several there is no single division: a customer may be divided
+//! at one link and its flows be held back at others, and what a customer is then due depends on which of its
+//! flows is counted where. Links that nobody is held back at do not matter, but what a flow wants is at most
+//! what the narrowest link of its path carries.
 //!
-//! Cost: O(path entries + flows log flows) for each link that could be the bottleneck, at most [`CANDIDATES`].
+//! Cost: O(path entries + flows log flows) for each link that could be the bottleneck, at most
+//! [`CANDIDATES`].
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,8 +20,8 @@ use alloc::vec::Vec;
 use super::max_min::{Claim, max_min};
 use super::{Infeasible, is_amount};
 
-/// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these is
-/// has others beside it.
+/// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these
+/// is has others beside it.
 pub const CANDIDATES: usize = 16;
 
 /// What a flow of a customer asks of a network. Amounts are in the unit of the capacities.
@@ -223,7 +224,8 @@ mod tests {
                 if shares[flow] >= claim.demand.unwrap_or(60.0) - 1e-9 {
                     continue;
                 }
-                for (other, sibling) in claims.iter().enumerate().filter(|(_, c)| c.customer == claim.customer) {
+                let own = |(_, sibling): &(usize, &CustomerClaim)| sibling.customer == claim.customer;
+                for (other, sibling) in claims.iter().enumerate().filter(own) {
                     prop_assert!(shares[other] / sibling.weight <= shares[flow] / claim.weight + 1e-9);
                 }
                 let level = part(claim.customer) / weights[claim.customer];
