@@ -81,6 +81,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "noted_label") => "relabelled",
         (_, "overflow_decrease") => "0.02",
         (_, "avoidance") => "0.6",
+        (_, "reserve") => "0.15",
         (_, "k") => "5.5",
         (_, "min_tkt_window") => "3s",
         (_, "min_tkt_rank") => "3",

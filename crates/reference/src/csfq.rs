@@ -3,7 +3,8 @@
 /// An exponential average of eq. (3); a gap of zero keeps the amount for the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    rate: f64,
+    /// As of the last gap.
+    pub rate: f64,
     last: u64,
     kept: f64,
 }

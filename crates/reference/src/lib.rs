@@ -9,6 +9,7 @@
 //! | [`red`] | Floyd, Jacobson 1993, figure 2, with ns-2's `wait`, `gentle` and byte mode |
 //! | [`rio`] | Clark, Fang 1998 |
 //! | [`csfq`] | Stoica, Shenker, Zhang 1998, figure 3, with the authors' code's readings |
+//! | [`mcsfq`] | Pelsser, De Cnodder 2002, figures 1, 2, 3 and 7, with a switch for each reading |
 //! | [`tred`] | Zhang et al. 2002, section II-C.1 |
 //! | [`tickets`] | Zhang et al. 2002, sections II-B, II-D, II-F.1, II-G |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
@@ -30,6 +31,7 @@ pub mod drr;
 pub mod fred;
 mod hierarchical;
 mod max_min;
+pub mod mcsfq;
 pub mod pfd;
 pub mod red;
 pub mod rio;

@@ -166,6 +166,19 @@ pub enum Measure {
         /// Two measures.
         of: Vec<Measure>,
     },
+    /// |first / second - 1|, likewise.
+    RelativeError {
+        /// Two measures.
+        of: Vec<Measure>,
+    },
+    /// One number of all that a measure gives.
+    Reduced {
+        /// The measure.
+        of: Box<Measure>,
+        /// What becomes of its numbers.
+        #[serde(rename = "as")]
+        shape: Shape,
+    },
     /// The mean of several measures, likewise.
     Mean {
         /// The measures.
@@ -471,6 +484,8 @@ impl Measure {
             Self::Constant { .. }
             | Self::Difference { .. }
             | Self::Quotient { .. }
+            | Self::RelativeError { .. }
+            | Self::Reduced { .. }
             | Self::Mean { .. }
             | Self::List { .. } => self.combined_labels(runs),
             Self::OverSweep(measure) => measure.labels(runs),
@@ -488,10 +503,17 @@ impl Measure {
             of.iter().map(|part| part.labels(runs)).collect()
         };
         match self {
-            Self::Difference { of } | Self::Quotient { of } if of.len() != 2 => {
+            Self::Difference { of } | Self::Quotient { of } | Self::RelativeError { of } if of.len() != 2 => {
                 Err(("of", format!("{} measures; write two", of.len())))
             }
-            Self::Difference { of } | Self::Quotient { of } | Self::Mean { of } => matching(parts(of)?),
+            Self::Difference { of }
+            | Self::Quotient { of }
+            | Self::RelativeError { of }
+            | Self::Mean { of } => matching(parts(of)?),
+            Self::Reduced { of, shape } => match (of.labels(runs)?, shape) {
+                (labels, Shape::Each) => Ok(labels),
+                _ => one_number(),
+            },
             Self::List { of } => Ok(parts(of)?.concat()),
             Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
             _ => one_number(),

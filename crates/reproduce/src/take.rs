@@ -102,11 +102,14 @@ impl Measure {
                 _ => None,
             },
             Self::Quotient { of } => match parts(of)?.as_slice() {
-                [a, b] => {
-                    Some(combine(&[a, b], |x| if x[1].abs() > NOTHING { x[0] / x[1] } else { f64::NAN }))
-                }
+                [a, b] => Some(combine(&[a, b], quotient)),
                 _ => None,
             },
+            Self::RelativeError { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], |x| (quotient(x) - 1.0).abs())),
+                _ => None,
+            },
+            Self::Reduced { of, shape } => shape.of(of.take(runs, what)?),
             Self::Mean { of } => {
                 let parts = parts(of)?;
                 Some(combine(&parts.iter().collect::<Vec<_>>(), |x| x.iter().sum::<f64>() / x.len() as f64))
@@ -119,6 +122,11 @@ impl Measure {
 
 /// What is below differs from zero by rounding only, in any unit used here.
 pub(crate) const NOTHING: f64 = 1e-12;
+
+/// Of two numbers.
+fn quotient(x: &[f64]) -> f64 {
+    if x[1].abs() > NOTHING { x[0] / x[1] } else { f64::NAN }
+}
 
 /// Element by element; a single number stands for as many as needed.
 pub(crate) fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {

@@ -138,9 +138,14 @@ measure = { kind = "list", of = [
     { kind = "throughput", of = ["u"], as = "sigma", run = "steady" },
     { kind = "utilisation", link = "narrow" },
 ] }"#),
+        ("wrong", r#"op = "record"
+value = 1
+measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
+    { kind = "throughput", of = ["u"], run = "steady" }, { kind = "constant", value = [2, 1.6] },
+] } }"#),
     ])
     .claims(false);
-    let expected: [&[f64]; 8] = [
+    let expected: [&[f64]; 9] = [
         // The second flow sends 2 Mb/s for half of the time, the third gets its link.
         &[1.0, 1.5, 1.0],
         &[1.0, 2.0],
@@ -155,6 +160,8 @@ measure = { kind = "list", of = [
         &[0.15],
         // 1 and 2 lie 0.5 from their mean.
         &[0.5, 1.0],
+        // |1 / 2 - 1| and |2 / 1.6 - 1|.
+        &[0.5],
     ];
     for (claim, expected) in claims.iter().zip(expected) {
         assert!(close(&measured(claim), expected), "{}: {:?}", claim.metric.name, measured(claim));

@@ -107,6 +107,10 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
   `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators are
   `+ - * / %`, `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
+- **Aggregates.** `connections = 15` makes one flow of 15 connections, as papers that count aggregates have it: queues
+  keep it apart as one, and its weight, guarantee, round-trip time, tickets and marker are for all of it. With one
+  `start` all connections begin in the same instant and may stay in step; `start = { between = [\"0s\", \"1s\"] }` draws
+  one for each. `count` makes flows, `connections` what each of them consists of.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) are written likewise.
   **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.

@@ -112,7 +112,7 @@ impl Scenario {
             links: flow.path.iter().map(|id| id.index()).collect(),
             customer: self.customer_of(flow).0 as usize,
             weight: flow.weight.get(),
-            demand: demand(&flow.source),
+            demand: demand(flow),
         };
         let claims: Vec<CustomerClaim> = self.flows.iter().map(claim).collect();
         hierarchical(&capacities, &weights, &claims).ok()
@@ -124,7 +124,7 @@ impl Scenario {
             links: flow.path.iter().map(|id| id.index()).collect(),
             weight: flow.weight.get(),
             guarantee: flow.guarantee.as_bit() as f64,
-            demand: demand(&flow.source),
+            demand: demand(flow),
         };
         let claims: Vec<Claim> = self.flows.iter().map(claim).collect();
         max_min(&capacities, &claims).ok()
@@ -152,7 +152,7 @@ impl Scenario {
             if backwards {
                 links.reverse();
             }
-            Some(Holding { links, tickets: of_flow(flow)?.get(), demand: demand(&flow.source) })
+            Some(Holding { links, tickets: of_flow(flow)?.get(), demand: demand(flow) })
         };
         let exchanges: Vec<Exchange> = self.links.iter().map(exchange).collect();
         let holdings: Option<Vec<Holding>> = self.flows.iter().map(holding).collect();
@@ -160,8 +160,13 @@ impl Scenario {
     }
 }
 
+/// Bits per second that a flow wants on average; `None` for as much as it can get.
+fn demand(flow: &Flow) -> Option<f64> {
+    source_demand(&flow.source).map(|each| each * f64::from(flow.connections))
+}
+
 /// Bits per second that a source wants on average; `None` for as much as it can get.
-fn demand(source: &Source) -> Option<f64> {
+fn source_demand(source: &Source) -> Option<f64> {
     let rate = |rate: &Rate| rate.as_bit() as f64;
     let bits = |size: &Bytes| size.get() as f64 * 8.0;
     match source {

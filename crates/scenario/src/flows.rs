@@ -65,6 +65,7 @@ enum FromFile {
 impl<'a> Builder<'a> {
     pub(crate) fn flows(&mut self, table: &'a Table, problems: &mut Problems) -> Vec<Flow> {
         let mut flows: Vec<Flow> = Vec::new();
+        let mut connections = 0;
         for (name, item) in &table.entries {
             let path = join("flow", name);
             let Some(group) = self.group(name, item, &path, problems) else { continue };
@@ -80,6 +81,12 @@ impl<'a> Builder<'a> {
             for i in 1..=count {
                 // One wrong member is told of; the others would say the same.
                 let Some(flow) = self.member(&group, i, problems) else { break };
+                connections += u64::from(flow.connections);
+                if connections > MOST_FLOWS {
+                    let message = format!("more than {MOST_FLOWS} connections in all");
+                    group.fields.refuse("connections", message, problems);
+                    return flows;
+                }
                 flows.push(flow);
             }
         }
@@ -179,6 +186,7 @@ impl<'a> Builder<'a> {
             None if group.tcp.is_none() => Some(self.routing.path(to, from).unwrap_or_default()),
             listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
         };
+        let connections = connections(group, i, problems);
         let source = source(group, i, problems);
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
@@ -207,6 +215,7 @@ impl<'a> Builder<'a> {
             ack_tickets,
             mark: group.mark.clone(),
             transport: transport?,
+            connections: connections?,
             source: source?,
             start: start?,
             stop,
@@ -372,6 +381,20 @@ fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> 
         if first <= last { Ok(Start::Between(first, last)) } else { Err(format!("{first} is after {last}")) }
     });
     ordered.map_err(|message| table.refuse("between", message, problems)).ok()
+}
+
+fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32> {
+    if group.fields.item("connections").is_none() {
+        return Some(1);
+    }
+    let connections = group.fields.count("connections", i, problems)?;
+    if connections > 1 && group.source.0.name == "short_flows" {
+        let message = "a source `short_flows` makes connections of its own, each a flow for queues; write \
+                       connections = 1, or another source";
+        group.fields.refuse("connections", message, problems);
+        return None;
+    }
+    u32::try_from(connections).ok()
 }
 
 fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {

@@ -132,7 +132,10 @@ pub struct Flow {
     pub mark: Option<Arc<MarkerParams>>,
     /// What carries it.
     pub transport: Transport,
-    /// What it has to send.
+    /// Connections that it consists of, each with a transport, a source and a random start of its own.
+    /// Whatever divides by flows sees one. Always 1 for [`Source::ShortFlows`], which makes its own.
+    pub connections: u32,
+    /// What each connection has to send.
     pub source: Source,
     /// When it starts.
     pub start: Start,
@@ -287,7 +290,7 @@ pub enum Setting {
     /// The discipline of a link. Packets in the old queue move into the new one in the order they would be
     /// served.
     LinkQueue(LinkId, Box<DisciplineParams>),
-    /// The rate of a flow's source (index in [`Scenario::flows`]); zero silences it.
+    /// The rate of each connection's source of a flow (index in [`Scenario::flows`]); zero silences it.
     FlowRate(usize, Rate),
     /// The weight of a flow.
     FlowWeight(usize, Weight),

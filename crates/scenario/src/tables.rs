@@ -9,6 +9,9 @@ use Need::{Default, Optional, Required};
 
 /// Most flows of a scenario (chosen: what a simulator still holds in memory).
 pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+/// Most connections of a flow: the dynamic ports of its host, 49152 to 65535 (RFC 6335 section 6), of which
+/// each connection to one port of another host takes one.
+pub(crate) const MOST_CONNECTIONS: u64 = 16_384;
 /// Most one-way links of a scenario (chosen: likewise).
 pub(crate) const MOST_LINKS: u64 = 100_000;
 
@@ -191,7 +194,12 @@ pub(crate) const DEFAULT_LINK: &[Key] = &both::<10>(
 /// Listed losses of one flow.
 pub(crate) const LOST: &[Key] = &[
     key("flow", Kind::Text, Required, "The flow, such as \"bulk.3\"."),
-    key("packets", Kind::Ordinals, Required, "Its packets over this link, counting from 1."),
+    key(
+        "packets",
+        Kind::Ordinals,
+        Required,
+        "Its packets over this link, counting from 1; those of all its `connections` together.",
+    ),
 ];
 
 /// A customer.
@@ -199,7 +207,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &both::<16>(
+pub(crate) const FLOW: &[Key] = &both::<17>(
     &[
         key(
             "count",
@@ -235,7 +243,14 @@ pub(crate) const FLOW: &[Key] = &both::<16>(
 );
 
 /// What flows may have in common.
-const SHARED_FLOW: [Key; 10] = [
+const SHARED_FLOW: [Key; 11] = [
+    key(
+        "connections",
+        Kind::Amount(Unit::Count, Range::UpTo(MOST_CONNECTIONS)),
+        Optional,
+        "Connections that it consists of, each with its own TCP, random start and copy of the source, whose \
+         rate is that of each one; queues, markers and `lost` see one flow. 1 if absent.",
+    ),
     key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
@@ -283,7 +298,7 @@ pub(crate) const START: &[Key] = &[key(
     "between",
     Kind::Names,
     Required,
-    "Uniformly at random between two times, such as [\"0s\", \"1s\"].",
+    "Uniformly at random between two times, such as [\"0s\", \"1s\"]; each connection draws its own.",
 )];
 
 /// A timed change.

@@ -331,8 +331,8 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
     );
     assert_eq!(
         error("stop = \"9s\"", "count = 3"),
-        "dir/x.toml:21: defaults.flow.count: unknown key; known here: tcp, source, weight, rtt, guarantee, \
-         tickets, ack_tickets, mark, start, stop"
+        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, source, weight, rtt, \
+         guarantee, tickets, ack_tickets, mark, start, stop"
     );
     assert_eq!(
         error("loss = \"1%\"", "from = \"a\""),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::LabelKind;
+use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -69,6 +69,8 @@ impl<'a> Simulation<'a> {
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
+            first_id: Vec::with_capacity(scenario.flows.len() + 1),
+            ids_are_shared: false,
             probes: Vec::new(),
             weights: Vec::new(),
             rtts: Vec::new(),
@@ -102,7 +104,7 @@ impl<'a> Simulation<'a> {
         simulation.guarantees = simulation.guarantees();
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
-        simulation.shared.counters = vec![Counters::default(); connections];
+        simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
@@ -119,24 +121,40 @@ impl<'a> Simulation<'a> {
         let mut routes = Routes::default();
         for flow in &self.scenario.flows {
             self.first_connection.push(self.connections.len() as u32);
+            self.first_id.push(self.id_count() as u32);
             let (route, back) = (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE));
             self.add_flow(flow, route, back);
         }
         self.first_connection.push(self.connections.len() as u32);
+        self.first_id.push(self.id_count() as u32);
+        self.ids_are_shared = self.id_count() < self.connections.len();
         self.routes = routes.table;
     }
 
+    /// What disciplines see as flows, as far as connections have been added.
+    fn id_count(&self) -> usize {
+        self.connections.last().map_or(0, |connection| connection.id.index() + 1)
+    }
+
     fn add_flow(&mut self, flow: &Flow, route: u32, back: u32) {
-        let stream = |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}", flow.name));
+        let seed = self.seed;
+        // The first connection has the names that the only one of a flow has.
+        let stream = |purpose: &str, member: u32| match member {
+            0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
+            _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.name)),
+        };
         let stop = flow.stop.unwrap_or(self.scenario.stop);
-        let first = match flow.start {
+        let start = |member: u32| match flow.start {
             Start::At(at) => at,
             Start::Between(from, to) => {
-                from + Span::from_secs_f64(to.since(from).as_secs_f64() * stream("start").uniform())
+                let share = stream("start", member).uniform();
+                from + Span::from_secs_f64(to.since(from).as_secs_f64() * share)
             }
         };
-        let connection = |start: Time, load: Load| Connection {
-            flow: self.first_connection.len() as u32 - 1,
+        let (number, first_id) = (self.first_connection.len() as u32 - 1, self.id_count() as u32);
+        let connection = |id: u32, start: Time, load: Load| Connection {
+            flow: number,
+            id: FlowId(id),
             route,
             back,
             start,
@@ -147,63 +165,67 @@ impl<'a> Simulation<'a> {
             completed: false,
         };
         if let &Source::ShortFlows { per_second, mean_size, sizes } = &flow.source {
-            let starts = arrivals(per_second, mean_size, sizes, first, stop, stream("source"));
-            let short = starts.map(|(at, size)| connection(at, Load::File(size)));
-            self.connections.extend(short.collect::<Vec<_>>());
+            let starts = arrivals(per_second, mean_size, sizes, start(0), stop, stream("source", 0));
+            let short = (first_id..).zip(starts);
+            self.connections.extend(short.map(|(id, (at, size))| connection(id, at, Load::File(size))));
         } else {
-            let load = Load::new(&flow.source, first, stop, stream("source"));
-            self.connections.push(connection(first, load));
+            self.connections.extend((0..flow.connections).map(|member| {
+                let start = start(member);
+                let load = Load::new(&flow.source, start, stop, stream("source", member));
+                connection(first_id, start, load)
+            }));
         }
     }
 
-    /// The weights of all connections; none if they are all equal, which spares every link a table.
+    /// Of each id what its flow of the scenario has.
+    fn by_id<T: Clone>(&self, of: impl Fn(&Flow) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.id_count());
+        for (index, flow) in self.scenario.flows.iter().enumerate() {
+            all.resize(self.first_id[index + 1] as usize, of(flow));
+        }
+        all
+    }
+
+    /// The weights by id; none if they are all equal, which spares every link a table.
     fn weights(&self) -> Vec<Weight> {
-        let weight = |connection: &Connection| self.scenario.flows[connection.flow as usize].weight;
-        if self.connections.iter().all(|connection| weight(connection) == Weight::ONE) {
-            return Vec::new();
-        }
-        self.connections.iter().map(weight).collect()
+        let weights = self.by_id(|flow| flow.weight);
+        if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights }
     }
 
-    /// The round-trip times of all connections without queueing, zero where unknown.
+    /// The round-trip times by id without queueing, zero where unknown.
     fn rtts(&self) -> Vec<Span> {
-        let rtts: Vec<Span> =
-            self.scenario.flows.iter().map(|flow| self.scenario.base_rtt(flow).unwrap_or_default()).collect();
-        self.connections.iter().map(|connection| rtts[connection.flow as usize]).collect()
+        self.by_id(|flow| self.scenario.base_rtt(flow).unwrap_or_default())
     }
 
-    /// What the connections are guaranteed; empty if none is guaranteed anything.
+    /// The guarantees by id; empty if nothing is guaranteed anything.
     fn guarantees(&self) -> Vec<Rate> {
-        let guarantee = |connection: &Connection| self.scenario.flows[connection.flow as usize].guarantee;
-        if self.connections.iter().all(|connection| guarantee(connection) == Rate::ZERO) {
-            return Vec::new();
-        }
-        self.connections.iter().map(guarantee).collect()
+        let guarantees = self.by_id(|flow| flow.guarantee);
+        if guarantees.iter().all(|&guarantee| guarantee == Rate::ZERO) { Vec::new() } else { guarantees }
     }
 
-    /// Whose the connections are; empty if no flow names a customer.
+    /// Whose flows are, by id; empty if no flow names a customer.
     fn customers(&self) -> Vec<CustomerId> {
         if self.scenario.customers.is_empty() {
             return Vec::new();
         }
-        let of_flows: Vec<CustomerId> =
-            self.scenario.flows.iter().map(|flow| self.scenario.customer_of(flow)).collect();
-        self.connections.iter().map(|connection| of_flows[connection.flow as usize]).collect()
+        self.by_id(|flow| self.scenario.customer_of(flow))
     }
 
-    /// What marks the connections; empty if no flow is marked, so that nobody looks for it.
+    /// What marks packets, by id; empty if no flow is marked, so that nobody looks for it.
     fn marks(&self) -> Vec<Option<Box<Marks>>> {
         if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
             return Vec::new();
         }
-        let marks = |(index, connection): (usize, &Connection)| {
-            let flow = &self.scenario.flows[connection.flow as usize];
-            let member = index as u32 - self.first_connection[connection.flow as usize];
+        let marks = |connections: &[Connection]| {
+            let Connection { flow: number, id, .. } = connections[0];
+            let flow = &self.scenario.flows[number as usize];
+            let member = id.0 - self.first_id[number as usize];
             let stream =
                 |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}.{member}", flow.name));
-            Marks::new(flow, connection.start, &stream)
+            let first = connections.iter().map(|connection| connection.start).min();
+            Marks::new(flow, first.unwrap_or_default(), &stream)
         };
-        self.connections.iter().enumerate().map(marks).collect()
+        self.connections.chunk_by(|one, next| one.id == next.id).map(marks).collect()
     }
 
     /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
@@ -230,10 +252,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
-        let listed = link.lost.iter().flat_map(|lost| {
-            let members = self.first_connection[lost.flow]..self.first_connection[lost.flow + 1];
-            members.map(|member| Listed::new(apportion_core::FlowId(member), lost.packets.clone()))
-        });
+        let listed = link
+            .lost
+            .iter()
+            .flat_map(|lost| self.ids(lost.flow).map(|id| Listed::new(FlowId(id), lost.packets.clone())));
         Link::new(LinkParts {
             index: index as u32,
             queue: self.discipline(link, &link.queue, link.rate),

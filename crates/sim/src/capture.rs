@@ -4,9 +4,9 @@
 //! begins with its IPv4 header. Headers are real, with checksums that are right for a payload of zeros; of
 //! the payload nothing is captured, as with a snapshot length that ends behind the headers.
 //!
-//! - Addresses and ports follow from the flow's number alone and differ for every flow: flow f goes from
-//!   10.0.0.0/9 to 10.128.0.0/9, host 1 + f mod 2^23, from port 49152 + ⌊f / 2^23⌋ to port 50000. What goes
-//!   back has them swapped.
+//! - Addresses and ports follow from the connection's number alone and differ for every connection, also of
+//!   one flow: connection c goes from 10.0.0.0/9 to 10.128.0.0/9, host 1 + c mod 2^23, from port
+//!   49152 + ⌊c / 2^23⌋ to port 50000. What goes back has them swapped.
 //! - Lengths in headers are those of the real headers with the payload, so that the sequence numbers of a TCP
 //!   flow add up. The original length of a packet is its size in the simulation, or what its headers say if
 //!   that is more: where a profile gives headers no size, or counts no options, a packet is longer in the
@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Time};
-use apportion_core::{Ecn, FlowId, Packet as _};
+use apportion_core::{Ecn, Packet as _};
 use etherparse::err::ValueTooBigError;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionWriteError, UdpHeader};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -45,8 +45,8 @@ static ZEROS: [u8; MAX_PACKET] = [0; MAX_PACKET];
 pub struct Captured<'a> {
     /// When it is captured; ascending within a file.
     pub at: Time,
-    /// Determines addresses and ports.
-    pub flow: FlowId,
+    /// The number of its connection, which determines addresses and ports.
+    pub connection: u32,
     /// Which way it goes.
     pub direction: Direction,
     /// In the IP header.
@@ -192,9 +192,9 @@ impl LinkCapture {
                 ..TcpFields::default()
             }),
         };
-        let (flow, direction) = (packet.flow(), packet.direction());
+        let (connection, direction) = (body.connection, packet.direction());
         let (ecn, size) = (packet.ecn(), packet.size());
-        self.error = self.capture.write(&Captured { at, flow, direction, ecn, size, transport }).err();
+        self.error = self.capture.write(&Captured { at, connection, direction, ecn, size, transport }).err();
     }
 
     /// Ends the capture.
@@ -268,7 +268,7 @@ fn options(fields: &TcpFields<'_>) -> Vec<TcpOptionElement> {
 
 /// The IP header in front of `length` bytes, which must fit.
 fn ip(packet: &Captured<'_>, protocol: IpNumber, length: usize) -> Ipv4Header {
-    let host = (packet.flow.0.wrapping_add(1)) & 0x007f_ffff;
+    let host = (packet.connection.wrapping_add(1)) & 0x007f_ffff;
     let source = (0x0a00_0000 | host).to_be_bytes();
     let sink = (0x0a80_0000 | host).to_be_bytes();
     let (source, destination) = match packet.direction {
@@ -295,10 +295,10 @@ fn ip(packet: &Captured<'_>, protocol: IpNumber, length: usize) -> Ipv4Header {
     ip
 }
 
-/// Source and destination port. The nine bits of the flow's number that its address has no room for are in
-/// the port of the source: 49152 to 49663.
+/// Source and destination port. The nine bits of the connection's number that its address has no room for are
+/// in the port of the source: 49152 to 49663.
 fn ports(packet: &Captured<'_>) -> (u16, u16) {
-    let source = SOURCE_PORT + (packet.flow.0 >> 23) as u16;
+    let source = SOURCE_PORT + (packet.connection >> 23) as u16;
     match packet.direction {
         Direction::Forth => (source, SINK_PORT),
         Direction::Back => (SINK_PORT, source),
@@ -349,15 +349,15 @@ mod tests {
         let fin = TcpFields { seq: 1_460, ack: 100, flags: ACK | FIN, ..NONE };
         let forth = |at, ecn, size, fields| Captured {
             at: Time::from_nanos(at),
-            flow: FlowId(7),
+            connection: 7,
             direction: Direction::Forth,
             ecn,
             size: Bytes::new(size),
             transport: Transport::Tcp(fields),
         };
         let back = |packet| Captured { direction: Direction::Back, ..packet };
-        let udp = |flow, size| Captured {
-            flow: FlowId(flow),
+        let udp = |connection, size| Captured {
+            connection,
             transport: Transport::Udp,
             ..forth(20_000_000_009, Ecn::Ect1, size, NONE)
         };
@@ -450,9 +450,9 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_ports_follow_from_the_flow() {
-        let end_points = |flow, direction| {
-            let packet = Captured { flow: FlowId(flow), direction, ..packets()[6] };
+    fn addresses_and_ports_follow_from_the_connection() {
+        let end_points = |connection, direction| {
+            let packet = Captured { connection, direction, ..packets()[6] };
             let ip = ip(&packet, IpNumber::UDP, 8);
             let (from, to) = ports(&packet);
             ((ip.source, from), (ip.destination, to))
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(end_points(0, Direction::Back), (sink, source));
         // 70,000 + 1 = 1 · 65,536 + 17 · 256 + 113.
         assert_eq!(end_points(70_000, Direction::Forth).0, ([10, 1, 17, 113], 49_152));
-        // 2^23 - 1 wraps to host 0; 2^23 has its address from flow 0 and the next port.
+        // 2^23 - 1 wraps to host 0; 2^23 has its address from connection 0 and the next port.
         assert_eq!(end_points((1 << 23) - 1, Direction::Forth).0, ([10, 0, 0, 0], 49_152));
         assert_eq!(end_points(1 << 23, Direction::Forth).0, ([10, 0, 0, 1], 49_153));
         assert_eq!(end_points(u32::MAX, Direction::Forth).0.1, 49_663);

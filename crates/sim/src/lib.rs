@@ -11,7 +11,7 @@
 //! | [`link`] | queue, transmitter and wire of one direction |
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`source`] | what applications write, and when |
-//! | [`connection`] | a flow at work: source, transport, routes |
+//! | [`connection`] | a connection at work: source, transport, routes |
 //! | [`build`] | a world from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`probe`], [`histogram`], [`measure`] | what is counted, and the outcome |

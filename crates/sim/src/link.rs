@@ -33,7 +33,7 @@ pub struct Shared {
     pub events: Events,
     /// The bodies of packets under way.
     pub store: Store,
-    /// Per connection.
+    /// Of each flow that disciplines keep apart.
     pub counters: Vec<Counters>,
 }
 
@@ -159,7 +159,7 @@ pub struct LinkCounts {
     rate_since: Time,
 }
 
-/// The listed losses of one connection.
+/// The listed losses of what disciplines see as one flow.
 #[derive(Debug)]
 pub struct Listed {
     flow: FlowId,
@@ -402,7 +402,7 @@ impl Link {
         self.plain = self.extras.is_idle();
     }
 
-    /// Changes the weight of a connection, where the discipline knows weights.
+    /// Changes the weight of a flow, where the discipline knows weights.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         self.queue.inner_mut().set_weight(flow, weight);
     }

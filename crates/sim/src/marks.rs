@@ -1,4 +1,7 @@
-//! What marks the packets of a connection at its two ends.
+//! What marks the packets of a flow at its two ends.
+//!
+//! Connections of one flow share its markers, which are issued the flow's tickets or rate once and see the
+//! packets and acknowledgements of all of them. Each short flow has markers of its own.
 
 use apportion_core::Packet as _;
 use apportion_core::mark::ticket::TicketMarker;
@@ -10,7 +13,7 @@ use apportion_scenario::model::{Flow, Transport};
 
 use crate::packet::{Direction, Packet};
 
-/// The markers of one connection.
+/// The markers of what disciplines see as one flow.
 #[derive(Debug)]
 pub struct Marks {
     source: AnyMarker,
@@ -22,8 +25,8 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// For a connection of `flow` that starts at `start`; none if nothing marks it. `stream` makes the random
-    /// streams, by purpose.
+    /// For `flow`, or one short flow of it, that starts at `start`; none if nothing marks it. `stream` makes
+    /// the random streams, by purpose.
     #[must_use]
     pub fn new(flow: &Flow, start: Time, stream: &dyn Fn(&str) -> Stream) -> Option<Box<Self>> {
         let params = flow.mark.as_deref()?;

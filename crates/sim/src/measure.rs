@@ -2,7 +2,7 @@
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
-use apportion_scenario::model::Count;
+use apportion_scenario::model::{Count, Transport};
 use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
 
 use crate::connection::Carrier;
@@ -11,7 +11,7 @@ use crate::link::LinkCounts;
 use crate::probe::{Counters, drops};
 use crate::simulation::Simulation;
 
-/// What TCP did on one connection since its start. For UDP the bytes delivered, and zeros.
+/// What TCP did on one connection since its start; zeros for UDP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// New payload in order at the receiver.
@@ -77,12 +77,7 @@ impl Simulation<'_> {
                     fast_retransmits: stats.fast_retransmits,
                 }
             }
-            Carrier::Udp { header, .. } => {
-                let delivered = self.shared.counters[index as usize].delivered;
-                let headers = header.get() * delivered.packets.get();
-                Totals { goodput: delivered.bytes.get().saturating_sub(headers), ..Totals::default() }
-            }
-            Carrier::Closed(_) | Carrier::Ended => self.ended[index as usize],
+            Carrier::Closed(_) | Carrier::Ended | Carrier::Udp { .. } => self.ended[index as usize],
         }
     }
 
@@ -92,8 +87,8 @@ impl Simulation<'_> {
             link.sample();
         }
         for (flow, probe) in self.probes.iter_mut().enumerate() {
-            let members = self.first_connection[flow] as usize..self.first_connection[flow + 1] as usize;
-            probe.sample(self.shared.counters[members].iter().map(|c| c.delivered.bytes).sum());
+            let ids = self.first_id[flow] as usize..self.first_id[flow + 1] as usize;
+            probe.sample(self.shared.counters[ids].iter().map(|c| c.delivered.bytes).sum());
         }
         self.shared.events.schedule(now + self.scenario.sample, Event::Sample);
     }
@@ -124,8 +119,8 @@ impl Simulation<'_> {
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
         let mut dropped = [0; DropReason::ALL.len()];
-        for member in self.first_connection[index] as usize..self.first_connection[index + 1] as usize {
-            let (before, after) = (&baseline.counters[member], &end.counters[member]);
+        for id in self.ids(index) {
+            let (before, after) = (&baseline.counters[id as usize], &end.counters[id as usize]);
             add_difference(&mut outcome.sent, after.sent, before.sent);
             add_difference(&mut outcome.delivered, after.delivered, before.delivered);
             for (sum, (after, before)) in dropped.iter_mut().zip(after.dropped.iter().zip(before.dropped)) {
@@ -133,7 +128,12 @@ impl Simulation<'_> {
             }
             outcome.lost += after.lost - before.lost;
             outcome.marked += after.marked - before.marked;
-            let (before, after) = (&baseline.totals[member], &end.totals[member]);
+            if let Transport::Udp { header, .. } = flow.transport {
+                outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
+            }
+        }
+        for member in self.members(index) {
+            let (before, after) = (&baseline.totals[member as usize], &end.totals[member as usize]);
             outcome.goodput += Bytes::new(after.goodput - before.goodput);
             outcome.retransmits += after.retransmits - before.retransmits;
             outcome.timeouts += after.timeouts - before.timeouts;
@@ -196,6 +196,11 @@ impl Baseline {
             hops: 0,
         }
     }
+}
+
+/// What `header` leaves of each packet.
+fn payload(count: Count, header: Bytes) -> Bytes {
+    Bytes::new(count.bytes.get().saturating_sub(header.get() * count.packets.get()))
 }
 
 fn add_difference(sum: &mut Count, after: Count, before: Count) {

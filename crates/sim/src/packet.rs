@@ -66,8 +66,8 @@ const HOP: Field = Field(36, 28);
 
 impl Packet {
     /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop` of the table of routes. Its
-    /// body is at `body` in the [`Store`]; `flow` is its connection, in both directions. None of the three is
-    /// above [`MAX_PLACE`].
+    /// body is at `body` in the [`Store`]; `flow` is what disciplines keep apart, in both directions. None of
+    /// the three is above [`MAX_PLACE`].
     #[must_use]
     pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
         debug_assert!(size <= MAX_SIZE && body.max(flow.0).max(hop) <= MAX_PLACE);
@@ -172,9 +172,14 @@ pub struct Body {
     pub sent: Time,
     /// When it entered the queue it was in last, on links that are watched.
     pub queued: Time,
+    /// The number of its connection.
+    pub connection: u32,
     /// Its transport header.
     pub header: Header,
 }
+
+/// A body fills its line to the last byte.
+const _: () = assert!(size_of::<Body>() == 64);
 
 /// The transport header of a packet.
 #[derive(Clone, Copy, Debug)]

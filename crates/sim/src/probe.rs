@@ -7,7 +7,8 @@ use apportion_scenario::outcome::Drops;
 
 use crate::histogram::Histogram;
 
-/// Counts of one connection since the start of the run. What every packet touches lies in one cache line.
+/// Counts of what disciplines see as one flow, since the start of the run. What every packet touches lies in
+/// one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub struct Counters {

@@ -1,5 +1,6 @@
 //! One run of a scenario: the loop that moves packets and connections.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,17 +44,21 @@ pub struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     /// The first connection of each flow of the scenario, and the number of connections.
     pub(crate) first_connection: Vec<u32>,
-    /// Of each connection, or none as long as all are one; for queues that are built while the run goes on.
+    /// The first id of each flow of the scenario, and the number of ids.
+    pub(crate) first_id: Vec<u32>,
+    /// Whether some connections share an id; if none do, connections and ids have the same numbers.
+    pub(crate) ids_are_shared: bool,
+    /// By id, or none as long as all are one; for queues that are built while the run goes on.
     pub(crate) weights: Vec<Weight>,
-    /// By connection, without queueing; zero where unknown.
+    /// By id, without queueing; zero where unknown.
     pub(crate) rtts: Vec<Span>,
-    /// What each connection is guaranteed; empty if none is guaranteed anything.
+    /// What is guaranteed, by id; empty if nothing is.
     pub(crate) guarantees: Vec<Rate>,
-    /// Whose each connection is; empty if no flow names a customer.
+    /// Whose it is, by id; empty if no flow names a customer.
     pub(crate) customers: Vec<CustomerId>,
     /// By number of the customer.
     pub(crate) customer_weights: Vec<Weight>,
-    /// Of each connection that is marked; empty if none is.
+    /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
@@ -70,6 +75,7 @@ pub struct Simulation<'a> {
 /// Takes segments from one end of a TCP connection and makes packets of them.
 struct Outlet<'a> {
     now: Time,
+    connection: u32,
     flow: FlowId,
     direction: Direction,
     hop: u32,
@@ -79,8 +85,9 @@ struct Outlet<'a> {
 
 impl Wire for Outlet<'_> {
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
-        let header = Header::Tcp(segment);
-        let body = self.store.insert(Body { sent: self.now, queued: self.now, header });
+        let (sent, connection) = (self.now, self.connection);
+        let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
+        let body = self.store.insert(body);
         self.packets.push(Packet::new(body, self.flow, self.hop, size, ecn, self.direction));
     }
 }
@@ -143,34 +150,46 @@ impl Simulation<'_> {
     }
 
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
-        let index = packet.flow().index();
-        self.shared.counters[index].delivered.add(packet.size());
+        let index = self.connection_of(packet);
+        self.shared.counters[packet.flow().index()].delivered.add(packet.size());
         let body = *self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
-        if let Some(probe) = self.probes.get_mut(self.connections[index].flow as usize) {
+        if let Some(probe) = self.probes.get_mut(self.connections[index as usize].flow as usize) {
             probe.delay.record(now.since(body.sent));
         }
         if let Header::Tcp(segment) = body.header {
-            self.act(now, packet.flow(), Direction::Back, |tcp, outlet| {
+            self.act(now, index, Direction::Back, |tcp, outlet| {
                 tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
             });
         }
     }
 
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
+        let index = self.connection_of(packet);
         let body = *self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
         if let Header::Tcp(segment) = body.header {
-            let index = packet.flow().index();
-            if let Some(Some(marks)) = self.marks.get_mut(index)
-                && let Carrier::Open(tcp) = &self.connections[index].carrier
+            if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
+                && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
             {
                 marks.acknowledged(now, packet, tcp.sender.newly_acknowledged(&segment));
             }
-            self.act(now, packet.flow(), Direction::Forth, |tcp, outlet| {
+            self.act(now, index, Direction::Forth, |tcp, outlet| {
                 tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
             });
         }
+    }
+
+    /// The connection of a packet.
+    fn connection_of(&self, packet: Packet) -> u32 {
+        if self.ids_are_shared { self.connection_in_body(packet) } else { packet.flow().0 }
+    }
+
+    /// A call, so that the compiler makes a jump of the choice above and not a conditional move: with a move,
+    /// the connection and its TCP would wait for the body in every scenario, three misses in a row.
+    #[inline(never)]
+    fn connection_in_body(&self, packet: Packet) -> u32 {
+        self.shared.store.get(packet.body()).connection
     }
 
     /// Puts a packet of a connection on its first link.
@@ -189,15 +208,15 @@ impl Simulation<'_> {
     fn act(
         &mut self,
         now: Time,
-        flow: FlowId,
+        index: u32,
         direction: Direction,
         act: impl FnOnce(&mut Tcp, &mut Outlet<'_>),
     ) {
-        let connection = &mut self.connections[flow.index()];
-        let hop = connection.first_hop(direction);
+        let connection = &mut self.connections[index as usize];
+        let (flow, hop) = (connection.id, connection.first_hop(direction));
         let Carrier::Open(tcp) = &mut connection.carrier else { return };
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
-        act(tcp, &mut Outlet { now, flow, direction, hop, store, packets });
+        act(tcp, &mut Outlet { now, connection: index, flow, direction, hop, store, packets });
 
         // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
         // would be a look at cold memory.
@@ -210,10 +229,10 @@ impl Simulation<'_> {
         // acknowledgement.
         if let Some(due) = due.filter(|&due| due < connection.armed) {
             connection.armed = due;
-            self.shared.events.schedule(due, Event::Timer(flow.0));
+            self.shared.events.schedule(due, Event::Timer(index));
         }
         if direction == Direction::Back {
-            self.note_completion(now, flow);
+            self.note_completion(now, index);
         }
         let mut packets = std::mem::take(&mut self.outbox);
         for packet in packets.drain(..) {
@@ -221,13 +240,13 @@ impl Simulation<'_> {
         }
         self.outbox = packets;
         if done {
-            self.end(flow.0);
+            self.end(index);
         }
     }
 
     /// Notes when a file has arrived in full.
-    fn note_completion(&mut self, now: Time, flow: FlowId) {
-        let connection = &mut self.connections[flow.index()];
+    fn note_completion(&mut self, now: Time, index: u32) {
+        let connection = &mut self.connections[index as usize];
         if let (&Load::File(size), Carrier::Open(tcp)) = (&connection.load, &connection.carrier)
             && !connection.completed
             && tcp.receiver.delivered() >= size.get()
@@ -239,6 +258,16 @@ impl Simulation<'_> {
     }
 
     // Connections
+
+    /// The connections of a flow of the scenario.
+    pub(crate) fn members(&self, flow: usize) -> Range<u32> {
+        self.first_connection[flow]..self.first_connection[flow + 1]
+    }
+
+    /// What disciplines know them by.
+    pub(crate) fn ids(&self, flow: usize) -> Range<u32> {
+        self.first_id[flow]..self.first_id[flow + 1]
+    }
 
     fn start(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
@@ -257,7 +286,7 @@ impl Simulation<'_> {
             Load::File(size) => (false, Some(size)),
             Load::Writes(..) => (false, None),
         };
-        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, |tcp, outlet| {
             tcp.sender.start(now, outlet);
             if let Some(size) = file {
                 tcp.sender.supply(now, size.get(), outlet);
@@ -272,7 +301,7 @@ impl Simulation<'_> {
     }
 
     fn stop(&mut self, now: Time, index: u32) {
-        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| tcp.sender.close(now, outlet));
+        self.act(now, index, Direction::Forth, |tcp, outlet| tcp.sender.close(now, outlet));
     }
 
     /// Asks the source of a connection for its next write.
@@ -290,17 +319,18 @@ impl Simulation<'_> {
         let Load::Writes(_, pending) = &mut connection.load else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
-        if let Carrier::Udp { packet: largest, .. } = connection.carrier {
-            let (flow, hop) = (FlowId(index), connection.first_hop(Direction::Forth));
+        if let Carrier::Udp { packet: largest } = connection.carrier {
+            let (flow, hop) = (connection.id, connection.first_hop(Direction::Forth));
             let mut left = size;
             while left > Bytes::ZERO {
                 let part = left.min(largest);
-                let body = self.shared.store.insert(Body { sent: now, queued: now, header: Header::Udp });
+                let body = Body { sent: now, queued: now, connection: index, header: Header::Udp };
+                let body = self.shared.store.insert(body);
                 self.inject(now, Packet::new(body, flow, hop, part, Ecn::NotEct, Direction::Forth));
                 left -= part;
             }
         } else {
-            self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+            self.act(now, index, Direction::Forth, |tcp, outlet| {
                 tcp.sender.supply(now, size.get(), outlet);
             });
         }
@@ -313,12 +343,12 @@ impl Simulation<'_> {
             return;
         }
         connection.armed = Time::MAX;
-        self.act(now, FlowId(index), Direction::Back, |tcp, outlet| {
+        self.act(now, index, Direction::Back, |tcp, outlet| {
             if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
                 tcp.receiver.on_timer(now, outlet);
             }
         });
-        self.act(now, FlowId(index), Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, |tcp, outlet| {
             if tcp.sender.next_timer().is_some_and(|at| at <= now) {
                 tcp.sender.on_timer(now, outlet);
             }
@@ -348,7 +378,7 @@ impl Simulation<'_> {
                 self.links[link.index()].set_queue(now, queue, &mut self.shared);
             }
             Setting::FlowRate(flow, rate) => {
-                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
+                for index in self.members(*flow) {
                     self.set_rate(now, index, *rate);
                 }
             }
@@ -366,21 +396,21 @@ impl Simulation<'_> {
                 }
             }
             Setting::FlowWeight(flow, weight) => {
-                self.weights.resize(self.connections.len(), Weight::ONE);
-                for index in self.first_connection[*flow]..self.first_connection[*flow + 1] {
-                    self.weights[index as usize] = *weight;
+                self.weights.resize(self.rtts.len(), Weight::ONE);
+                for id in self.ids(*flow) {
+                    self.weights[id as usize] = *weight;
                     for link in &mut self.links {
-                        link.set_weight(FlowId(index), *weight);
+                        link.set_weight(FlowId(id), *weight);
                     }
                 }
             }
         }
     }
 
-    /// Changes what the connections of a flow are issued.
+    /// Changes what a flow is issued; each one of short flows.
     fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
-        for index in self.first_connection[flow]..self.first_connection[flow + 1] {
-            if let Some(Some(marks)) = self.marks.get_mut(index as usize) {
+        for id in self.ids(flow) {
+            if let Some(Some(marks)) = self.marks.get_mut(id as usize) {
                 marks.issue(now, kind, tickets);
             }
         }

@@ -6,22 +6,26 @@
 //! "Improvements to core stateless fair queueing", PfHSN 2002: MCSFQ (figures 1 and 3) and guarantees (figure
 //! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
-//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings of
-//! both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
+//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings
+//! of both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
 //! [`rate_label`](crate::mark::rate_label).
 //!
 //! Readings, where the papers leave room:
-//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with one
-//!   is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label that
-//!   comes, or a core that labels nothing; an `egress` takes the label off.
+//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with
+//!   one is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label
+//!   that comes, or a core that labels nothing; an `egress` takes the label off.
 //! - A core drops a packet without a label by policy: it passed no edge.
+//! - The last `reserve` of the buffer is for guaranteed packets. The paper of 2002 has one buffer for all, whose
+//!   overflow then hits those that keep to their contract too (0.2 % of their packets at twice the load).
 //! - Before any time has passed a flow has no rate. Its packet is labelled with half of what is accepted.
+//! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
+//!   Figures 1 and 7 of 2002 relabel it before.
 //!
-//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things that
-//! the paper of 2002 names as further work in section 5.
+//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things
+//! that the paper of 2002 names as further work in section 5.
 //!
-//! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in the
-//! core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
+//! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
+//! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
@@ -101,7 +105,15 @@ pub(super) const EGRESS: Param = Param::new(
 );
 
 /// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 20] {
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 21] {
+    let reserve = Param::new(
+        "reserve",
+        "–",
+        Kind::Ratio,
+        "10%",
+        "chosen: some packets; the 2002 paper has 0",
+        "Part of the buffer kept for guaranteed packets, as long as some come.",
+    );
     let avoidance = Param::new(
         "avoidance",
         "–",
@@ -121,6 +133,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         rate_label::BITS,
         rate_label::MARKING,
         rate_label::BUCKET,
+        reserve,
         fair_share::AGGREGATE_GUARANTEE,
         fair_share::INITIAL,
         below_threshold,
@@ -182,6 +195,7 @@ pub struct CsfqParams {
     pub threshold: Ratio,
     pub role: RouterRole,
     pub egress: bool,
+    pub reserve: Ratio,
     pub avoidance: Ratio,
     pub edge: RateLabelParams,
     pub fair_share: FairShareParams,
@@ -199,6 +213,7 @@ impl CsfqParams {
             threshold: args.ratio("threshold"),
             role: RouterRole::from_args(&args),
             egress: args.switch("egress"),
+            reserve: args.ratio("reserve"),
             avoidance: args.ratio("avoidance"),
             edge: RateLabelParams::from_args(&args)?,
             fair_share: FairShareParams::from_args(&args)?,
@@ -213,6 +228,7 @@ pub struct Csfq {
     threshold: Ratio,
     role: RouterRole,
     egress: bool,
+    reserve: Ratio,
     avoidance: Ratio,
     format: Format,
     edge: RateLabels,
@@ -229,6 +245,7 @@ impl Csfq {
             threshold: params.threshold,
             role: params.role,
             egress: params.egress,
+            reserve: params.reserve,
             avoidance: params.avoidance,
             format: params.edge.format(),
             edge: RateLabels::new(&params.edge, marking),
@@ -241,6 +258,12 @@ impl Csfq {
     #[must_use]
     pub const fn fair_share(&self) -> FairShare {
         self.share.fair_share()
+    }
+
+    /// Whether the room that is left at `fill` is kept for guaranteed packets, and this is another.
+    fn is_reserved(&self, label: RateLabel, fill: f64) -> bool {
+        let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
+        excess && fill >= 1.0 - self.reserve.get()
     }
 
     /// The part of the fair share that applies while the buffer is `fill` full.
@@ -263,7 +286,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         if dropped {
             return Verdict::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) {
+        if !self.limit.admits(packet, backlog) || self.is_reserved(label, fill) {
             self.share.overflow();
             return Verdict::Drop(DropReason::Overflow);
         }
@@ -361,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_leaves_with_the_share_that_it_was_let_through_with() {
+    fn a_packet_leaves_with_no_more_than_the_share() {
         let mut csfq = with_share(|_| ());
         let mut arrive = |label| {
             let mut packet = labelled(label);
@@ -371,6 +394,16 @@ mod tests {
         };
         let left = [4.0 * SHARE, SHARE / 2.0, 0.0].map(&mut arrive);
         assert_eq!(left, [SHARE, SHARE / 2.0, 0.0]);
+    }
+
+    #[test]
+    fn a_packet_leaves_with_the_share_after_it_was_counted() {
+        // K_c has passed without congestion: the packet ends the window and raises the share to its own
+        // label. Relabelled before, it would leave with the old share, which is 4/5 of that.
+        let mut csfq = with_share(|_| ());
+        let mut packet = labelled(1.25 * SHARE);
+        assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Verdict::Accept);
+        assert_eq!(packet.label(LabelKind::Rate).unwrap().value(), 1.25 * SHARE);
     }
 
     #[test]
@@ -432,8 +465,8 @@ mod tests {
 
     #[test]
     fn avoidance_lowers_the_share_as_the_buffer_fills() {
-        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets. A
-        // label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
+        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets.
+        // A label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
         let half = |params: &mut CsfqParams| {
             params.avoidance = Ratio::clamped(0.5);
             params.fair_share.overflow_decrease = Ratio::ZERO;
@@ -442,6 +475,21 @@ mod tests {
         assert_eq!(drops[0], 0);
         assert!(drops[1].abs_diff(2_500) < 200 && drops[2].abs_diff(5_000) < 200, "{drops:?}");
         assert_eq!(early(&mut with_share(|_| ()), SHARE, 63), 0, "none unless asked for");
+    }
+
+    #[test]
+    fn the_last_of_the_buffer_is_for_guaranteed_packets() {
+        // 10 % of 64 packets: from 58 on, once a guaranteed packet came and time has passed.
+        let verdicts = |guaranteed: bool, reserve: f64| {
+            let mut csfq = with_share(|params| params.reserve = Ratio::clamped(reserve));
+            let first = labelled(if guaranteed { 0.0 } else { 1e3 });
+            csfq.admit(Time::from_millis(1), &mut { first }, queued(0));
+            [(1e3, 57), (1e3, 58), (0.0, 63)].map(|(label, packets)| {
+                csfq.admit(Time::from_millis(1), &mut labelled(label), queued(packets)) == Verdict::Accept
+            })
+        };
+        assert_eq!(verdicts(true, 0.1), [true, false, true]);
+        assert_eq!((verdicts(false, 0.1), verdicts(true, 0.0)), ([true; 3], [true; 3]));
     }
 
     #[test]
