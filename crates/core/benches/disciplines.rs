@@ -7,6 +7,7 @@
 use std::hint::black_box;
 
 use apportion_core::catalog::{Role, Selection};
+use apportion_core::drop::hcsfq::Customers;
 use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
 use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
@@ -75,6 +76,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
         weights: &[],
         rtts: &[],
         guarantees: &[],
+        customers: Customers::default(),
         seed: 1,
         name: "bench",
     };
@@ -214,6 +216,7 @@ fn push_out(criterion: &mut Criterion) {
                 weights: &[],
                 rtts: &rtts,
                 guarantees: &[],
+                customers: Customers::default(),
                 seed: 1,
                 name: "bench",
             };
@@ -262,6 +265,7 @@ fn core_stateless(criterion: &mut Criterion) {
             let setup = Setup {
                 link_rate: Rate::from_mbit(1_000),
                 guarantees: if guaranteed { &guarantees } else { &[] },
+                customers: Customers::default(),
                 weights: &[],
                 rtts: &[],
                 seed: 1,

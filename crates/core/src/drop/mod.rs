@@ -14,6 +14,7 @@
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`csfq`] | core-stateless fair queueing: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
+//! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
@@ -29,6 +30,7 @@ pub mod bred;
 pub mod codel;
 pub mod csfq;
 pub mod fred;
+pub mod hcsfq;
 pub mod head;
 pub mod longest_queue;
 pub mod occupancy;
@@ -144,6 +146,15 @@ impl Limit {
         match self {
             Self::Packets(limit) => backlog.packets > limit,
             Self::Bytes(limit) => backlog.bytes > limit,
+        }
+    }
+
+    /// How full `backlog` makes the buffer, 1 at its limit.
+    #[must_use]
+    pub fn filled_by(self, backlog: Backlog) -> f64 {
+        match self {
+            Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
+            Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
         }
     }
 
