@@ -3,6 +3,7 @@
 mod common;
 
 use apportion_core::buffer::Buffer;
+use apportion_core::drop::hcsfq::Customers;
 use apportion_core::drop::occupancy::{Choice, Thresholds};
 use apportion_core::drop::pfd::{End, Pfd, PfdParams};
 use apportion_core::random::Stream;
@@ -47,6 +48,7 @@ fn build(keys: &str) -> Discipline<TestPacket> {
         weights: &weights,
         rtts: &rtts,
         guarantees: &[],
+        customers: Customers::default(),
         seed: 1,
         name: "link",
     };

@@ -22,12 +22,14 @@
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
+//! | [`hierarchical()`] | two levels of weighted max-min on one link, by halving intervals |
 
 pub mod bucket;
 pub mod codel;
 pub mod csfq;
 pub mod drr;
 pub mod fred;
+mod hierarchical;
 mod max_min;
 pub mod mcsfq;
 pub mod pfd;
@@ -40,4 +42,5 @@ pub mod tickets;
 pub mod tred;
 pub mod wf2q_plus;
 
+pub use hierarchical::hierarchical;
 pub use max_min::max_min;

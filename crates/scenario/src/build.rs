@@ -4,6 +4,7 @@ use apportion_core::units::{Span, Time};
 
 use crate::admission;
 use crate::changes;
+use crate::customers;
 use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::flows::Builder;
@@ -69,6 +70,11 @@ pub(crate) fn build(
                 Vec::new()
             }
         };
+    // Without their flows, customers would seem to have none.
+    let customers = match problems.is_empty() {
+        true => customers::read(&fields, &flows, problems),
+        false => Vec::new(),
+    };
     if complete && problems.is_empty() {
         resolve_losses(&mut links, lost, &flows, problems);
     }
@@ -100,6 +106,7 @@ pub(crate) fn build(
         nodes,
         links,
         flows,
+        customers,
         changes,
     })
 }

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
 use crate::selection::Part;
 use crate::sweep::LISTS;
-use crate::tables::{BACK, CHANGE, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES};
+use crate::tables::{
+    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES,
+};
 use crate::tcp::{PARAMS, PROFILES};
 
 /// A source or topology.
@@ -77,6 +79,7 @@ pub fn reference() -> String {
         ("`back` of a link: the other direction", BACK),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),
+        ("`[customer.NAME]`", CUSTOMER),
         ("`[[change]]`", CHANGE),
     ];
     for (title, keys) in tables {

@@ -1,18 +1,22 @@
-//! What each flow of a scenario is entitled to: by weights and guarantees, or by tickets where flows have
-//! them.
+//! What each flow of a scenario is entitled to: by weights and guarantees, or by customers or tickets where
+//! flows have them.
 
-use apportion_core::fairness::{Claim, Exchange, Holding, max_min, ticket_shares};
-use apportion_core::units::{Bytes, Rate, TicketRate, Time};
+use apportion_core::fairness::{
+    Claim, CustomerClaim, Exchange, Holding, hierarchical, max_min, ticket_shares,
+};
+use apportion_core::units::{Bytes, Rate, TicketRate, Time, Weight};
 
 use crate::model::{Flow, Frames, Link, Scenario, Setting, Source, Start};
 
 impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: by tickets if
-    /// flows have tickets, else weighted max-min with guarantees.
+    /// flows have tickets, else weighted max-min with guarantees; where flows have customers, weighted max-min
+    /// of customers and then of their flows.
     ///
     /// `None` where no single rate can be said: rates, weights or tickets change meanwhile, flows come and
     /// go, guarantees exceed a link, or flows with tickets share a network with flows without, which
-    /// nothing divides by.
+    /// nothing divides by; flows with customers are held back at more than one link, or share a network with
+    /// flows that are guaranteed something.
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
     /// tickets assume; whoever issues some then decides instead of the source.
@@ -91,9 +95,28 @@ impl Scenario {
             self.ticket_shares(|flow| flow.ack_tickets, |link| link.ack_tickets, true)
         } else if self.flows.iter().any(|flow| flow.tickets.is_some()) {
             self.ticket_shares(|flow| flow.tickets, |link| link.tickets, false)
+        } else if self.flows.iter().any(|flow| flow.customer.is_some()) {
+            self.customer_shares()
         } else {
             self.weighted_shares()
         }
+    }
+
+    fn customer_shares(&self) -> Option<Vec<f64>> {
+        // What is guaranteed to a flow, is it the customer's?
+        if self.flows.iter().any(|flow| flow.guarantee > Rate::ZERO) {
+            return None;
+        }
+        let capacities: Vec<f64> = self.links.iter().map(|link| link.rate.as_bit() as f64).collect();
+        let weights: Vec<f64> = self.customer_weights().into_iter().map(Weight::get).collect();
+        let claim = |flow: &Flow| CustomerClaim {
+            links: flow.path.iter().map(|id| id.index()).collect(),
+            customer: self.customer_of(flow).0 as usize,
+            weight: flow.weight.get(),
+            demand: demand(flow),
+        };
+        let claims: Vec<CustomerClaim> = self.flows.iter().map(claim).collect();
+        hierarchical(&capacities, &weights, &claims).ok()
     }
 
     fn weighted_shares(&self) -> Option<Vec<f64>> {

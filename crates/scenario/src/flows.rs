@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use apportion_core::mark::MarkerParams;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
+use crate::customers;
 use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
@@ -209,6 +210,7 @@ impl<'a> Builder<'a> {
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
             guarantee: fields.rate("guarantee", i, problems)?,
+            customer: customers::of_flow(fields, i, problems),
             tickets,
             ack_tickets,
             mark: group.mark.clone(),

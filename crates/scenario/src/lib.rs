@@ -19,6 +19,7 @@ pub mod tcp;
 mod admission;
 mod build;
 mod changes;
+mod customers;
 mod defaults;
 mod entitlement;
 mod expression;

@@ -31,6 +31,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Sorted by name.
     pub flows: Vec<Flow>,
+    /// Those that flows name, sorted by name.
+    pub customers: Vec<Customer>,
     /// Sorted by time, then by what they change.
     pub changes: Vec<Change>,
 }
@@ -120,6 +122,8 @@ pub struct Flow {
     pub rtt: Option<Span>,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
+    /// The name of its customer; all flows without one are one more customer.
+    pub customer: Option<Arc<str>>,
     /// What its source is issued, in the currency of whoever the first link leaves.
     pub tickets: Option<TicketRate>,
     /// Receiver-based: what its sink is issued.
@@ -137,6 +141,15 @@ pub struct Flow {
     pub start: Start,
     /// When its source falls silent; the end of the run if `None`.
     pub stop: Option<Time>,
+}
+
+/// Whose flows are divided among each other only after what is the customer's.
+#[derive(Clone, Debug)]
+pub struct Customer {
+    /// Unique.
+    pub name: String,
+    /// Its weight against other customers.
+    pub weight: Weight,
 }
 
 /// When a flow starts.

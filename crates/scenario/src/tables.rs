@@ -83,6 +83,12 @@ pub(crate) const ROOT: &[Key] = &[
     ),
     key("link", Kind::Map(LINK), Optional, "Links by name. Nodes are implied by the links between them."),
     key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of like flows, by name."),
+    key(
+        "customer",
+        Kind::Map(CUSTOMER),
+        Optional,
+        "Customers by name, for those that weigh more or less than 1. Flows say whose they are.",
+    ),
     key("change", Kind::Tables(CHANGE), Optional, "Changes while the scenario runs."),
 ];
 
@@ -196,8 +202,12 @@ pub(crate) const LOST: &[Key] = &[
     ),
 ];
 
+/// A customer.
+pub(crate) const CUSTOMER: &[Key] =
+    &[key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided among customers.")];
+
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &both::<16>(
+pub(crate) const FLOW: &[Key] = &both::<17>(
     &[
         key(
             "count",
@@ -221,6 +231,13 @@ pub(crate) const FLOW: &[Key] = &both::<16>(
              first names. Nodes at the ends may be left out.",
         ),
         key("return_path", Kind::Names, Optional, "Likewise for acknowledgements."),
+        key(
+            "customer",
+            Kind::Pattern,
+            Optional,
+            "Whose it is, where customers are divided by first and their flows after that, such as \"home{i}\". All \
+             flows without one are one more customer of weight 1, if any flow has one.",
+        ),
     ],
     &SHARED_FLOW,
 );

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
@@ -74,6 +75,8 @@ impl<'a> Simulation<'a> {
             weights: Vec::new(),
             rtts: Vec::new(),
             guarantees: Vec::new(),
+            customers: Vec::new(),
+            customer_weights: scenario.customer_weights(),
             marks: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
@@ -99,6 +102,7 @@ impl<'a> Simulation<'a> {
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
         simulation.guarantees = simulation.guarantees();
+        simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
         simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
         simulation.ended = vec![Totals::default(); connections];
@@ -199,6 +203,14 @@ impl<'a> Simulation<'a> {
         if guarantees.iter().all(|&guarantee| guarantee == Rate::ZERO) { Vec::new() } else { guarantees }
     }
 
+    /// Whose flows are, by id; empty if no flow names a customer.
+    fn customers(&self) -> Vec<CustomerId> {
+        if self.scenario.customers.is_empty() {
+            return Vec::new();
+        }
+        self.by_id(|flow| self.scenario.customer_of(flow))
+    }
+
     /// What marks packets, by id; empty if no flow is marked, so that nobody looks for it.
     fn marks(&self) -> Vec<Option<Box<Marks>>> {
         if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
@@ -271,6 +283,7 @@ impl<'a> Simulation<'a> {
             weights: &self.weights,
             rtts: &self.rtts,
             guarantees: &self.guarantees,
+            customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             seed: self.seed,
             name: &name,
         })

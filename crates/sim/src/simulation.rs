@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
+use apportion_core::drop::hcsfq::CustomerId;
 use apportion_core::packet::{Ecn, FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
@@ -53,6 +54,10 @@ pub struct Simulation<'a> {
     pub(crate) rtts: Vec<Span>,
     /// What is guaranteed, by id; empty if nothing is.
     pub(crate) guarantees: Vec<Rate>,
+    /// Whose it is, by id; empty if no flow names a customer.
+    pub(crate) customers: Vec<CustomerId>,
+    /// By number of the customer.
+    pub(crate) customer_weights: Vec<Weight>,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// One for each flow of the scenario, or none if nobody wants them.

@@ -45,12 +45,7 @@ pub const CSFQ: Entry = Entry {
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
     cost: "O(1) per packet, no state per flow in the core, 40 bytes per flow at the edge",
-    params: &params(
-        Param { default: Some("64p"), source: "1998 paper, simulations: 64 kB of 1 kB packets", ..LIMIT },
-        Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD },
-        fair_share::BELOW_THRESHOLD,
-        fair_share::DECAY,
-    ),
+    params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
 };
 
 /// MCSFQ in the catalogue.
@@ -84,24 +79,33 @@ const THRESHOLD: Param = Param::new(
     "Part of the buffer up to which a link without congestion is not taken to be congested.",
 );
 
+/// Size of the buffer in 1998.
+pub(super) const LIMIT_OF_1998: Param =
+    Param { default: Some("64p"), source: "1998 paper, simulations: 64 kB of 1 kB packets", ..LIMIT };
+/// Its threshold.
+pub(super) const THRESHOLD_OF_1998: Param =
+    Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD };
+/// See [`RouterRole`].
+pub(super) const ROLE: Param = Param::new(
+    "role",
+    "–",
+    Kind::Choice(&["any", "edge", "core"]),
+    "any",
+    "chosen: the first router on a path is its edge",
+    "Which packets are labelled here: those without a label, all (edge), or none (core).",
+);
+/// Whether labels are taken off.
+pub(super) const EGRESS: Param = Param::new(
+    "egress",
+    "–",
+    Kind::Switch,
+    "false",
+    "chosen",
+    "Whether packets leave without their label, as the last router of a domain sends them.",
+);
+
 /// The parameters of both, with those whose defaults differ.
 const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 21] {
-    let role = Param::new(
-        "role",
-        "–",
-        Kind::Choice(&["any", "edge", "core"]),
-        "any",
-        "chosen: the first router on a path is its edge",
-        "Which packets are labelled here: those without a label, all (edge), or none (core).",
-    );
-    let egress = Param::new(
-        "egress",
-        "–",
-        Kind::Switch,
-        "false",
-        "chosen",
-        "Whether packets leave without their label, as the last router of a domain sends them.",
-    );
     let reserve = Param::new(
         "reserve",
         "–",
@@ -124,8 +128,8 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         rate_label::K,
         fair_share::K_ALPHA,
         fair_share::K_C,
-        role,
-        egress,
+        ROLE,
+        EGRESS,
         rate_label::BITS,
         rate_label::MARKING,
         rate_label::BUCKET,
@@ -154,6 +158,35 @@ pub enum RouterRole {
     Core,
 }
 
+impl RouterRole {
+    pub(super) fn from_args(args: &EntryArgs<'_>) -> Self {
+        match args.choice("role") {
+            "edge" => Self::Edge,
+            "core" => Self::Core,
+            _ => Self::Any,
+        }
+    }
+
+    /// The label that a packet came with or that `edge` gives it; none if it cannot have one. A rate that is
+    /// not known yet is taken to be half of what is accepted.
+    pub(super) fn label<P: Packet>(
+        self,
+        now: Time,
+        packet: &P,
+        edge: &mut RateLabels,
+        accepted: &FairShareEstimator,
+    ) -> Option<RateLabel> {
+        let carried = packet.label(LabelKind::Rate).map(RateLabel::read);
+        match (self, carried) {
+            (Self::Core, carried) => carried,
+            (Self::Any, Some(carried)) => Some(carried),
+            (Self::Any, None) | (Self::Edge, _) => {
+                Some(edge.label_or(now, packet.flow(), packet.size(), accepted.accepted_rate() / 2.0))
+            }
+        }
+    }
+}
+
 /// Parameters of [`Csfq`]; [`CSFQ`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
@@ -178,11 +211,7 @@ impl CsfqParams {
         Ok(Self {
             limit: args.limit("limit"),
             threshold: args.ratio("threshold"),
-            role: match args.choice("role") {
-                "edge" => RouterRole::Edge,
-                "core" => RouterRole::Core,
-                _ => RouterRole::Any,
-            },
+            role: RouterRole::from_args(&args),
             egress: args.switch("egress"),
             reserve: args.ratio("reserve"),
             avoidance: args.ratio("avoidance"),
@@ -231,32 +260,10 @@ impl Csfq {
         self.share.fair_share()
     }
 
-    /// The label that a packet came with or that it is given here; none if it cannot have one.
-    fn label<P: Packet>(&mut self, now: Time, packet: &P) -> Option<RateLabel> {
-        let carried = packet.label(LabelKind::Rate).map(RateLabel::read);
-        match (self.role, carried) {
-            (RouterRole::Core, carried) => carried,
-            (RouterRole::Any, Some(carried)) => Some(carried),
-            (RouterRole::Any, None) | (RouterRole::Edge, _) => {
-                let label = self.edge.label(now, packet.flow(), packet.size());
-                let unknown = || RateLabel::excess(self.share.accepted_rate() / 2.0, self.format);
-                Some(label.unwrap_or_else(unknown))
-            }
-        }
-    }
-
     /// Whether the room that is left at `fill` is kept for guaranteed packets, and this is another.
     fn is_reserved(&self, label: RateLabel, fill: f64) -> bool {
         let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
         excess && fill >= 1.0 - self.reserve.get()
-    }
-
-    /// How full the buffer is, 1 at its limit.
-    fn fill(&self, backlog: Backlog) -> f64 {
-        match self.limit {
-            Limit::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
-            Limit::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
-        }
     }
 
     /// The part of the fair share that applies while the buffer is `fill` full.
@@ -268,8 +275,10 @@ impl Csfq {
 
 impl<P: Packet> BufferPolicy<P> for Csfq {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
-        let Some(label) = self.label(now, packet) else { return Verdict::Drop(DropReason::Policy) };
-        let fill = self.fill(backlog);
+        let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
+            return Verdict::Drop(DropReason::Policy);
+        };
+        let fill = self.limit.filled_by(backlog);
         let calm = fill <= self.threshold.get();
         let allowed = if calm { 1.0 } else { self.avoided(fill) };
         let dropped = self.random.chance(self.fair_share().scaled(allowed).drop_probability(label));

@@ -14,10 +14,11 @@
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`csfq`] | core-stateless fair queueing: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
+//! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] is what LQD and
-//! its relatives share.
+//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
+//! are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -29,11 +30,13 @@ pub mod bred;
 pub mod codel;
 pub mod csfq;
 pub mod fred;
+pub mod hcsfq;
 pub mod head;
 pub mod longest_queue;
 pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
+pub mod push_out;
 pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;
@@ -143,6 +146,15 @@ impl Limit {
         match self {
             Self::Packets(limit) => backlog.packets > limit,
             Self::Bytes(limit) => backlog.bytes > limit,
+        }
+    }
+
+    /// How full `backlog` makes the buffer, 1 at its limit.
+    #[must_use]
+    pub fn filled_by(self, backlog: Backlog) -> f64 {
+        match self {
+            Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
+            Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
         }
     }
 

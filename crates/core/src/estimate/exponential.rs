@@ -79,6 +79,14 @@ impl<const N: usize> Exponentials<N> {
         self.rates
     }
 
+    /// Multiplies what has been counted, as if all amounts had been that much larger.
+    pub fn scale(&mut self, factors: [f64; N]) {
+        for (i, factor) in factors.into_iter().enumerate() {
+            self.rates[i] *= factor;
+            self.pending[i] *= factor;
+        }
+    }
+
     /// r after a gap of `t`. As t goes to 0 the first term goes to l / K.
     // Stoica98 eq. (3)
     fn after(&self, t: Span) -> [f64; N] {

@@ -239,9 +239,7 @@ impl FairShareParams {
     /// # Errors
     /// When they contradict each other.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            k_alpha: args.span("k_alpha"),
-            k_c: args.span("k_c"),
+        Ok(Self {
             initial: args.rate_if_set("initial"),
             below_threshold: match args.choice("below_threshold") {
                 "unknown" => BelowThreshold::Unknown,
@@ -260,11 +258,32 @@ impl FairShareParams {
             overflow_decrease: args.ratio("overflow_decrease"),
             decay: args.ratio("decay"),
             onset: args.switch("onset"),
-        };
-        for (key, span) in [("k_alpha", params.k_alpha), ("k_c", params.k_c)] {
+            ..Self::of_1998(args)?
+        })
+    }
+
+    /// The readings of 1998, with time constants from the catalogue's values.
+    ///
+    /// # Errors
+    /// When a time constant is zero.
+    pub(crate) fn of_1998(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (k_alpha, k_c) = (args.span("k_alpha"), args.span("k_c"));
+        for (key, span) in [("k_alpha", k_alpha), ("k_c", k_c)] {
             require(span > Span::ZERO, key, "an average takes time; write for example \"100ms\"")?;
         }
-        Ok(params)
+        Ok(Self {
+            k_alpha,
+            k_c,
+            initial: None,
+            below_threshold: BelowThreshold::Unknown,
+            accepted_rate: AcceptedRate::Arrivals,
+            noted_label: NotedLabel::Original,
+            own_label: true,
+            aggregate_guarantee: false,
+            overflow_decrease: Ratio::clamped(0.01),
+            decay: Ratio::ONE,
+            onset: false,
+        })
     }
 }
 
@@ -288,6 +307,8 @@ pub struct FairShareEstimator {
     params: FairShareParams,
     /// C.
     c: f64,
+    /// What C can be at most, and so FS for a weight of 1: the rate of the link.
+    most: f64,
     /// The smallest weight that there was, if below 1.
     smallest_weight: f64,
     /// FS.
@@ -317,6 +338,7 @@ impl FairShareEstimator {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO, First::SinceStart);
         Self {
             c: c.as_bit() as f64,
+            most: c.as_bit() as f64,
             smallest_weight: 1.0,
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
             temp_fs: 0.0,
@@ -337,6 +359,12 @@ impl FairShareEstimator {
     #[must_use]
     pub const fn fair_share(&self) -> FairShare {
         self.fs
+    }
+
+    /// Whether more arrives than there is to divide, as of the last arrival.
+    #[must_use]
+    pub const fn is_congested(&self) -> bool {
+        self.congested
     }
 
     /// FR, as of the last arrival.
@@ -362,12 +390,21 @@ impl FairShareEstimator {
 
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
-        self.set_capacity(rate.as_bit() as f64);
+        self.c = rate.as_bit() as f64;
+        self.most = self.c;
     }
 
-    /// What there is to divide from now on, in bits a second.
-    pub fn set_capacity(&mut self, c: f64) {
-        self.c = c;
+    /// What there is to divide from now on, in bits a second, as part of a link that carries `most`.
+    ///
+    /// If more than that arrives, FS and FR follow C at once, as if C had long been so: what passes is a part of
+    /// C, and FR need not be waited for.
+    pub fn set_part(&mut self, c: f64, most: f64) {
+        if self.congested && self.c > 0.0 && c > 0.0 {
+            let factor = c / self.c;
+            self.fs = self.fs.scaled(factor);
+            self.rates.scale([1.0, factor, 1.0]);
+        }
+        (self.c, self.most) = (c, most);
     }
 
     /// There is a flow of this weight: FS may exceed C for weights below 1.
@@ -483,7 +520,7 @@ impl FairShareEstimator {
     /// The end of a congested window.
     fn scale(&mut self, now: Time) {
         let x = self.available();
-        let most = x / self.smallest_weight;
+        let most = x.max(self.most) / self.smallest_weight;
         let fr = self.accepted_rate().max(self.c / 1_000.0);
         // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
         self.fs = match self.fs {

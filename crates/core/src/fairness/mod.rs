@@ -3,6 +3,7 @@
 //! | file | allocation | source |
 //! |---|---|---|
 //! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
+//! | [`hierarchical`](mod@hierarchical) | a flow has a customer, which has a weight | Bennett, Zhang 1996 |
 //! | [`currency`] | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
@@ -10,9 +11,11 @@
 use core::fmt;
 
 pub mod currency;
+pub mod hierarchical;
 pub mod max_min;
 
 pub use currency::{Exchange, Holding, ticket_shares};
+pub use hierarchical::{CustomerClaim, hierarchical};
 pub use max_min::{Claim, max_min, oversubscribed};
 
 /// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
@@ -70,6 +73,13 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
+    /// Flows of customers are held back at more than one link.
+    SeveralBottlenecks,
+    /// This flow belongs to a customer that does not exist.
+    UnknownCustomer {
+        /// The flow.
+        flow: usize,
+    },
     /// Links exchange tickets in a cycle whose rates do not settle.
     Unsettled,
     /// Links weigh the flows so differently that no share of this one could be settled.
@@ -93,6 +103,10 @@ impl fmt::Display for Infeasible {
             Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
             Self::BadIssue { link } => {
                 write!(f, "the tickets issued to link {link} are negative or not finite")
+            }
+            Self::SeveralBottlenecks => write!(f, "flows of customers are held back at more than one link"),
+            Self::UnknownCustomer { flow } => {
+                write!(f, "flow {flow} belongs to a customer that does not exist")
             }
             Self::Unsettled => write!(f, "links exchange tickets in a cycle whose rates do not settle"),
             Self::Ambiguous { flow } => {

@@ -132,17 +132,26 @@ impl RateLabelParams {
     /// # Errors
     /// When they contradict each other.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (k, bits, bucket) = (args.span("k"), args.count("bits"), args.bytes_if_set("bucket"));
-        require(k > Span::ZERO, "k", "an average takes time; write for example \"100ms\"")?;
-        let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
-        require((8..=17).contains(&bits), "bits", width)?;
+        let bucket = args.bytes_if_set("bucket");
         let marking = match args.choice("marking") {
             "probabilistic" => Marking::Probabilistic,
             _ => Marking::Deterministic,
         };
         let none = "marking by chance has no bucket; write marking = \"deterministic\", or leave it out";
         require(bucket.is_none() || marking == Marking::Deterministic, "bucket", none)?;
-        Ok(Self { k, marking, bucket, bits: bits as u32 })
+        Ok(Self { marking, bucket, ..Self::without_guarantees(args)? })
+    }
+
+    /// From the catalogue's values, for routers that guarantee nothing.
+    ///
+    /// # Errors
+    /// When they make no sense.
+    pub(crate) fn without_guarantees(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (k, bits) = (args.span("k"), args.count("bits"));
+        require(k > Span::ZERO, "k", "an average takes time; write for example \"100ms\"")?;
+        let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
+        require((8..=17).contains(&bits), "bits", width)?;
+        Ok(Self { k, marking: Marking::Probabilistic, bucket: None, bits: bits as u32 })
     }
 
     /// What labels are rounded to.
@@ -206,6 +215,12 @@ impl RateLabels {
         let weight = self.weights.get(slot).map_or(1.0, |weight| weight.get());
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
+    }
+
+    /// The label of a packet of `flow`, which is for `unknown` bits a second while its rate is not known.
+    pub fn label_or(&mut self, now: Time, flow: FlowId, size: Bytes, unknown: f64) -> RateLabel {
+        let label = self.label(now, flow, size);
+        label.unwrap_or_else(|| RateLabel::excess(unknown, self.params.format()))
     }
 
     /// The weight of `flow` from its next packet on.

@@ -12,6 +12,7 @@ use crate::drop::bred::{self, Bred, BredParams};
 use crate::drop::codel::{self, Codel, CodelParams};
 use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::fred::{self, Fred, FredParams};
+use crate::drop::hcsfq::{self, Hcsfq, HcsfqParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::pfd::{self, Pfd, PfdParams};
@@ -114,6 +115,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         entry: &csfq::MCSFQ,
         read: |args| CsfqParams::from_args(args, &csfq::MCSFQ).map(PolicyParams::Csfq),
     },
+    Known { entry: &hcsfq::ENTRY, read: |args| HcsfqParams::from_args(args).map(PolicyParams::Hcsfq) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -163,6 +165,7 @@ pub enum PolicyParams {
     Bred(BredParams),
     Tred(TredParams),
     Csfq(CsfqParams),
+    Hcsfq(HcsfqParams),
     Codel(CodelParams),
 }
 
@@ -194,6 +197,7 @@ pub enum AnyPolicy {
     Bred(Bred),
     Tred(Tred),
     Csfq(Csfq),
+    Hcsfq(Hcsfq),
     Codel(Codel),
 }
 
@@ -233,6 +237,10 @@ impl AnyPolicy {
             PolicyParams::Csfq(params) => {
                 Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream(), setup.stream_for("marking")))
             }
+            PolicyParams::Hcsfq(params) => {
+                let (random, root) = (setup.stream(), setup.stream_for("root"));
+                Self::Hcsfq(Hcsfq::new(params, setup.link_rate, &setup.customers, random, root))
+            }
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -268,6 +276,7 @@ macro_rules! policy {
             AnyPolicy::Bred($it) => $body,
             AnyPolicy::Tred($it) => $body,
             AnyPolicy::Csfq($it) => $body,
+            AnyPolicy::Hcsfq($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };

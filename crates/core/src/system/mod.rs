@@ -22,6 +22,7 @@ use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::drop::csfq::RouterRole;
+use crate::drop::hcsfq::Customers;
 use crate::drop::{BufferPolicy, Limit};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
@@ -40,6 +41,8 @@ pub struct Setup<'a> {
     pub rtts: &'a [Span],
     /// Guaranteed rates by flow number. Flows beyond have none.
     pub guarantees: &'a [Rate],
+    /// Whose flows are whose.
+    pub customers: Customers<'a>,
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.
@@ -114,7 +117,9 @@ impl DisciplineParams {
     #[must_use]
     pub const fn writes(&self) -> Option<LabelKind> {
         match self.core {
-            CoreParams::Buffered { drop: PolicyParams::Csfq(_), .. } => Some(LabelKind::Rate),
+            CoreParams::Buffered { drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_), .. } => {
+                Some(LabelKind::Rate)
+            }
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
 use apportion_core::catalog::{self, Role, Selection};
+use apportion_core::drop::hcsfq::Customers;
 use apportion_core::label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{self, Rate, Time, Weight};
@@ -24,7 +25,15 @@ pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
 }
 
 pub fn setup(weights: &[Weight]) -> Setup<'_> {
-    Setup { link_rate: Rate::from_mbit(10), weights, rtts: &[], guarantees: &[], seed: 1, name: "link" }
+    Setup {
+        link_rate: Rate::from_mbit(10),
+        weights,
+        rtts: &[],
+        guarantees: &[],
+        customers: Customers::default(),
+        seed: 1,
+        name: "link",
+    }
 }
 
 pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<TestPacket> {

@@ -91,6 +91,28 @@ fn a_share_never_exceeds_the_link_for_the_smallest_weight() {
 }
 
 #[test]
+fn the_share_of_a_part_follows_the_part_and_is_bounded_by_the_link() {
+    // FS = C and half of C from now on: FS = 4e6, and of the 6e6 that passed 3e6 would have.
+    let held = |congested, fs| standing(&csfq(), congested, FairShare::Rate(fs), [99e6, 6e6, 0.0]);
+    let mut estimator = held(true, C);
+    estimator.set_part(C / 2.0, C);
+    assert_eq!((estimator.fs, estimator.accepted_rate()), (FairShare::Rate(4e6), 3e6));
+    assert_eq!(estimator.rates.last_rates()[0], 99e6, "what arrives is what it is");
+    // K_c later: w = 1 - e^-1 = 0.632121, one packet of 8000 bits in 100 ms, F = w·80e3 + (1 - w)·3e6 = 1154209
+    // and FS = 4e6·4e6/1154209 = 13.9e6: bounded by the link, not by the part.
+    assert_eq!(arrive(&mut estimator, &[(100_000, 1e6)]), FairShare::Rate(C));
+    // Who is not held back keeps its share, and a part of nothing is no share of nothing.
+    let mut calm = held(false, 2e6);
+    calm.set_part(C / 2.0, C);
+    assert_eq!((calm.fs, calm.accepted_rate()), (FairShare::Rate(2e6), 6e6));
+    let mut stopped = held(true, 2e6);
+    for c in [0.0, C] {
+        stopped.set_part(c, C);
+    }
+    assert_eq!(stopped.fs, FairShare::Rate(2e6));
+}
+
+#[test]
 fn csfq_takes_the_largest_label_of_a_window_and_mcsfq_never_less_than_it_had() {
     let windows = |params: FairShareParams| {
         let mut estimator = standing(&params, true, FairShare::Rate(3e6), [1e6, 1e6, 0.0]);
