@@ -38,6 +38,7 @@ fn a_core_has_an_edge_before_it_on_every_path() {
         [EDGE, CORE, LAST],
         [ANY, PLAIN, CORE],
         [PLAIN, EDGE, CORE],
+        ["\"hcsfq\"", CORE, CORE],
         [EGRESS, EDGE, CORE],
         [EGRESS, EGRESS, ANY],
         [EDGE, LAST, PLAIN],

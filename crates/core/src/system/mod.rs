@@ -132,6 +132,7 @@ impl DisciplineParams {
             CoreParams::Buffered { drop: PolicyParams::Csfq(params), .. } => {
                 Some((params.role, params.egress))
             }
+            CoreParams::Buffered { drop: PolicyParams::Hcsfq(_), .. } => Some((RouterRole::Any, false)),
             _ => None,
         }
     }
