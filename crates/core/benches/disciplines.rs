@@ -1,5 +1,5 @@
 //! Nanoseconds for one enqueue and one dequeue of each discipline with a standing backlog of two packets per
-//! flow, for push-outs from full buffers, and for marking and exchanging tickets.
+//! flow, for early drops, for push-outs from full buffers, and for marking and exchanging tickets.
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
@@ -152,6 +152,43 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
     group.finish();
 }
 
+/// Probabilistic fair drop behind start-time fair queueing while nothing overflows, a packet in and a packet
+/// out: below the threshold it only counts, above it each fiftieth arrival pushes out the head of the longest
+/// queue. What overflow costs is in [`push_out`].
+fn early_drop(criterion: &mut Criterion) {
+    for (name, packets_per_flow) in [("stfq+pfd below thresh", 8.0), ("stfq+pfd above thresh, p = 0.02", 2.5)]
+    {
+        let mut group = criterion.benchmark_group(name);
+        for flows in [10, 1_000, 100_000, 1_000_000_u32] {
+            // Two packets per flow wait: 0.25 of 8, or 0.8 of 2.5, of a buffer with a threshold of 0.65.
+            let limit = format!("{}p", (packets_per_flow * f64::from(flows)) as u64);
+            let mut queue =
+                build("stfq", Some("pfd"), &[("limit", &limit), ("p", "0.02"), ("thresh", "0.65")]);
+            let packets = packets(flows);
+            let waiting = 2 * u64::from(flows);
+            let (mut now, mut i) = (Time::ZERO, 0_usize);
+            let mut arrive = |queue: &mut Discipline<Small>, now| {
+                queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+                i = i.wrapping_add(1);
+            };
+            while queue.backlog().packets.get() < waiting {
+                arrive(&mut queue, now);
+            }
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    now += Span::from_nanos(10);
+                    arrive(&mut queue, now);
+                    // An arrival that cost the buffer a packet leaves it as it was.
+                    if queue.backlog().packets.get() > waiting {
+                        black_box(queue.dequeue(now, &mut Discard));
+                    }
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 /// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet is
 /// dropped.
 fn push_out(criterion: &mut Criterion) {
@@ -208,6 +245,49 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
+/// Core-stateless fair queueing on a link that gets as much as it can carry, a packet in and a packet out: in the
+/// core, where packets have labels, and at the edge, which estimates the rate of each flow.
+fn core_stateless(criterion: &mut Criterion) {
+    for (name, kind, role, guaranteed) in [
+        ("csfq core", "csfq", "core", false),
+        ("mcsfq core", "mcsfq", "core", false),
+        ("csfq edge", "csfq", "edge", false),
+        ("mcsfq edge, guarantees", "mcsfq", "edge", true),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        for flows in [10, 1_000, 100_000, 1_000_000_u32] {
+            let mut selection = Selection::new(kind, None, None).expect("known");
+            for (key, value) in [("limit", "1000p"), ("role", role)] {
+                selection.set(key, value).expect("valid");
+            }
+            // Half of each flow's rate.
+            let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
+            let setup = Setup {
+                link_rate: Rate::from_mbit(1_000),
+                guarantees: if guaranteed { &guarantees } else { &[] },
+                weights: &[],
+                rtts: &[],
+                seed: 1,
+                name: "bench",
+            };
+            let mut queue: Discipline<Small> =
+                DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+            let packets = packets(flows);
+            let (mut now, mut i) = (Time::ZERO, 0_usize);
+            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+                bencher.iter(|| {
+                    // 1000 bytes at 1 Gb/s.
+                    now += Span::from_micros(8);
+                    queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+                    i = i.wrapping_add(1);
+                    black_box(queue.dequeue(now, &mut Discard))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 /// Nanoseconds for what each packet of a scheme with tickets costs beside its discipline: to be marked at its
 /// source with the acknowledgement before it, and to be exchanged at a link.
 fn tickets(criterion: &mut Criterion) {
@@ -246,5 +326,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, push_out, tickets);
+criterion_group!(benches, disciplines, core_stateless, early_drop, push_out, tickets);
 criterion_main!(benches);

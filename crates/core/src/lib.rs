@@ -39,6 +39,7 @@ pub mod exchange;
 pub mod fairness;
 pub mod label;
 mod list;
+mod longest;
 pub mod mark;
 pub mod packet;
 pub mod queue;

@@ -6,14 +6,14 @@
 
 use alloc::vec::Vec;
 
-use crate::packet::Packet;
-use crate::queue::Backlog;
 use crate::schedule::{End, Queued};
 
 /// No element.
 const NIL: u32 = u32::MAX;
 
-/// The links of one element. An element is in at most one list at a time.
+/// The links of one element. An element is in at most one list at a time. What the first says of the one
+/// before it, and the last of the one behind it, means nothing: to take an end off, its neighbour, which may
+/// be far from any cache, need not be touched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     prev: u32,
@@ -62,23 +62,46 @@ impl List {
         self.tail = id;
     }
 
+    /// Takes the first element out.
+    pub fn pop_front<T: Linked>(&mut self, elements: &mut [T]) -> Option<usize> {
+        let front = self.front()?;
+        let Link { next, .. } = core::mem::replace(elements[front].link(), Link::NONE);
+        if self.head == self.tail {
+            *self = Self::EMPTY;
+        } else {
+            self.head = next;
+        }
+        Some(front)
+    }
+
+    /// Takes the last element out.
+    pub fn pop_back<T: Linked>(&mut self, elements: &mut [T]) -> Option<usize> {
+        let back = self.back()?;
+        let Link { prev, .. } = core::mem::replace(elements[back].link(), Link::NONE);
+        if self.head == self.tail {
+            *self = Self::EMPTY;
+        } else {
+            self.tail = prev;
+        }
+        Some(back)
+    }
+
     /// Takes element `index`, which must be in this list, out of it.
     pub fn remove<T: Linked>(&mut self, elements: &mut [T], index: usize) {
-        let Link { prev, next } = core::mem::replace(elements[index].link(), Link::NONE);
-        match prev {
-            NIL => self.head = next,
-            prev => elements[prev as usize].link().next = next,
-        }
-        match next {
-            NIL => self.tail = prev,
-            next => elements[next as usize].link().prev = prev,
+        if self.head == index as u32 {
+            self.pop_front(elements);
+        } else if self.tail == index as u32 {
+            self.pop_back(elements);
+        } else {
+            let Link { prev, next } = core::mem::replace(elements[index].link(), Link::NONE);
+            elements[prev as usize].link().next = next;
+            elements[next as usize].link().prev = prev;
         }
     }
 
     /// Moves the front element to the back.
     pub fn rotate<T: Linked>(&mut self, elements: &mut [T]) {
-        if let Some(front) = self.front() {
-            self.remove(elements, front);
+        if let Some(front) = self.pop_front(elements) {
             self.push_back(elements, front);
         }
     }
@@ -129,41 +152,30 @@ impl<P> Pool<P> {
 
 /// The packets of one flow, in order of arrival; they stand in a [`Pool`] that every call is given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PacketQueue {
-    list: List,
-    backlog: Backlog,
-}
+pub(crate) struct PacketQueue(List);
 
 impl PacketQueue {
-    pub const EMPTY: Self = Self { list: List::EMPTY, backlog: Backlog::EMPTY };
-
-    pub fn backlog(&self) -> Backlog {
-        self.backlog
-    }
+    pub const EMPTY: Self = Self(List::EMPTY);
 
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.0.is_empty()
     }
 
-    pub fn push<P: Packet>(&mut self, pool: &mut Pool<P>, queued: Queued<P>) {
-        self.backlog.add(&queued.packet);
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, queued: Queued<P>) {
         let index = pool.place(queued);
-        self.list.push_back(&mut pool.nodes, index);
+        self.0.push_back(&mut pool.nodes, index);
     }
 
-    pub fn pop<P: Packet>(&mut self, pool: &mut Pool<P>, end: End) -> Option<Queued<P>> {
+    pub fn pop<P>(&mut self, pool: &mut Pool<P>, end: End) -> Option<Queued<P>> {
         let index = match end {
-            End::Head => self.list.front(),
-            End::Tail => self.list.back(),
+            End::Head => self.0.pop_front(&mut pool.nodes),
+            End::Tail => self.0.pop_back(&mut pool.nodes),
         }?;
-        self.list.remove(&mut pool.nodes, index);
-        let queued = pool.take(index)?;
-        self.backlog.remove(&queued.packet);
-        Some(queued)
+        pool.take(index)
     }
 
     pub fn front<'a, P>(&self, pool: &'a Pool<P>) -> Option<&'a Queued<P>> {
-        pool.nodes[self.list.front()?].queued.as_ref()
+        pool.nodes[self.0.front()?].queued.as_ref()
     }
 }
 
@@ -187,7 +199,10 @@ mod tests {
         assert_eq!(take(0, End::Head), Some(0));
         assert_eq!(take(0, End::Head), Some(2));
         assert_eq!(take(0, End::Head), None);
-        assert_eq!(queues[1].backlog().bytes.get(), 200);
+        // What the first taken off the other end, or left alone, says of its neighbours means nothing.
+        assert_eq!(take(1, End::Tail), Some(5));
+        assert_eq!(take(1, End::Head), Some(3));
+        assert_eq!(take(1, End::Tail), None);
         // Freed places are used again before the pool grows.
         queues[0].push(&mut pool, Queued { packet: packet(9, 0, 100), arrived: Time::ZERO });
         assert_eq!(pool.nodes.len(), 6);

@@ -456,6 +456,86 @@ fn a_weight_changed_on_a_backlogged_flow_holds_from_the_next_turns() {
 }
 
 #[test]
+fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
+    for kind in ["csfq", "mcsfq"] {
+        let mut queue = build(kind, &[], &[]);
+        let mut log = Log::default();
+        let mut clock = 0;
+        // 10 Mb/s from either flow into as much, a packet each every 0.8 ms; in Mb/s over the last of 12 s.
+        let mut rates = |queue: &mut Discipline<TestPacket>| {
+            let mut served = [0.0; 2];
+            for slot in 0..15_000 {
+                clock += 800;
+                let now = Time::from_nanos(1_000 * clock);
+                for flow in [0, 1] {
+                    queue.enqueue(now, packet(0, flow, 1_000), &mut log);
+                }
+                if let Some(sent) = queue.dequeue(now, &mut log).filter(|_| slot >= 2_500) {
+                    served[sent.flow.index()] += 8e-3 / 10.0;
+                }
+            }
+            served
+        };
+        // Of 12500 packets that are dropped by chance a flow has ± sqrt(0.25·12500) = 56, which 4 times is
+        // 0.18 Mb/s.
+        let is = |[a, b]: [f64; 2], to: [f64; 2]| (a - to[0]).abs() < 0.25 && (b - to[1]).abs() < 0.25;
+        let before = rates(&mut queue);
+        assert!(is(before, [5.0, 5.0]), "{kind}: {before:?}");
+        // Flow 1 has 6 Mb/s, and half of what that leaves.
+        assert!(queue.set_guarantee(FlowId(1), Rate::from_mbit(6), Span::from_millis(10)));
+        let with = rates(&mut queue);
+        assert!(is(with, [2.0, 8.0]), "{kind}: {with:?}");
+        assert!(queue.set_guarantee(FlowId(1), Rate::ZERO, Span::ZERO));
+        let after = rates(&mut queue);
+        assert!(is(after, [5.0, 5.0]), "{kind}: {after:?}");
+    }
+    for kind in ["fifo", "fq_codel"] {
+        let knows = build(kind, &[], &[]).set_guarantee(FlowId(1), Rate::from_mbit(6), Span::ZERO);
+        assert!(!knows, "{kind} has no use for guarantees and says so");
+    }
+}
+
+#[test]
+fn a_second_bottleneck_divides_fairly_only_what_the_first_has_relabelled() {
+    // 15 and 7.5 Mb/s over two links of 10, and 10 over the second alone: 3.33 each there. With the labels
+    // that they came with, a share S lets through S/15 and S/7.5 of the 5 Mb/s that either flow has left, and
+    // S/10 of 10: all of it 2 S = 10 Mb/s, or 1.67, 3.33 and 5.
+    let second = |forget: bool| {
+        let (mut first, mut second) = (build("csfq", &[], &[]), build("csfq", &[], &[]));
+        let mut log = Log::default();
+        let mut served = [0.0; 3];
+        // A packet of 1000 B takes either link 0.8 ms: 1.5 of flow 0 come in that time, 0.75 of flow 1, 1 of
+        // flow 2.
+        for slot in 0..60_000_u64 {
+            let now = Time::from_nanos(800_000 * (slot + 1));
+            let mut enter = |flow: u32, count: u64| {
+                for _ in 0..count {
+                    first.enqueue(now, packet(flow, flow, 1_000), &mut log);
+                }
+            };
+            enter(0, 1 + slot % 2);
+            enter(1, 3 * (slot + 1) / 4 - 3 * slot / 4);
+            if let Some(mut passed) = first.dequeue(now, &mut log) {
+                if forget {
+                    let came_with = [15e6, 7.5e6][passed.flow.index()];
+                    passed.set_label(LabelKind::Rate, Label::new(came_with));
+                }
+                second.enqueue(now, passed, &mut log);
+            }
+            second.enqueue(now, packet(2, 2, 1_000), &mut log);
+            if let Some(sent) = second.dequeue(now, &mut log).filter(|_| slot >= 10_000) {
+                served[sent.flow.index()] += 10.0 / 50_000.0;
+            }
+        }
+        served
+    };
+    // Some 50000 packets a link are let through by chance, ± sqrt(0.25·50000) = 112: 4 times are 0.09 Mb/s.
+    let is = |served: [f64; 3], due: [f64; 3]| served.iter().zip(due).all(|(a, b)| (a - b).abs() < 0.25);
+    assert!(is(second(false), [10.0 / 3.0; 3]), "{:?}", second(false));
+    assert!(is(second(true), [5.0 / 3.0, 10.0 / 3.0, 5.0]), "{:?}", second(true));
+}
+
+#[test]
 fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
     let mut log = Log::default();
     for (kind, drop) in combinations() {

@@ -8,6 +8,7 @@ use apportion_core::units::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::Problems;
+use crate::bars::BarFigure;
 use crate::measure::{Attribute, Measure};
 use crate::series::RunningMean;
 use crate::sweep::{Sweep, SweepFigure};
@@ -225,6 +226,8 @@ pub enum Figure {
     },
     /// Measures along a sweep.
     OverSweep(SweepFigure),
+    /// Measures of several things beside each other.
+    Bars(BarFigure),
     /// Runs over time, against each other.
     RunningMean(RunningMean),
 }

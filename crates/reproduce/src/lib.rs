@@ -13,6 +13,7 @@
 //! | [`transfers`] | how long finite transfers take |
 //! | [`measure`] | what can be measured, and what is wrong with a measure |
 //! | `take` | measures computed from runs |
+//! | [`mod@bars`] | figures with groups of bars |
 //! | [`fit`] | straight lines through measurements |
 //! | [`plan`] | which runs are needed; each is executed once |
 //! | [`mod@judge`] | verdicts |
@@ -23,6 +24,7 @@
 //! | [`mod@write`] | the folder of results |
 
 pub mod among;
+pub mod bars;
 pub mod beside;
 pub mod expect;
 pub mod fit;

@@ -203,6 +203,16 @@ pub enum Measure {
     TransferTime(TransferTime),
 }
 
+/// A measure in one colour of a figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Labelled {
+    /// In the legend.
+    pub label: String,
+    /// What is drawn.
+    pub measure: Measure,
+}
+
 /// The run that is meant where none is named.
 pub(crate) fn main_run() -> String {
     "main".to_owned()

@@ -14,6 +14,7 @@ use crate::plan::{PlannedExperiment, PlannedPaper, Results};
 use crate::text::{headline, names_beside};
 
 mod along;
+mod bars;
 mod figures;
 
 /// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if it was

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use apportion_scenario::model::Scenario;
-use apportion_scenario::{did_you_mean, load, replication_seed};
+use apportion_scenario::{Suite, did_you_mean, load, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::replicate::{ReplicateError, replicate};
 
@@ -14,7 +14,7 @@ use crate::Problems;
 use crate::expect::{Experiment, Figure, Paper, RunSpec};
 use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
 use crate::sweep::{Points, Sweep};
-use crate::variant::{Used, Variant};
+use crate::variant::{Used, Variant, change};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -400,8 +400,18 @@ impl Planner {
         let mut suite = load(&text, &overrides)?;
         if let Twist::Variant(variant) = twist {
             let spread = variant.spread(&suite.canonical, &mut self.used);
+            for (param, overrides) in &spread {
+                // What is not valid alone changes something.
+                let is_same = |alone: Suite| model(&alone) == model(&suite);
+                if !self.used.contains(&change(param))
+                    && !load(&suite.canonical, overrides).is_ok_and(is_same)
+                {
+                    self.used.insert(change(param));
+                }
+            }
             if !spread.is_empty() {
-                suite = load(&suite.canonical, &spread)?;
+                let all: Vec<_> = spread.into_iter().flat_map(|(_, overrides)| overrides).collect();
+                suite = load(&suite.canonical, &all)?;
             }
         }
         if let Some(at) = self.scenarios.iter().position(|(canonical, _)| *canonical == suite.canonical) {
@@ -426,6 +436,12 @@ impl Planner {
     }
 }
 
+/// What is run, whatever it is called: a canonical text names the profile of a TCP beside all that it stands
+/// for.
+fn model(suite: &Suite) -> Vec<String> {
+    suite.points.iter().map(|point| format!("{:?}", point.scenario)).collect()
+}
+
 fn check_figure(
     figure: &Figure,
     paper: &Paper,
@@ -443,6 +459,7 @@ fn check_figure(
             flows_of(run_of(runs, run)?, of)?;
         }
         Figure::OverSweep(figure) => figure.check(runs)?,
+        Figure::Bars(figure) => figure.check(runs)?,
         Figure::RunningMean(figure) => {
             for one in &figure.series {
                 flows_of(run_of(runs, &one.run)?, &one.of)?;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::expect::text_of;
 use crate::fit;
-use crate::measure::{Fault, Measure, Measured, Of, Runs};
+use crate::measure::{Fault, Labelled, Measure, Measured, Of, Runs};
 use apportion_report::statistics::mean;
 
 /// Values along which runs differ. Keys move together: point k has the kth value of each.
@@ -126,18 +126,8 @@ pub struct SweepFigure {
     pub title: String,
     /// The vertical axis.
     pub y: String,
-    /// A curve each.
-    pub series: Vec<SweepSeries>,
-}
-
-/// A curve.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SweepSeries {
-    /// In the legend.
-    pub label: String,
-    /// One number at each point.
-    pub measure: Measure,
+    /// A curve each: one number at each point.
+    pub series: Vec<Labelled>,
 }
 
 impl SweepFigure {

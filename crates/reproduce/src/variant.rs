@@ -81,6 +81,11 @@ impl Column {
 /// What of a variant some run had a use for.
 pub(crate) type Used = BTreeSet<String>;
 
+/// Stands in [`Used`] for one of `params` that changed some run.
+pub(crate) fn change(param: &str) -> String {
+    format!("change by params.{param}")
+}
+
 impl Variant {
     /// Whether it changes anything in the runs of an experiment.
     pub(crate) fn covers(&self, id: &str, content: &Content) -> bool {
@@ -117,26 +122,25 @@ impl Variant {
         (file.to_owned(), overrides)
     }
 
-    /// The overrides that put `params` in place in a scenario, given as its canonical text.
-    pub(crate) fn spread(&self, canonical: &str, used: &mut Used) -> Vec<(String, String)> {
+    /// The overrides that put each of `params` in place in a scenario, given as its canonical text.
+    pub(crate) fn spread(&self, canonical: &str, used: &mut Used) -> Vec<(&str, Vec<(String, String)>)> {
         let Ok(root) = canonical.parse::<Table>() else { return Vec::new() };
-        let mut overrides = Vec::new();
+        let mut spread = Vec::new();
         for (param, value) in &self.params {
             let Some((owner, name)) = param.split_once('.') else { continue };
-            let before = overrides.len();
-            for path in owners(&root, owner) {
-                overrides.push((format!("{path}.{name}"), text_of(value)));
-            }
-            if overrides.len() > before {
+            let put = |path| (format!("{path}.{name}"), text_of(value));
+            let overrides: Vec<_> = owners(&root, owner).into_iter().map(put).collect();
+            if !overrides.is_empty() {
                 used.insert(format!("params.{param}"));
+                spread.push((param.as_str(), overrides));
             }
         }
-        overrides
+        spread
     }
 
     /// What no run had a use for: the key, and a message with the mend.
     pub(crate) fn unused(&self, used: &Used) -> Vec<(String, String)> {
-        let mut all = Vec::new();
+        let (mut all, mut inert) = (Vec::new(), Vec::new());
         for key in
             self.set.iter().filter(|(key, value)| is_place(key) && value.is_table()).map(|(key, _)| key)
         {
@@ -144,13 +148,20 @@ impl Variant {
         }
         for key in self.params.keys() {
             let owner = key.split('.').next().unwrap_or_default();
-            all.push((format!("params.{key}"), format!("no scenario of its runs has a `{owner}`")));
+            let place = format!("params.{key}");
+            if !used.contains(&place) {
+                all.push((place, format!("no scenario of its runs has a `{owner}`")));
+            } else if !used.contains(&change(key)) {
+                let hint = if key == "tcp.profile" { " (they name each parameter of it)" } else { "" };
+                inert.push((place, format!("it changes nothing in the scenarios of its runs{hint}")));
+            }
         }
         for key in self.replace.keys() {
             all.push((format!("replace.{key}"), "is no scenario file of its runs".to_owned()));
         }
         all.retain(|(key, _)| !used.contains(key));
         all.into_iter()
+            .chain(inert)
             .map(|(key, message)| (key, format!("{message}; correct it or leave it out")))
             .collect()
     }
@@ -264,15 +275,19 @@ profile = "rfc"
         let mut used = Used::new();
         let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
         assert_eq!(
-            variant.spread(SCENARIO, &mut used),
+            variant.spread(SCENARIO, &mut used).into_iter().flat_map(|(_, put)| put).collect::<Vec<_>>(),
             [
                 pair("flow.tcp.tcp.window", "10p"),
                 pair("link.\"a.b\".queue.n", "1"),
                 pair("topology.bottleneck.queue.n", "1"),
             ]
         );
-        let unused: Vec<_> = variant.unused(&used).into_iter().map(|(key, _)| key).collect();
-        assert_eq!(unused, ["params.fred.x"]);
+        let unused =
+            |used: &Used| -> Vec<String> { variant.unused(used).into_iter().map(|(key, _)| key).collect() };
+        used.insert(change("tred.n"));
+        assert_eq!(unused(&used), ["params.fred.x", "params.tcp.window"]);
+        used.insert(change("tcp.window"));
+        assert_eq!(unused(&used), ["params.fred.x"]);
     }
 
     #[test]

@@ -416,6 +416,29 @@ fn the_table_of_variants_has_the_worked_errors() {
 }
 
 #[test]
+fn a_profile_put_beside_the_parameters_of_another_is_refused() {
+    let tcp = "[flow.t]\nfrom = \"a\"\nto = \"b\"\ntcp = \"rfc\"\nsource = \"greedy\"\n";
+    let toy = |params: &str| {
+        let toy = Toy::new(&[ALL]).with(&format!(
+            "[[variant]]\nname = \"v\"\nabout = \"a\"\nbeside = true\nreplace = {{ \"x.toml\" = \"y.toml\" }}\n\
+             params = {{ {params} }}\n"
+        ));
+        std::fs::write(
+            toy.folder.path().join("y.toml"),
+            SCENARIO.replace("[[change]]", &format!("{tcp}[[change]]")),
+        )
+        .unwrap();
+        toy
+    };
+    assert_eq!(
+        toy("\"tcp.profile\" = \"reno-1999\"").error(),
+        "expect.toml: variant v: params.tcp.profile: it changes nothing in the scenarios of its runs (they name \
+         each parameter of it); correct it or leave it out"
+    );
+    assert!(toy("\"tcp.window\" = \"3p\"").plan(false).is_ok());
+}
+
+#[test]
 fn what_a_variant_gets_wrong_is_named() {
     let error = |variant: &str| {
         let head = "[[variant]]\nname = \"v\"\nabout = \"a\"\nbeside = true\n";
@@ -425,6 +448,11 @@ fn what_a_variant_gets_wrong_is_named() {
         (
             "params = { \"tred.n\" = 1 }",
             "expect.toml: variant v: params.tred.n: no scenario of its runs has a `tred`; \
+          correct it or leave it out",
+        ),
+        (
+            "params = { \"cbr.packet\" = \"500B\" }",
+            "expect.toml: variant v: params.cbr.packet: it changes nothing in the scenarios of its runs; \
           correct it or leave it out",
         ),
         (

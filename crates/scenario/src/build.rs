@@ -2,13 +2,14 @@
 
 use apportion_core::units::{Span, Time};
 
+use crate::admission;
 use crate::changes;
 use crate::customers;
 use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
-use crate::marking;
+use crate::labels;
 use crate::model::{Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
@@ -78,12 +79,15 @@ pub(crate) fn build(
         resolve_losses(&mut links, lost, &flows, problems);
     }
     // Changes name links and flows; with some of them missing, complaints about names would be false.
+    let sound = problems.is_empty();
     let changes = match fields.item("change") {
-        Some(item) if problems.is_empty() => changes::read(item, &links, &flows, problems),
+        Some(item) if sound => changes::read(item, &links, &flows, problems),
         _ => Vec::new(),
     };
-    if let Some(table) = fields.item("flow").and_then(|item| item.as_table()) {
-        marking::check_labels(&links, &flows, &changes, table, problems);
+    labels::check_tickets(&links, &flows, &changes, &fields, problems);
+    if sound {
+        admission::check(&links, &flows, &fields, problems);
+        labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));

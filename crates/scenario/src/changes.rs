@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
+use crate::admission;
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
@@ -14,7 +15,16 @@ use crate::tables::CHANGE;
 use crate::text::{Item, Value};
 
 const LINK_KEYS: [&str; 6] = ["rate", "delay", "loss", "queue", "tickets", "ack_tickets"];
-const FLOW_KEYS: [&str; 4] = ["rate", "weight", "tickets", "ack_tickets"];
+const FLOW_KEYS: [&str; 5] = ["rate", "weight", "guarantee", "tickets", "ack_tickets"];
+
+/// A change and where it was written.
+pub(crate) struct Placed {
+    pub at: Time,
+    pub to: Setting,
+    pub place: Place,
+    /// In the order of the file, from 1.
+    pub number: usize,
+}
 
 /// Reads the list `change`, in the order of time, then of what is changed.
 pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut Problems) -> Vec<Change> {
@@ -46,17 +56,19 @@ pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut P
                 continue;
             }
         };
-        changes.extend(settings.unwrap_or_default().into_iter().map(|to| (at, to, item.place, number)));
+        let placed = |to| Placed { at, to, place: item.place, number };
+        changes.extend(settings.unwrap_or_default().into_iter().map(placed));
     }
-    changes.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| order(&a.1, &b.1)));
+    changes.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| order(&a.to, &b.to)));
     refuse_twice(&changes, problems);
-    changes.into_iter().map(|(at, to, ..)| Change { at, to }).collect()
+    admission::check_changes(links, flows, &changes, problems);
+    changes.into_iter().map(|Placed { at, to, .. }| Change { at, to }).collect()
 }
 
 /// How the new value of what `set` names is written.
 pub(crate) fn kind_of(set: &str) -> Kind {
     match set.rsplit_once('.').map(|(_, key)| key) {
-        Some("rate") => Kind::Amount(Unit::Rate, Range::FromZero),
+        Some("rate" | "guarantee") => Kind::Amount(Unit::Rate, Range::FromZero),
         Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
         Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
         Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
@@ -66,12 +78,13 @@ pub(crate) fn kind_of(set: &str) -> Kind {
     }
 }
 
-fn refuse_twice(changes: &[(Time, Setting, Place, usize)], problems: &mut Problems) {
+fn refuse_twice(changes: &[Placed], problems: &mut Problems) {
     for pair in changes.windows(2) {
-        let [(at, first, _, earlier), (then, second, place, number)] = pair else { continue };
-        if at == then && order(first, second).is_eq() {
+        let [first, second] = pair else { continue };
+        if first.at == second.at && order(&first.to, &second.to).is_eq() {
+            let (earlier, at) = (first.number, first.at);
             let message = format!("change[{earlier}] sets the same thing at {at}; remove one of them");
-            problems.add(*place, format!("change[{number}]"), message);
+            problems.add(second.place, format!("change[{}]", second.number), message);
         }
     }
 }
@@ -86,10 +99,11 @@ fn order(a: &Setting, b: &Setting) -> Ordering {
             Setting::LinkQueue(link, _) => (3, link.0 as usize),
             Setting::FlowRate(flow, _) => (4, *flow),
             Setting::FlowWeight(flow, _) => (5, *flow),
-            Setting::FlowTickets(flow, _) => (6, *flow),
-            Setting::FlowAckTickets(flow, _) => (7, *flow),
-            Setting::LinkTickets(link, _) => (8, link.0 as usize),
-            Setting::LinkAckTickets(link, _) => (9, link.0 as usize),
+            Setting::FlowGuarantee(flow, _) => (6, *flow),
+            Setting::FlowTickets(flow, _) => (7, *flow),
+            Setting::FlowAckTickets(flow, _) => (8, *flow),
+            Setting::LinkTickets(link, _) => (9, link.0 as usize),
+            Setting::LinkAckTickets(link, _) => (10, link.0 as usize),
         }
     }
     rank(a).cmp(&rank(b))
@@ -166,6 +180,7 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
             "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
             "weight" => real(to, Unit::Number, Range::AboveZero, i)
                 .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
+            "guarantee" => rate(to, i).map(|guarantee| Setting::FlowGuarantee(at, guarantee)),
             "tickets" | "ack_tickets" => {
                 let (issued, setting): (_, fn(_, _) -> _) = match key {
                     "tickets" => (flow.tickets, Setting::FlowTickets),

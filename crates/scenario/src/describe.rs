@@ -111,6 +111,13 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   keep it apart as one, and its weight, guarantee, round-trip time, tickets and marker are for all of it. With one
   `start` all connections begin in the same instant and may stay in step; `start = { between = [\"0s\", \"1s\"] }` draws
   one for each. `count` makes flows, `connections` what each of them consists of.
+- **Guarantees.** On each link the guarantees of the flows that cross it add up to its rate at most, at the start and
+  whenever a change raises one, by the rates of that moment; a flow that is silent counts. A link that is made slower
+  later is not refused: what becomes of a promise then may be what one wants to see. Queues that know no guarantees
+  ignore them, but what flows are entitled to does not.
+- **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is its edge. With
+  `role = \"core\"` it drops them instead; every path to it, also that of acknowledgements, needs one that labels and no
+  `egress` in between.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) are written likewise.
   **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.

@@ -77,6 +77,7 @@ impl Scenario {
                 self.flows[at].ack_tickets = Some(tickets);
             }
             Setting::FlowWeight(at, weight) => self.flows[at].weight = weight,
+            Setting::FlowGuarantee(at, guarantee) => self.flows[at].guarantee = guarantee,
             Setting::FlowRate(at, to) => {
                 if let Source::Cbr { rate, .. } | Source::Poisson { rate, .. } | Source::OnOff { rate, .. } =
                     &mut self.flows[at].source
@@ -214,6 +215,12 @@ mod tests {
         assert_eq!(mbps(text, 0, 10), Some(vec![6.0, 0.0]));
         assert_eq!(mbps(text, 10, 20), Some(vec![2.0, 4.0]));
         assert_eq!(mbps(text, 20, 30), Some(vec![1.0, 2.0]));
+        // Half of the 3 Mb/s is guaranteed to the late one; the rest is divided 1 : 2.
+        let guaranteed = format!(
+            "{}{{ at = \"20s\", set = \"flow.late.guarantee\", to = \"1.5Mbit\" }},]",
+            text.trim_end().trim_end_matches(']').to_owned() + ", "
+        );
+        assert_eq!(mbps(&guaranteed, 20, 30), Some(vec![0.5, 2.5]));
         // Somebody arrives, or the rate changes, in between.
         assert_eq!((mbps(text, 5, 15), mbps(text, 15, 25)), (None, None));
     }

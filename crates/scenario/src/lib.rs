@@ -16,6 +16,7 @@ pub mod model;
 pub mod outcome;
 pub mod tcp;
 
+mod admission;
 mod build;
 mod changes;
 mod customers;
@@ -26,6 +27,7 @@ mod files;
 mod flows;
 mod gml;
 mod keys;
+mod labels;
 mod load;
 mod names;
 mod network;

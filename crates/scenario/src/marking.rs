@@ -1,6 +1,5 @@
 //! Markers of flows and exchanges of links in scenario files.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::catalog::{Role, Selection};
@@ -8,10 +7,9 @@ use apportion_core::exchange::currency::{self, ExchangeParams};
 use apportion_core::mark::{MarkerParams, ticket};
 
 use crate::keys::Fields;
-use crate::model::{Change, Flow, Link, Setting};
 use crate::problem::{Place, Problems};
 use crate::selection::Part;
-use crate::text::{Item, Table, join};
+use crate::text::Item;
 
 /// The exchange of a link that nobody gave settings.
 ///
@@ -38,40 +36,6 @@ pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Opti
 /// Reads a marker; every slip goes to `problems`.
 pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
     Part::Marker.read(item, path, MarkerParams::from_args, problems).map(Arc::new)
-}
-
-/// Refuses flows with tickets over queues that write labels of another kind: a packet carries one label.
-pub(crate) fn check_labels(
-    links: &[Link],
-    flows: &[Flow],
-    changes: &[Change],
-    table: &Table,
-    problems: &mut Problems,
-) {
-    let replaced = |at: usize| {
-        changes.iter().find_map(|change| match &change.to {
-            Setting::LinkQueue(id, queue) if id.index() == at => queue.writes(),
-            _ => None,
-        })
-    };
-    let writes: Vec<bool> =
-        (0..).zip(links).map(|(at, link)| link.queue.writes().or_else(|| replaced(at)).is_some()).collect();
-    let mut told = BTreeSet::new();
-    for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
-        let back = flow.back.iter().filter(|_| flow.ack_tickets.is_some());
-        let Some(id) = flow.path.iter().chain(back).find(|id| writes[id.index()]) else { continue };
-        if !told.insert(&flow.group) {
-            continue;
-        }
-        let key = if flow.tickets.is_some() { "tickets" } else { "ack_tickets" };
-        let place = table.get(&flow.group).map_or(Place::Line(1), |item| item.place);
-        let message = format!(
-            "the queue of link `{}` writes the rate of flows on packets, and a packet carries one label: its \
-             tickets would be lost; give the link another queue than csfq, or leave `{key}` out",
-            links[id.index()].name
-        );
-        problems.add(place, join(&join("flow", &flow.group), key), message);
-    }
 }
 
 /// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked.

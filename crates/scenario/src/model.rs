@@ -294,6 +294,8 @@ pub enum Setting {
     FlowRate(usize, Rate),
     /// The weight of a flow.
     FlowWeight(usize, Weight),
+    /// What a flow is guaranteed; zero takes the guarantee back.
+    FlowGuarantee(usize, Rate),
     /// What the source of a flow is issued.
     FlowTickets(usize, TicketRate),
     /// What the sink of a flow is issued.

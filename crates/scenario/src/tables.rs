@@ -265,7 +265,8 @@ const SHARED_FLOW: [Key; 11] = [
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),
         Default("0bit"),
-        "The rate it is guaranteed.",
+        "The rate it is guaranteed, whether it sends or not. On each link the guarantees of the flows that cross it add up \
+         to its rate at most, at the start and when a change raises one; the link may slow down later.",
     ),
     key(
         "tickets",
@@ -308,8 +309,8 @@ pub(crate) const CHANGE: &[Key] = &[
         "set",
         Kind::Text,
         Required,
-        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .weight, .tickets or \
-         .ack_tickets, for a flow or a group.",
+        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .weight, \
+         .guarantee, .tickets or .ack_tickets, for a flow or a group.",
     ),
     key("to", Kind::Any, Required, "The new value, as the key takes it; a rate may be zero."),
 ];

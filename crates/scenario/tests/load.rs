@@ -371,7 +371,14 @@ fn changes_find_links_flows_and_groups() {
     let weights = settings("flow.g.weight", "\"2 * i\"");
     assert_eq!(weights.len(), 12);
     assert!(matches!(weights[10], Setting::FlowWeight(10, weight) if weight.get() == 22.0));
+    let guarantees = settings("flow.g.guarantee", "\"2kbit * i\"");
+    assert!(matches!(guarantees[9..], [_, Setting::FlowGuarantee(10, to), Setting::FlowGuarantee(11, last)]
+            if (to, last) == (Rate::from_kbit(22), Rate::from_kbit(40))));
     let error = |set: &str, to: &str| errors(&change(set, to))[0].clone();
+    assert_eq!(
+        error("flow.g.guarantee", "-1"),
+        "dir/x.toml:26: change[1].to: `-1` is not a rate: it is negative; write for example \"10Mbit\""
+    );
     assert_eq!(
         error("link.m.rate", "\"1bit\""),
         "dir/x.toml:25: change[1].set: there is no link `m` (did you mean `l`?)"

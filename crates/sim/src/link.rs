@@ -407,6 +407,11 @@ impl Link {
         self.queue.inner_mut().set_weight(flow, weight);
     }
 
+    /// Changes what a flow is guaranteed, where the discipline knows guarantees.
+    pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) {
+        self.queue.inner_mut().set_guarantee(flow, guarantee, rtt);
+    }
+
     /// Changes what the router at its end issues to it, or for acknowledgements the one at its beginning.
     pub fn issue(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
         for (of, exchange) in &mut self.extras.exchanges {

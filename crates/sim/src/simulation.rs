@@ -395,6 +395,16 @@ impl Simulation<'_> {
                     self.links[other_way.index()].issue(now, LabelKind::AckTickets, *tickets);
                 }
             }
+            Setting::FlowGuarantee(flow, guarantee) => {
+                self.guarantees.resize(self.rtts.len(), Rate::ZERO);
+                for id in self.ids(*flow) {
+                    self.guarantees[id as usize] = *guarantee;
+                    let rtt = self.rtts[id as usize];
+                    for link in &mut self.links {
+                        link.set_guarantee(FlowId(id), *guarantee, rtt);
+                    }
+                }
+            }
             Setting::FlowWeight(flow, weight) => {
                 self.weights.resize(self.rtts.len(), Weight::ONE);
                 for id in self.ids(*flow) {

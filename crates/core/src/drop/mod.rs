@@ -17,8 +17,8 @@
 //! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] is what LQD and
-//! its relatives share.
+//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
+//! are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -36,6 +36,7 @@ pub mod longest_queue;
 pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
+pub mod push_out;
 pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;

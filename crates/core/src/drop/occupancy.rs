@@ -21,24 +21,25 @@
 //!
 //! | victim | found by | cost |
 //! |---|---|---|
-//! | largest q_i/b_i or q_i - b_i | a tournament, in `tree.rs` | O(1) per packet, O(log flows) per push-out |
-//! | drawn in proportion to q_i/b_i | a tree of sums | the same |
+//! | largest q_i/b_i or q_i - b_i | a tournament of the longest, in `longest.rs` | O(log flows), mostly O(1) |
+//! | drawn in proportion to q_i/b_i | a tree of sums | O(1) per packet, O(log flows) per push-out |
 //! | drawn from q_i > b_i, equal thresholds | flows in the order of their lengths, `Ranked` | O(1) |
 //! | drawn from q_i > b_i, other thresholds | the set of these flows, `Set` | O(1) |
 //!
 //! Nothing is kept in order before the first victim is asked for. A changed limit, weight or number of
-//! configured flows moves every threshold; that costs O(flows) with the next victim. Memory: 24 bytes per
-//! flow, and 37 for the tournament, 21 for the sums, 12 for the order or 8 for the set; trees are made for
-//! the next power of two.
+//! configured flows moves every threshold; that costs O(flows) with the next victim. Memory: 16 bytes per
+//! flow, 8 if it is configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for
+//! the set; what grows is made for up to twice as many.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use super::{Limit, Verdict};
 use crate::catalog::{Kind, Param};
+use crate::longest::Longest;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason};
-use crate::tree::{Largest, Sum, Summary, Tree};
+use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
 
 /// What the soft thresholds of the flows are in proportion to.
@@ -102,39 +103,89 @@ impl Choice {
 /// What each flow holds of a shared buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Occupancy {
-    limit: Limit,
-    thresholds: Thresholds,
-    choice: Choice,
+    measure: Measure,
     flows: Vec<Flow>,
     /// q_size.
     held: Backlog,
     /// n: the flows that hold a packet.
     active: u64,
-    /// What flows that nobody configured have for a share.
-    usual: f64,
-    /// Σ s, unless thresholds have moved.
-    shares: f64,
-    /// Whether all shares are alike; meant as `shares`.
-    even: bool,
     /// Whether thresholds have moved, and `index` is to be made anew.
     moved: bool,
     index: Index,
 }
 
+/// q_i. All that a packet touches here of a flow that is not among the longest; none lies across two lines of
+/// the cache.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
-    /// q_i.
-    held: Backlog,
-    /// s_i: b_i = B s_i/Σ s.
-    share: f64,
+#[repr(align(16))]
+struct Flow(Backlog);
+
+/// How much a flow may hold, and how much is too much.
+#[derive(Clone, Debug)]
+struct Measure {
+    limit: Limit,
+    thresholds: Thresholds,
+    choice: Choice,
+    /// s_i of configured flows: b_i = B s_i/Σ s.
+    shares: Vec<f64>,
+    /// What flows that nobody configured have for a share.
+    usual: f64,
+    /// Σ s, unless thresholds have moved.
+    sum: f64,
+    /// Whether all shares are alike; meant as `sum`.
+    even: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Index {
-    Largest(Tree<Largest>),
+    Longest(Longest),
     Wheel(Tree<Sum>),
     Ranked(Ranked),
     Set(Set),
+}
+
+impl Measure {
+    /// In the unit of the limit.
+    fn of(&self, held: Backlog) -> f64 {
+        match self.limit {
+            Limit::Packets(_) => held.packets.get() as f64,
+            Limit::Bytes(_) => held.bytes.get() as f64,
+        }
+    }
+
+    /// B.
+    fn capacity(&self) -> f64 {
+        match self.limit {
+            Limit::Packets(limit) => limit.get() as f64,
+            Limit::Bytes(limit) => limit.get() as f64,
+        }
+    }
+
+    fn share(&self, flow: usize) -> f64 {
+        self.shares.get(flow).copied().unwrap_or(self.usual)
+    }
+
+    /// Sums up the shares of so many flows.
+    fn sum_up(&mut self, flows: usize) {
+        self.sum = (0..flows).map(|flow| self.share(flow)).sum();
+        self.even = self.shares.iter().all(|&share| share == self.usual);
+    }
+
+    /// b_i.
+    fn threshold(&self, flow: usize) -> f64 {
+        self.capacity() / self.sum * self.share(flow)
+    }
+
+    /// By how much a flow that holds something is the longest; equal shares say nothing.
+    fn excess(&self, flow: usize, held: Backlog) -> Option<f64> {
+        let q = self.of(held);
+        let excess = match self.choice {
+            _ if self.even => q,
+            Choice::Difference => q - self.threshold(flow),
+            _ => q / self.share(flow),
+        };
+        (!held.is_empty()).then_some(excess)
+    }
 }
 
 impl Occupancy {
@@ -146,17 +197,13 @@ impl Occupancy {
         let by_rtt = !known.is_empty();
         let usual = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
         let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { usual };
-        let flow = |rtt| Flow { held: Backlog::EMPTY, share: share(rtt) };
+        let rtts = if by_rtt { rtts } else { &[] };
+        let shares: Vec<f64> = rtts.iter().take(FlowId::SLOTS).map(share).collect();
         Self {
-            limit,
-            thresholds,
-            choice,
-            flows: if by_rtt { rtts.iter().take(FlowId::SLOTS).map(flow).collect() } else { Vec::new() },
+            flows: alloc::vec![Flow(Backlog::EMPTY); shares.len()],
+            measure: Measure { limit, thresholds, choice, shares, usual, sum: 0.0, even: true },
             held: Backlog::EMPTY,
             active: 0,
-            usual,
-            shares: 0.0,
-            even: true,
             moved: true,
             index: Index::Set(Set::default()),
         }
@@ -165,30 +212,34 @@ impl Occupancy {
     /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
     /// than emptying the buffer in vain.
     pub fn admit<P: Packet>(&mut self, packet: &P) -> Verdict {
-        if !self.limit.admits(packet, Backlog::EMPTY) {
+        if !self.measure.limit.admits(packet, Backlog::EMPTY) {
             return Verdict::Drop(DropReason::Overflow);
         }
         let flow = self.find(packet.flow());
-        self.active += u64::from(self.flows[flow].held.is_empty());
-        self.flows[flow].held.add(packet);
+        let Flow(held) = &mut self.flows[flow];
+        let before = *held;
+        held.add(packet);
+        self.active += u64::from(before.is_empty());
         self.held.add(packet);
-        self.note(flow);
+        self.note(flow, before);
         Verdict::Accept
     }
 
-    /// Counts out a packet that has left.
-    pub fn remove<P: Packet>(&mut self, packet: &P) {
-        let flow = packet.flow().slot();
-        self.flows[flow].held.remove(packet);
-        self.active -= u64::from(self.flows[flow].held.is_empty());
+    /// Counts out a packet that has left `flow`.
+    pub fn remove<P: Packet>(&mut self, flow: FlowId, packet: &P) {
+        let flow = flow.slot();
+        let Flow(held) = &mut self.flows[flow];
+        let before = *held;
+        held.remove(packet);
+        self.active -= u64::from(held.is_empty());
         self.held.remove(packet);
-        self.note(flow);
+        self.note(flow, before);
     }
 
     /// Whether the buffer, which holds `backlog`, holds too much.
     pub fn is_exceeded(&self, backlog: Backlog) -> bool {
         debug_assert_eq!(self.held, backlog, "the flows hold what the buffer holds");
-        self.limit.is_exceeded_by(self.held)
+        self.measure.limit.is_exceeded_by(self.held)
     }
 
     /// n: the flows that hold a packet.
@@ -203,20 +254,17 @@ impl Occupancy {
 
     /// B.
     pub const fn limit(&self) -> Limit {
-        self.limit
+        self.measure.limit
     }
 
     /// q_size/B.
     pub fn fill(&self) -> f64 {
-        self.measure(self.held) / self.capacity()
+        self.measure.of(self.held) / self.capacity()
     }
 
     /// B, as a number.
     pub fn capacity(&self) -> f64 {
-        match self.limit {
-            Limit::Packets(limit) => limit.get() as f64,
-            Limit::Bytes(limit) => limit.get() as f64,
-        }
+        self.measure.capacity()
     }
 
     /// The flow that has to give up a packet, as chosen by `uniform`, a number in [0, 1), if chance decides.
@@ -226,79 +274,80 @@ impl Occupancy {
         if self.moved {
             self.make_index();
         }
-        let flow = match &mut self.index {
-            Index::Largest(tournament) => tournament.largest(),
+        let Self { flows, measure, index, .. } = self;
+        let flow = match index {
+            Index::Longest(longest) => {
+                longest.largest(flows.len(), |flow| measure.excess(flow, flows[flow].0))
+            }
             Index::Wheel(wheel) => wheel.at(uniform()),
-            Index::Ranked(ranked) => pick(ranked.longer_than(self.limit, self.active), uniform()),
+            Index::Ranked(ranked) => pick(ranked.longer_than(measure.limit, self.active), uniform()),
             Index::Set(set) => pick(&set.members, uniform()),
         };
         flow.map(|flow| FlowId(flow as u32))
     }
 
     pub fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.measure.limit = limit;
         self.moved = true;
     }
 
     /// Whether there is use for weights.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        if self.thresholds != Thresholds::Weights {
+        if self.measure.thresholds != Thresholds::Weights {
             return false;
         }
         let flow = self.find(flow);
-        self.flows[flow].share = weight.get();
+        let Measure { shares, usual, .. } = &mut self.measure;
+        shares.resize(shares.len().max(flow + 1), *usual);
+        shares[flow] = weight.get();
         self.moved = true;
         true
     }
 
     fn find(&mut self, flow: FlowId) -> usize {
         if flow.slot() >= self.flows.len() {
-            self.flows.resize(flow.slot() + 1, Flow { held: Backlog::EMPTY, share: self.usual });
+            self.flows.resize(flow.slot() + 1, Flow(Backlog::EMPTY));
             // A further share makes the others smaller. Those that are alike say nothing.
-            self.moved |= !self.even;
+            self.moved |= !self.measure.even;
         }
         flow.slot()
     }
 
-    /// In the unit of the limit.
-    fn measure(&self, held: Backlog) -> f64 {
-        match self.limit {
-            Limit::Packets(_) => held.packets.get() as f64,
-            Limit::Bytes(_) => held.bytes.get() as f64,
-        }
-    }
-
     fn make_index(&mut self) {
-        self.shares = self.flows.iter().map(|flow| flow.share).sum();
-        self.even = self.flows.windows(2).all(|pair| pair[0].share == pair[1].share)
-            && self.flows.first().is_none_or(|flow| flow.share == self.usual);
-        self.index = match self.choice {
-            Choice::Ratio | Choice::Difference => Index::Largest(Tree::new()),
+        self.measure.sum_up(self.flows.len());
+        self.index = match self.measure.choice {
+            Choice::Ratio | Choice::Difference => Index::Longest(Longest::new()),
             Choice::Proportional => Index::Wheel(Tree::new()),
-            Choice::Uniform if self.even => Index::Ranked(Ranked::default()),
+            Choice::Uniform if self.measure.even => Index::Ranked(Ranked::default()),
             Choice::Uniform => Index::Set(Set::default()),
         };
         self.moved = false;
-        (0..self.flows.len()).for_each(|flow| self.note(flow));
+        if !matches!(self.index, Index::Longest(_)) {
+            (0..self.flows.len()).for_each(|flow| self.note(flow, Backlog::EMPTY));
+        }
     }
 
-    /// Brings the index up to date with a flow.
-    fn note(&mut self, flow: usize) {
+    /// The memory that flows take, where the longest is the victim.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        let Index::Longest(longest) = &self.index else { return usize::MAX };
+        let shares = self.measure.shares.capacity() * size_of::<f64>();
+        self.flows.capacity() * size_of::<Flow>() + shares + longest.bytes()
+    }
+
+    /// Brings the index up to date with a flow, which held `before`.
+    fn note(&mut self, flow: usize, before: Backlog) {
         if self.moved {
             return;
         }
-        let Flow { held, share } = self.flows[flow];
-        let q = self.measure(held);
-        let b = self.capacity() / self.shares * share;
+        let (Flow(held), measure) = (self.flows[flow], &self.measure);
         match &mut self.index {
-            Index::Largest(tournament) => {
-                let by_difference = self.choice == Choice::Difference && !self.even;
-                let excess = Largest::of(flow, if by_difference { q - b } else { q / share });
-                tournament.set(flow, if held.is_empty() { Largest::NOTHING } else { excess });
+            Index::Longest(longest) => {
+                longest.change(flow, measure.excess(flow, before), measure.excess(flow, held));
             }
-            Index::Wheel(wheel) => wheel.set(flow, Sum(q / share)),
-            Index::Ranked(ranked) => ranked.set(flow, self.limit, held),
-            Index::Set(set) => set.put(flow, q > b),
+            Index::Wheel(wheel) => wheel.set(flow, Sum(measure.of(held) / measure.share(flow))),
+            Index::Ranked(ranked) => ranked.set(flow, measure.limit, held),
+            Index::Set(set) => set.put(flow, measure.of(held) > measure.threshold(flow)),
         }
     }
 }
@@ -437,7 +486,7 @@ mod tests {
         for choice in [Choice::Ratio, Choice::Difference] {
             let mut occupancy = buffer(Thresholds::Equal, choice, &[], &[1, 3, 0, 3]);
             assert_eq!((chosen(&mut occupancy, 0.0), occupancy.active()), (Some(1), 3));
-            occupancy.remove(&packet(0, 1, 100));
+            occupancy.remove(FlowId(1), &packet(0, 1, 100));
             assert_eq!(chosen(&mut occupancy, 0.0), Some(3));
         }
         // Flow 0 has a want of 8, flow 1, which holds nothing, one of 2.
@@ -475,9 +524,9 @@ mod tests {
 
     #[test]
     fn a_flow_takes_the_memory_that_the_header_says() {
-        // A leaf and an inner place of the tournament, the mark and the note of a change.
-        assert_eq!((size_of::<Flow>(), 2 * size_of::<Largest>() + 1 + 4), (24, 37));
-        assert_eq!(2 * size_of::<Sum>() + 1 + 4, 21);
+        // `smallest.rs` tests the tournament. A leaf and an inner place of the sums, the mark and the note of
+        // a change.
+        assert_eq!((size_of::<Flow>(), 2 * size_of::<Sum>() + 1 + 4), (16, 21));
         assert_eq!(4 + size_of::<Option<NonZeroU32>>(), 8);
     }
 

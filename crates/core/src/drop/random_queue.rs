@@ -6,18 +6,17 @@
 //! [`occupancy`](super::occupancy). Deviation: a packet larger than the whole buffer is dropped as overflow.
 //!
 //! Cost: O(1) per packet and per push-out with a limit in packets; with one in bytes and equal thresholds a
-//! step per 64 bytes of the packet. 36 bytes per flow, and 4 per packet of the longest queue or per 64 bytes
+//! step per 64 bytes of the packet. 28 bytes per flow, and 4 per packet of the longest queue or per 64 bytes
 //! of it. Parameters: [`ENTRY`].
 
+use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::push_out::{PushOut, Rule};
 use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict, Victim};
 use crate::catalog::{Args, Entry, ParamError, Role};
-use crate::packet::{FlowId, Packet};
-use crate::queue::{Backlog, DropReason, Sink};
+use crate::queue::DropReason;
 use crate::random::Stream;
-use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Span, Time, Weight};
+use crate::units::{Span, Time};
 
 /// RND in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -25,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Random queue drop: a random flow above its share of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(1) per packet, 36 bytes per flow",
+    cost: "O(1) per packet, 28 bytes per flow",
     params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4")],
 };
 
@@ -48,60 +47,29 @@ impl RandomQueueDropParams {
     }
 }
 
-/// RND's state.
+/// RND at a limit.
+pub type RandomQueueDrop = PushOut<AtRandom>;
+
+/// A packet goes when the buffer holds too much, of a flow found by chance.
 #[derive(Clone, Debug)]
-pub struct RandomQueueDrop {
-    occupancy: Occupancy,
-    random: Stream,
-}
+pub struct AtRandom(Stream);
 
 impl RandomQueueDrop {
     /// Pushes out beyond the limit. `rtts` are the round-trip times by flow; zero, or beyond its end:
     /// unknown.
     #[must_use]
     pub fn new(params: &RandomQueueDropParams, rtts: &[Span], random: Stream) -> Self {
-        Self { occupancy: Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts), random }
+        Self::with(Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts), AtRandom(random))
     }
 }
 
-impl<P: Packet> BufferPolicy<P> for RandomQueueDrop {
-    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
-        self.occupancy.admit(packet)
+impl Rule for AtRandom {
+    fn reason(&mut self, _now: Time, _occupancy: &Occupancy, is_exceeded: bool) -> Option<DropReason> {
+        is_exceeded.then_some(DropReason::PushOut)
     }
 
-    fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
-        if !self.occupancy.is_exceeded(scheduler.backlog()) {
-            return None;
-        }
-        let flow = self.occupancy.choose(|| self.random.uniform())?;
-        Some(Victim { flow, end: End::Head, reason: DropReason::PushOut })
-    }
-
-    fn pushed_out(&mut self, packet: &P) {
-        self.occupancy.remove(packet);
-    }
-
-    fn dequeue<S: Scheduler<P>>(
-        &mut self,
-        now: Time,
-        scheduler: &mut S,
-        _sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        let queued = scheduler.pop(now)?;
-        self.occupancy.remove(&queued.packet);
-        Some(queued)
-    }
-
-    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        show("active_flows", self.occupancy.active() as f64);
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.occupancy.set_limit(limit);
-    }
-
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.occupancy.set_weight(flow, weight)
+    fn uniform(&mut self) -> f64 {
+        self.0.uniform()
     }
 }
 
@@ -111,9 +79,12 @@ mod tests {
 
     use super::*;
     use crate::buffer::Buffer;
+    use crate::drop::BufferPolicy;
+    use crate::packet::FlowId;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, TestPacket, packet};
+    use crate::units::Weight;
 
     /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
     /// the thirteenth is flow 3's second.

@@ -139,7 +139,6 @@ fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> 
     if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
         return Err(Infeasible::BadCapacity { link });
     }
-    let mut guaranteed = vec![0.0; capacities.len()];
     let mut links: Vec<Link> = capacities.iter().map(|&left| Link { left, ..Link::default() }).collect();
     for (flow, claim) in claims.iter().enumerate() {
         if bad(claim.weight) || bad(claim.guarantee) || claim.demand.is_some_and(bad) {
@@ -150,17 +149,34 @@ fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> 
         }
         for &link in &claim.links {
             let Some(state) = links.get_mut(link) else { return Err(Infeasible::UnknownLink { flow, link }) };
-            guaranteed[link] += claim.guarantee;
             state.left -= floor(claim);
         }
     }
-    for (link, (&guaranteed, &capacity)) in guaranteed.iter().zip(capacities).enumerate() {
-        // Guarantees that add up to the capacity exactly may exceed it by rounding.
-        if guaranteed > capacity * (1.0 + 1e-12) {
-            return Err(Infeasible::Oversubscribed { link, guaranteed, capacity });
+    let guarantees = claims.iter().flat_map(|claim| claim.links.iter().map(|&link| (link, claim.guarantee)));
+    match oversubscribed(capacities, guarantees).first() {
+        Some(&(link, guaranteed)) => {
+            Err(Infeasible::Oversubscribed { link, guaranteed, capacity: capacities[link] })
+        }
+        None => Ok(links),
+    }
+}
+
+/// Admission control: the links on which more is guaranteed than they carry, with the sums. `guarantees` holds
+/// one entry for each guarantee and link that it crosses; links that do not exist are passed over.
+#[must_use]
+pub fn oversubscribed(
+    capacities: &[f64],
+    guarantees: impl IntoIterator<Item = (usize, f64)>,
+) -> Vec<(usize, f64)> {
+    let mut sums = vec![0.0; capacities.len()];
+    for (link, guarantee) in guarantees {
+        if let Some(sum) = sums.get_mut(link) {
+            *sum += guarantee;
         }
     }
-    Ok(links)
+    // Guarantees that add up to the capacity exactly may exceed it by rounding.
+    let over = |(link, sum): &(usize, f64)| *sum > capacities[*link] * (1.0 + 1e-12);
+    sums.into_iter().enumerate().filter(over).collect()
 }
 
 #[cfg(test)]
@@ -212,6 +228,13 @@ mod tests {
         assert_eq!(message(&nan), "flow 0 has a number that is negative or not finite");
         let refused = max_min(&[1.0, f64::INFINITY], &[]).unwrap_err().to_string();
         assert_eq!(refused, "the capacity of link 1 is negative or not finite");
+    }
+
+    #[test]
+    fn a_link_is_oversubscribed_from_the_first_bit_beyond_it() {
+        // Three times a tenth is more than 0.3 by rounding only; 10 + 6 of 15 is too much, 10 + 5 is not.
+        let guarantees = [(0, 0.1), (0, 0.1), (0, 0.1), (1, 10.0), (1, 6.0), (2, 10.0), (2, 5.0), (7, 1.0)];
+        assert_eq!(oversubscribed(&[0.3, 15.0, 15.0], guarantees), [(1, 16.0)]);
     }
 
     fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {

@@ -16,7 +16,7 @@ pub mod max_min;
 
 pub use currency::{Exchange, Holding, ticket_shares};
 pub use hierarchical::{CustomerClaim, hierarchical};
-pub use max_min::{Claim, max_min};
+pub use max_min::{Claim, max_min, oversubscribed};
 
 /// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
 #[must_use]

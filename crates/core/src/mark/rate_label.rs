@@ -231,20 +231,23 @@ impl RateLabels {
         self.weights[flow.slot()] = weight;
     }
 
-    /// What `flow` is guaranteed from its next packet on, with its round-trip time; none if `g` is zero.
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; none if `g` is zero. What is
+    /// known of its excess stays: until now all that it sent, if it had no guarantee.
     pub fn set_guarantee(&mut self, flow: FlowId, g: Rate, rtt: Span) {
         if flow.slot() >= self.contracts.len() {
             self.contracts.resize(flow.slot() + 1, None);
         }
         let depth = self.params.bucket.unwrap_or_else(|| TWO_PACKETS + g.bytes_in(rtt));
-        let contract = Contract {
-            g: g.as_bit() as f64,
-            er: Exponential::new(self.params.k, 0.0, Time::ZERO, First::SinceStart),
-            depth: depth.bits() as f64,
-            tokens: depth.bits() as f64,
-            filled_at: Time::ZERO,
+        let (g, depth) = (g.as_bit() as f64, depth.bits() as f64);
+        let fresh = || Exponential::new(self.params.k, 0.0, Time::ZERO, First::SinceStart);
+        let contract = match self.contracts[flow.slot()].take() {
+            Some(old) => Contract { g, depth, tokens: old.tokens.min(depth), ..old },
+            None => {
+                let er = self.rates.get(flow.slot()).cloned().unwrap_or_else(fresh);
+                Contract { g, er, depth, tokens: depth, filled_at: Time::ZERO }
+            }
         };
-        self.contracts[flow.slot()] = (g > Rate::ZERO).then_some(contract);
+        self.contracts[flow.slot()] = (g > 0.0).then_some(contract);
     }
 
     /// Flows for which there is an estimate.
@@ -422,5 +425,34 @@ mod tests {
         assert_eq!(at(&mut labels, 1), Some(RateLabel::Guaranteed));
         labels.set_guarantee(FlowId(0), Rate::ZERO, Span::ZERO);
         assert!(excess(at(&mut labels, 2)) > 0.0);
+    }
+
+    #[test]
+    fn a_guarantee_that_changes_forgets_nothing_of_the_excess() {
+        for marking in [Marking::Probabilistic, Marking::Deterministic] {
+            let mut labels = marked(marking);
+            let mut clock = 0;
+            // 2 Mb/s for ten seconds: the mean excess that its labels show, of the first of them too.
+            let mut excesses = |labels: &mut RateLabels| {
+                let mut read = Vec::new();
+                for _ in 0..2_500 {
+                    clock += 4;
+                    match labels.label(Time::from_millis(clock), FlowId(0), SIZE) {
+                        Some(RateLabel::Excess(rate)) => read.push(rate),
+                        _ => (),
+                    }
+                }
+                (read[0], read.iter().sum::<f64>() / read.len() as f64)
+            };
+            excesses(&mut labels);
+            // Until now all of the 2 Mb/s was excess, then 1.5, then 1. A label that had to start at zero would
+            // be some 8000 bits over the seconds since the start.
+            labels.set_guarantee(FlowId(0), Rate::from_kbit(500), Span::ZERO);
+            let (first, mean) = excesses(&mut labels);
+            assert!(first > 1.5e6 && (mean / 1.5e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
+            labels.set_guarantee(FlowId(0), Rate::from_mbit(1), Span::ZERO);
+            let (first, mean) = excesses(&mut labels);
+            assert!(first > 0.8e6 && (mean / 1e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
+        }
     }
 }

@@ -19,7 +19,7 @@
 //! differs by less than a quantum plus twice the largest packet.
 //!
 //! Cost: O(1) per packet if the quantum is at least the largest packet, else as many turns as the packet
-//! needs quanta; 48 bytes per flow. Parameters: [`ENTRY`].
+//! needs quanta; 32 bytes per flow. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Deficit round robin: backlogged flows take turns worth a quantum of bytes times their weight.",
     reference: "Shreedhar, Varghese 1996",
-    cost: "O(1) per packet, 48 bytes per flow",
+    cost: "O(1) per packet, 32 bytes per flow",
     params: &[Param {
         name: "quantum",
         symbol: "Q",

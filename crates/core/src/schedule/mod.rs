@@ -17,6 +17,8 @@ pub mod round_robin;
 pub mod scfq;
 pub mod start_time_fq;
 mod tags;
+#[cfg(test)]
+mod testing;
 pub mod wf2q_plus;
 
 use crate::packet::{FlowId, Packet};

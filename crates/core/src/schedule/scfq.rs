@@ -17,15 +17,10 @@
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one of each other flow,
 //! whatever its weight: the price for so simple a v.
 //!
-//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 55 bytes per flow. Parameters: none.
 
-use super::tags::Flows;
-use super::{End, Queued, Scheduler};
+use super::tags::{ByTag, Tag};
 use crate::catalog::{Entry, Role};
-use crate::packet::{FlowId, Packet};
-use crate::queue::Backlog;
-use crate::smallest::Smallest;
-use crate::units::{Time, Weight};
 
 /// SCFQ in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -33,104 +28,33 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Self-clocked fair queueing: smallest virtual finish of service first.",
     reference: "Golestani 1994",
-    cost: "O(log flows) per packet, at most 78 bytes per flow",
+    cost: "O(log flows) per packet, at most 55 bytes per flow",
     params: &[],
 };
 
 /// Self-clocked fair queueing over flows.
-#[derive(Clone, Debug)]
-pub struct Scfq<P> {
-    flows: Flows<P>,
-    /// The backlogged flows by F of their head.
-    finish: Smallest,
-    /// Virtual time: F of the packet served last.
-    v: u64,
-}
+pub type Scfq<P> = ByTag<P, Finish>;
 
-impl<P: Packet> Scfq<P> {
-    /// Without packets. `smallest` is the smallest weight of a flow.
-    #[must_use]
-    pub fn new(smallest: Weight) -> Self {
-        Self { flows: Flows::new(smallest), finish: Smallest::new(), v: 0 }
-    }
+/// The smallest F is served.
+#[derive(Clone, Copy, Debug)]
+pub enum Finish {}
 
-    /// Gives the head of a flow its F, or takes the flow out if it has none.
-    fn tag(&mut self, index: usize) {
-        match self.flows.finish(index) {
-            Some(finish) => self.finish.set(index, finish),
-            None => self.finish.remove(index),
-        }
-    }
-}
-
-impl<P: Packet> Scheduler<P> for Scfq<P> {
-    fn push(&mut self, now: Time, packet: P) {
-        let index = packet.flow().slot();
-        if self.flows.push(now, packet) {
-            let flow = self.flows.get(index);
-            flow.tag = flow.tag.max(self.v);
-            self.tag(index);
-        }
-    }
-
-    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
-        let (finish, index) = self.finish.first()?;
-        let queued = self.flows.take(index, End::Head)?;
-        self.v = self.v.max(finish);
-        self.flows.get(index).tag = finish;
-        self.tag(index);
-        if let Some(by) = self.flows.rebase(self.v) {
-            self.finish.shift(by);
-            self.v -= by;
-        }
-        Some(queued)
-    }
-
-    fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
-        let queued = self.flows.take(flow.slot(), end)?;
-        self.tag(flow.slot());
-        Some(queued)
-    }
-
-    fn next_flow(&self) -> Option<FlowId> {
-        self.finish.first().map(|(_, index)| FlowId(index as u32))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.flows.backlog
-    }
-
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.flows.set_weight(flow, weight);
-        true
-    }
+impl Tag for Finish {
+    const IS_START: bool = false;
 }
 
 #[cfg(test)]
 mod tests {
-    use std::vec::Vec;
-
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::FlowId;
+    use crate::schedule::testing::{order, push, serve, weighted};
+    use crate::schedule::{End, Scheduler};
+    use crate::testing::TestPacket;
+    use crate::units::{Time, Weight};
 
     /// Flows of these weights, the smallest 1.
     fn scfq(weights: &[f64]) -> Scfq<TestPacket> {
-        let mut scfq = Scfq::new(Weight::ONE);
-        for (flow, &weight) in (0..).zip(weights) {
-            scfq.set_weight(FlowId(flow), Weight::new(weight).unwrap());
-        }
-        scfq
-    }
-
-    /// Pushes packets of these flows and sizes, numbered on.
-    fn push(scfq: &mut Scfq<TestPacket>, first: u32, packets: &[(u32, u64)]) {
-        for (id, &(flow, size)) in (first..).zip(packets) {
-            scfq.push(Time::ZERO, packet(id, flow, size));
-        }
-    }
-
-    fn serve(scfq: &mut Scfq<TestPacket>, n: usize) -> Vec<u32> {
-        (0..n).map_while(|_| scfq.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
+        weighted(Scfq::new(Weight::ONE), weights)
     }
 
     #[test]
@@ -175,14 +99,10 @@ mod tests {
         let orders = [0, (1_u64 << 62) - 20_000].map(|v| {
             let mut scfq = scfq(&[1.0, 3.0, 7.0]);
             scfq.v = v;
-            push(&mut scfq, 0, &[(0, 900), (1, 333), (2, 40), (0, 40), (1, 1_500), (2, 77)].repeat(20));
-            let mut order = serve(&mut scfq, 60);
-            push(&mut scfq, 120, &[(1, 800), (2, 10)]);
-            order.extend(serve(&mut scfq, 99));
+            let order = order(&mut scfq);
             assert!(scfq.v < 1 << 62);
             order
         });
-        assert_eq!(orders[0].len(), 122);
         assert_eq!(orders[0], orders[1]);
     }
 }

@@ -14,15 +14,10 @@
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow.
 //!
-//! Cost: O(log flows) per packet; at most 78 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 55 bytes per flow. Parameters: none.
 
-use super::tags::Flows;
-use super::{End, Queued, Scheduler};
+use super::tags::{ByTag, Tag};
 use crate::catalog::{Entry, Role};
-use crate::packet::{FlowId, Packet};
-use crate::queue::Backlog;
-use crate::smallest::Smallest;
-use crate::units::{Time, Weight};
 
 /// Start-time fair queueing in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -30,117 +25,33 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Start-time fair queueing: smallest virtual start of service first. Not stochastic FQ.",
     reference: "Goyal, Vin, Cheng 1997",
-    cost: "O(log flows) per packet, at most 78 bytes per flow",
+    cost: "O(log flows) per packet, at most 55 bytes per flow",
     params: &[],
 };
 
 /// Start-time fair queueing over flows.
-#[derive(Clone, Debug)]
-pub struct StartTimeFq<P> {
-    flows: Flows<P>,
-    /// The backlogged flows by S of their head.
-    start: Smallest,
-    /// Virtual time: S of the packet served last.
-    v: u64,
-    /// The largest F of a packet served.
-    latest: u64,
-}
+pub type StartTimeFq<P> = ByTag<P, Start>;
 
-impl<P: Packet> StartTimeFq<P> {
-    /// Without packets. `smallest` is the smallest weight of a flow.
-    #[must_use]
-    pub fn new(smallest: Weight) -> Self {
-        Self { flows: Flows::new(smallest), start: Smallest::new(), v: 0, latest: 0 }
-    }
+/// The smallest S is served.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {}
 
-    fn rebase(&mut self) {
-        if let Some(by) = self.flows.rebase(self.v) {
-            self.start.shift(by);
-            self.v -= by;
-            self.latest = self.latest.saturating_sub(by);
-        }
-    }
-}
-
-impl<P: Packet> Scheduler<P> for StartTimeFq<P> {
-    fn push(&mut self, now: Time, packet: P) {
-        let index = packet.flow().slot();
-        if self.flows.push(now, packet) {
-            // Goyal97 eq. (4).
-            let flow = self.flows.get(index);
-            flow.tag = flow.tag.max(self.v);
-            self.start.set(index, flow.tag);
-        }
-    }
-
-    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
-        let Some((start, index)) = self.start.first() else {
-            self.v = self.v.max(self.latest);
-            return None;
-        };
-        let queued = self.flows.take(index, End::Head)?;
-        self.v = start;
-        let flow = self.flows.get(index);
-        // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
-        flow.tag = start + flow.length(queued.packet.size());
-        self.latest = self.latest.max(flow.tag);
-        if flow.queue.is_empty() {
-            self.start.remove(index);
-        } else {
-            self.start.set(index, flow.tag);
-        }
-        self.rebase();
-        Some(queued)
-    }
-
-    fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
-        let queued = self.flows.take(flow.slot(), end)?;
-        // The packet behind has the same S: what is not served is not charged.
-        if self.flows.get(flow.slot()).queue.is_empty() {
-            self.start.remove(flow.slot());
-        }
-        Some(queued)
-    }
-
-    fn next_flow(&self) -> Option<FlowId> {
-        self.start.first().map(|(_, index)| FlowId(index as u32))
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.flows.backlog
-    }
-
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.flows.set_weight(flow, weight);
-        true
-    }
+impl Tag for Start {
+    const IS_START: bool = true;
 }
 
 #[cfg(test)]
 mod tests {
-    use std::vec::Vec;
-
     use super::*;
+    use crate::packet::FlowId;
+    use crate::schedule::testing::{order, push, serve, weighted};
+    use crate::schedule::{End, Scheduler};
     use crate::testing::{TestPacket, packet};
+    use crate::units::{Time, Weight};
 
     /// Flows of these weights, the smallest 1.
     fn stfq(weights: &[f64]) -> StartTimeFq<TestPacket> {
-        let mut stfq = StartTimeFq::new(Weight::ONE);
-        for (flow, &weight) in (0..).zip(weights) {
-            stfq.set_weight(FlowId(flow), Weight::new(weight).unwrap());
-        }
-        stfq
-    }
-
-    /// Pushes packets of these flows and sizes, numbered on.
-    fn push(stfq: &mut StartTimeFq<TestPacket>, first: u32, packets: &[(u32, u64)]) {
-        for (id, &(flow, size)) in (first..).zip(packets) {
-            stfq.push(Time::ZERO, packet(id, flow, size));
-        }
-    }
-
-    fn serve(stfq: &mut StartTimeFq<TestPacket>, n: usize) -> Vec<u32> {
-        (0..n).map_while(|_| stfq.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
+        weighted(StartTimeFq::new(Weight::ONE), weights)
     }
 
     #[test]
@@ -201,14 +112,10 @@ mod tests {
         let orders = [0, (1_u64 << 62) - 20_000].map(|v| {
             let mut stfq = stfq(&[1.0, 3.0, 7.0]);
             stfq.v = v;
-            push(&mut stfq, 0, &[(0, 900), (1, 333), (2, 40), (0, 40), (1, 1_500), (2, 77)].repeat(20));
-            let mut order = serve(&mut stfq, 60);
-            push(&mut stfq, 120, &[(1, 800), (2, 10)]);
-            order.extend(serve(&mut stfq, 99));
+            let order = order(&mut stfq);
             assert!(stfq.v < 1 << 62);
             order
         });
-        assert_eq!(orders[0].len(), 122);
         assert_eq!(orders[0], orders[1]);
     }
 

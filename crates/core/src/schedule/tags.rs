@@ -1,4 +1,5 @@
-//! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow.
+//! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow; and
+//! what those that serve the smallest tag share beside them.
 //!
 //! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it
 //! becomes the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else
@@ -16,11 +17,13 @@
 //! together, which changes no difference: O(flows), once in more than 10^8 packets.
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-use super::{End, Queued};
+use super::{End, Queued, Scheduler};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
+use crate::smallest::Smallest;
 use crate::units::{Bytes, Time, Weight};
 
 /// Where the numbers are moved down. Below 2^63 by more than any tag can be ahead of virtual time.
@@ -29,8 +32,9 @@ const HORIZON: u64 = 1 << 62;
 /// What a byte costs at the smallest weight, in virtual time times 2^16.
 const BYTE: f64 = (1_u64 << 40) as f64;
 
-/// A flow: its queue, weight and tag.
+/// A flow: its queue, weight and tag. Two share a line of the cache and none lies across two.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Flow {
     pub queue: PacketQueue,
     /// What a byte costs it in virtual time, times 2^16: 2^40 at the smallest weight.
@@ -97,6 +101,12 @@ impl<P: Packet> Flows<P> {
         Some(flow.tag + flow.length(flow.queue.front(&self.packets)?.packet.size()))
     }
 
+    /// The memory that flows take beside their packets.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.flows.capacity() * size_of::<Flow>()
+    }
+
     /// From the flow's next packet on that gets tags.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         self.get(flow.slot()).per_byte = self.per_byte(weight);
@@ -118,5 +128,109 @@ impl<P: Packet> Flows<P> {
         // The tag of an idle flow may be below: it carries no information, and neither does zero.
         self.flows.iter_mut().for_each(|flow| flow.tag = flow.tag.saturating_sub(by));
         Some(by)
+    }
+}
+
+/// The tag of a head by which flows are served.
+pub trait Tag {
+    /// Whether it is S, the start of its service in virtual time. Else it is F, the finish.
+    const IS_START: bool;
+}
+
+/// Serves the flow whose head has the smallest tag `T`; virtual time is that tag of the packet in service.
+#[derive(Clone, Debug)]
+pub struct ByTag<P, T> {
+    flows: Flows<P>,
+    /// The backlogged flows by the tag of their head.
+    order: Smallest,
+    /// Virtual time: the tag of the packet served last.
+    pub(super) v: u64,
+    /// The largest F of a packet served.
+    latest: u64,
+    tag: PhantomData<T>,
+}
+
+impl<P: Packet, T: Tag> ByTag<P, T> {
+    /// Without packets. `smallest` is the smallest weight of a flow.
+    #[must_use]
+    pub fn new(smallest: Weight) -> Self {
+        Self { flows: Flows::new(smallest), order: Smallest::new(), v: 0, latest: 0, tag: PhantomData }
+    }
+
+    /// Gives the head of a flow its tag, or takes the flow out if it has none.
+    fn tag(&mut self, index: usize) {
+        let flow = self.flows.get(index);
+        let tag = match T::IS_START {
+            true => (!flow.queue.is_empty()).then_some(flow.tag),
+            false => self.flows.finish(index),
+        };
+        match tag {
+            Some(tag) => self.order.set(index, tag),
+            None => self.order.remove(index),
+        }
+    }
+
+    fn rebase(&mut self) {
+        if let Some(by) = self.flows.rebase(self.v) {
+            self.order.shift(by);
+            self.v -= by;
+            self.latest = self.latest.saturating_sub(by);
+        }
+    }
+}
+
+#[cfg(test)]
+impl<P: Packet, T: Tag> ByTag<P, T> {
+    /// The memory that flows take beside their packets.
+    pub fn bytes(&self) -> usize {
+        self.flows.bytes() + self.order.bytes()
+    }
+}
+
+impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
+    fn push(&mut self, now: Time, packet: P) {
+        let index = packet.flow().slot();
+        if self.flows.push(now, packet) {
+            // Goyal97 eq. (4); the same in Golestani94, section 3.
+            let flow = self.flows.get(index);
+            flow.tag = flow.tag.max(self.v);
+            self.tag(index);
+        }
+    }
+
+    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+        let Some((tag, index)) = self.order.first() else {
+            self.v = self.v.max(self.latest);
+            return None;
+        };
+        let queued = self.flows.take(index, End::Head)?;
+        self.v = self.v.max(tag);
+        let flow = self.flows.get(index);
+        // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
+        flow.tag = if T::IS_START { tag + flow.length(queued.packet.size()) } else { tag };
+        self.latest = self.latest.max(flow.tag);
+        self.tag(index);
+        self.rebase();
+        Some(queued)
+    }
+
+    fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
+        let queued = self.flows.take(flow.slot(), end)?;
+        // The packet behind has the same S: what is not served is not charged.
+        self.tag(flow.slot());
+        Some(queued)
+    }
+
+    fn next_flow(&self) -> Option<FlowId> {
+        self.order.first().map(|(_, index)| FlowId(index as u32))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.flows.backlog
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.flows.set_weight(flow, weight);
+        true
     }
 }

@@ -20,7 +20,7 @@
 //! are always backlogged are also no more than L_i (1 - r_i/r) ahead of the fluid and a packet behind it
 //! (WF2Q, INFOCOM 1996, theorems 1 and 2).
 //!
-//! Cost: O(log flows) per packet, in two trees; at most 116 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet, in two trees; at most 78 bytes per flow. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "WF2Q+: smallest virtual finish among packets whose service would have begun.",
     reference: "Bennett, Zhang 1997",
-    cost: "O(log flows) per packet, at most 116 bytes per flow",
+    cost: "O(log flows) per packet, at most 78 bytes per flow",
     params: &[],
 };
 
@@ -183,26 +183,12 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::schedule::testing::{order, push, serve, weighted};
+    use crate::testing::TestPacket;
 
     /// Flows of these weights, the smallest 1.
     fn wf2q(weights: &[f64]) -> Wf2qPlus<TestPacket> {
-        let mut wf2q = Wf2qPlus::new(Weight::ONE);
-        for (flow, &weight) in (0..).zip(weights) {
-            wf2q.set_weight(FlowId(flow), Weight::new(weight).unwrap());
-        }
-        wf2q
-    }
-
-    /// Pushes packets of these flows and sizes, numbered on.
-    fn push(wf2q: &mut Wf2qPlus<TestPacket>, first: u32, packets: &[(u32, u64)]) {
-        for (id, &(flow, size)) in (first..).zip(packets) {
-            wf2q.push(Time::ZERO, packet(id, flow, size));
-        }
-    }
-
-    fn serve(wf2q: &mut Wf2qPlus<TestPacket>, n: usize) -> Vec<u32> {
-        (0..n).map_while(|_| wf2q.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
+        weighted(Wf2qPlus::new(Weight::ONE), weights)
     }
 
     fn flows(wf2q: &mut Wf2qPlus<TestPacket>, n: usize) -> Vec<u32> {
@@ -281,14 +267,10 @@ mod tests {
         let orders = [0, (1_u64 << 62) - 20_000].map(|v| {
             let mut wf2q = wf2q(&[1.0, 3.0, 7.0]);
             wf2q.v = v;
-            push(&mut wf2q, 0, &[(0, 900), (1, 333), (2, 40), (0, 40), (1, 1_500), (2, 77)].repeat(20));
-            let mut order = serve(&mut wf2q, 60);
-            push(&mut wf2q, 120, &[(1, 800), (2, 10)]);
-            order.extend(serve(&mut wf2q, 99));
+            let order = order(&mut wf2q);
             assert!(wf2q.v < 1 << 62);
             order
         });
-        assert_eq!(orders[0].len(), 122);
         assert_eq!(orders[0], orders[1]);
     }
 }

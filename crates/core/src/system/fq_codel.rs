@@ -166,6 +166,7 @@ pub struct FqCodel<P> {
 struct FlowQueue {
     link: Link,
     queue: PacketQueue,
+    backlog: Backlog,
     round: Round,
     quantum: i64,
     credits: i64,
@@ -189,6 +190,7 @@ impl Linked for FlowQueue {
 /// One queue as CoDel sees it.
 struct One<'a, P> {
     queue: &'a mut PacketQueue,
+    held: &'a mut Backlog,
     packets: &'a mut Pool<P>,
     backlog: &'a mut Backlog,
 }
@@ -196,6 +198,7 @@ struct One<'a, P> {
 impl<P: Packet> Source<P> for One<'_, P> {
     fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
         let queued = self.queue.pop(self.packets, End::Head)?;
+        self.held.remove(&queued.packet);
         self.backlog.remove(&queued.packet);
         Some(queued)
     }
@@ -236,6 +239,7 @@ impl<P: Packet> FqCodel<P> {
             let idle = FlowQueue {
                 link: Link::NONE,
                 queue: PacketQueue::EMPTY,
+                backlog: Backlog::EMPTY,
                 round: Round::Idle,
                 quantum: self.quanta.of(Weight::ONE) as i64,
                 credits: 0,
@@ -269,7 +273,9 @@ impl<P: Packet> FqCodel<P> {
         // Terminates: each pass takes a queue out of the rounds or gives a packet.
         loop {
             let index = self.new_flows.front().or(self.old_flows.front())?;
-            if let Some(queued) = self.queues[index].queue.pop(&mut self.packets, End::Head) {
+            let flow = &mut self.queues[index];
+            if let Some(queued) = flow.queue.pop(&mut self.packets, End::Head) {
+                flow.backlog.remove(&queued.packet);
                 self.backlog.remove(&queued.packet);
                 self.weigh(index);
                 return Some(queued.packet);
@@ -287,9 +293,10 @@ impl<P: Packet> FqCodel<P> {
     fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
         let Some(index) = self.fattest.largest() else { return false };
         let victim = &mut self.queues[index];
-        let batch = victim.queue.backlog().packets.get().div_ceil(2).min(self.params.drop_batch);
+        let batch = victim.backlog.packets.get().div_ceil(2).min(self.params.drop_batch);
         for _ in 0..batch {
             let Some(queued) = victim.queue.pop(&mut self.packets, End::Head) else { break };
+            victim.backlog.remove(&queued.packet);
             self.backlog.remove(&queued.packet);
             sink.dropped(now, queued.packet, DropReason::PushOut);
         }
@@ -299,9 +306,9 @@ impl<P: Packet> FqCodel<P> {
 
     /// Brings the tree up to date with queue `index`.
     fn weigh(&mut self, index: usize) {
-        let queue = &self.queues[index].queue;
-        let bytes = Largest::of(index, queue.backlog().bytes.get() as f64);
-        self.fattest.set(index, if queue.is_empty() { Largest::NOTHING } else { bytes });
+        let held = self.queues[index].backlog;
+        let bytes = Largest::of(index, held.bytes.get() as f64);
+        self.fattest.set(index, if held.is_empty() { Largest::NOTHING } else { bytes });
     }
 
     /// Moves the queue whose turn it is to the end of the old ones, or takes it out of the round.
@@ -324,6 +331,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
         let index = self.classify(packet.flow());
         self.backlog.add(&packet);
         let flow = &mut self.queues[index];
+        flow.backlog.add(&packet);
         flow.queue.push(&mut self.packets, Queued { packet, arrived: now });
         if flow.round == Round::Idle {
             flow.round = Round::New;
@@ -347,7 +355,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
                 continue;
             }
             let (packets, backlog) = (&mut self.packets, &mut self.backlog);
-            let mut one = One { queue: &mut flow.queue, packets, backlog };
+            let mut one = One { queue: &mut flow.queue, held: &mut flow.backlog, packets, backlog };
             let sent = flow.codel.dequeue(&self.params.control, now, &mut one, sink);
             self.weigh(index);
             match sent {
@@ -469,7 +477,7 @@ mod tests {
             queue.enqueue(Time::ZERO, packet(flow, flow, 100), &mut log);
         }
         assert_eq!(queue.queues.len(), 4);
-        assert_eq!(queue.queues[3].queue.backlog().packets.get(), 997);
+        assert_eq!(queue.queues[3].backlog.packets.get(), 997);
         assert!(queue.set_weight(FlowId(2), Weight::ONE) && !queue.set_weight(FlowId(3), Weight::ONE));
     }
 

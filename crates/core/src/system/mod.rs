@@ -21,6 +21,7 @@ use self::fq_codel::{FqCodel, FqCodelParams};
 use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
+use crate::drop::csfq::RouterRole;
 use crate::drop::hcsfq::Customers;
 use crate::drop::{BufferPolicy, Limit};
 use crate::packet::{FlowId, LabelKind, Packet};
@@ -118,6 +119,21 @@ impl DisciplineParams {
         match self.core {
             CoreParams::Buffered { drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_), .. } => {
                 Some(LabelKind::Rate)
+            }
+            _ => None,
+        }
+    }
+
+    /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
+    /// without.
+    #[must_use]
+    pub const fn rate_labels(&self) -> Option<(RouterRole, bool)> {
+        match &self.core {
+            CoreParams::Buffered { drop: PolicyParams::Csfq(params), .. } => {
+                Some((params.role, params.egress))
+            }
+            CoreParams::Buffered { drop: PolicyParams::Hcsfq(params), .. } => {
+                Some((params.role, params.egress))
             }
             _ => None,
         }
@@ -263,6 +279,12 @@ impl<P: Packet> Discipline<P> {
     /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         self.core_mut().set_weight(flow, weight)
+    }
+
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether this
+    /// discipline knows guarantees.
+    pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.core_mut().set_guarantee(flow, guarantee, rtt)
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.

@@ -14,11 +14,13 @@ use crate::html::escape;
 
 mod bars;
 mod curves;
+mod groups;
 mod ranges;
 mod scatter;
 
 pub(crate) use bars::{Bar, bars};
 pub use curves::{Curve, Level, Plot, XAxis, curves};
+pub use groups::{Group, groups};
 pub(crate) use ranges::{Range, ranges};
 pub use scatter::{Scatter, scatter};
 

@@ -1,9 +1,6 @@
 //! Figures with a curve for each of several runs: over what is swept, and over time.
 
-use std::fmt::Write as _;
-
 use apportion_report::figure::{Curve, Plot, XAxis, curves};
-use apportion_report::html::{escape, table};
 use apportion_report::mbps;
 use apportion_report::statistics::{Estimate, number};
 use apportion_scenario::outcome::Outcome;
@@ -13,7 +10,7 @@ use crate::series::RunningMean;
 use crate::sweep::{SweepFigure, at_point, sweep_of};
 use crate::take::Flows;
 
-use super::figures::{BINS, card, legend};
+use super::figures::{BINS, Card, card, legend};
 
 /// A plot, and its numbers in a table that can be opened.
 pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
@@ -64,14 +61,15 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         [vec![number(*x)], estimates.iter().map(shown).collect()].concat()
     };
     let rows: Vec<Vec<String>> = sweep.at.iter().enumerate().map(row).collect();
-    let mut out = card(&figure.title, &caption, &legend(&names, None), &curves(&plot, &all));
-    let _ = writeln!(
-        out,
-        "<details><summary>{}: numbers</summary><div>{}</div></details>",
-        escape(&figure.title),
-        table(&heads, &rows)
-    );
-    out
+    Card {
+        title: &figure.title,
+        caption: &caption,
+        legend: legend(&names, None),
+        svg: curves(&plot, &all),
+        wide: false,
+        numbers: Some((heads, rows)),
+    }
+    .html()
 }
 
 /// With the digits in which schemes differ.

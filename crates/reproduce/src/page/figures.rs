@@ -13,7 +13,7 @@ use crate::measure::{Attribute, Measured, Of};
 use crate::plan::{PlannedExperiment, Results};
 use crate::take::Flows;
 
-use super::along;
+use super::{along, bars};
 
 /// Chosen: a point for every four pixels; finer is noise of single packets.
 pub(super) const BINS: usize = 100;
@@ -70,6 +70,7 @@ pub(super) fn figure(
             card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
         }
         Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
+        Figure::Bars(figure) => bars::bars(figure, &runs, results.seeds),
         Figure::RunningMean(figure) => along::running_mean(figure, &runs),
         Figure::Table { title, head, rows, columns, foot } => {
             let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
@@ -78,13 +79,37 @@ pub(super) fn figure(
     }
 }
 
+/// A figure of the page.
+pub(super) struct Card<'a> {
+    pub(super) title: &'a str,
+    pub(super) caption: &'a str,
+    pub(super) legend: String,
+    pub(super) svg: String,
+    /// Whether it takes the place of two.
+    pub(super) wide: bool,
+    /// The numbers that are drawn, for a table below that can be opened.
+    pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
+}
+
+impl Card<'_> {
+    pub(super) fn html(&self) -> String {
+        let Self { title, caption, legend, svg, wide, numbers } = self;
+        let numbers = numbers.as_ref().map_or_else(String::new, |(heads, rows)| {
+            format!("<details><summary>Numbers</summary><div>{}</div></details>", table(heads, rows))
+        });
+        format!(
+            "<section class=\"card{2}\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
+             <figcaption>{1}</figcaption>\n{svg}</figure>{numbers}</section>\n",
+            escape(title),
+            escape(caption),
+            if *wide { " wide" } else { "" }
+        )
+    }
+}
+
 pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
-    format!(
-        "<section class=\"card\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
-         <figcaption>{1}</figcaption>\n{svg}</figure></section>\n",
-        escape(title),
-        escape(caption)
-    )
+    let (legend, svg) = (legend.to_owned(), svg.to_owned());
+    Card { title, caption, legend, svg, wide: false, numbers: None }.html()
 }
 
 pub(super) fn legend(names: &[String], dashed: Option<&str>) -> String {

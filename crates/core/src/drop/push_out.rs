@@ -1,0 +1,101 @@
+//! Policies that push out of a shared buffer: LQD, RND and PFD.
+//!
+//! All that arrives joins; then packets may have to go. A `Rule` says when, `occupancy.rs` whose.
+
+use super::occupancy::Occupancy;
+use super::{BufferPolicy, Limit, Verdict, Victim};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::schedule::{End, Queued, Scheduler};
+use crate::units::{Rate, Time, Weight};
+
+/// When a flow has to give up a packet, and which.
+pub(crate) trait Rule {
+    /// A packet has joined.
+    fn arrived(&mut self) {}
+
+    /// Why a packet has to go, if one has. `is_exceeded` says that the buffer holds too much.
+    fn reason(&mut self, now: Time, occupancy: &Occupancy, is_exceeded: bool) -> Option<DropReason>;
+
+    /// A number in [0, 1) for a flow that is found by chance.
+    fn uniform(&mut self) -> f64;
+
+    /// Which packet of the flow.
+    fn end(&self) -> End {
+        End::Head
+    }
+
+    /// As [`BufferPolicy::statistics`], beside the number of active flows.
+    fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// As [`BufferPolicy::set_link_rate`].
+    fn set_link_rate(&mut self, _rate: Rate) {}
+}
+
+/// A policy that pushes out by the rule `R`.
+#[derive(Clone, Debug)]
+pub struct PushOut<R> {
+    pub(super) occupancy: Occupancy,
+    pub(super) rule: R,
+}
+
+impl<R> PushOut<R> {
+    /// With nothing in the buffer.
+    pub(super) const fn with(occupancy: Occupancy, rule: R) -> Self {
+        Self { occupancy, rule }
+    }
+}
+
+impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
+    #[inline]
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
+        let verdict = self.occupancy.admit(packet);
+        if verdict == Verdict::Accept {
+            self.rule.arrived();
+        }
+        verdict
+    }
+
+    #[inline]
+    fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
+        let is_exceeded = self.occupancy.is_exceeded(scheduler.backlog());
+        let reason = self.rule.reason(now, &self.occupancy, is_exceeded)?;
+        let flow = self.occupancy.choose(|| self.rule.uniform())?;
+        Some(Victim { flow, end: self.rule.end(), reason })
+    }
+
+    fn pushed_out(&mut self, packet: &P) {
+        self.occupancy.remove(packet.flow(), packet);
+    }
+
+    #[inline]
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        // Asked for before the packet is fetched, so that what its flow holds is fetched meanwhile.
+        let flow = scheduler.next_flow();
+        let queued = scheduler.pop(now)?;
+        self.occupancy.remove(flow.unwrap_or(queued.packet.flow()), &queued.packet);
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("active_flows", self.occupancy.active() as f64);
+        self.rule.statistics(show);
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.occupancy.set_limit(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.rule.set_link_rate(rate);
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.occupancy.set_weight(flow, weight)
+    }
+}

@@ -1,0 +1,123 @@
+//! Admission control: a guarantee is given only where every link on the way can keep it.
+//!
+//! Pelsser, De Cnodder 2002, section 4: the guarantees of the flows that cross a link add up to its rate at
+//! most. That is decided when guarantees are given, by the rates of that moment: at the start, and whenever a
+//! change raises one. It counts whether or not the flow sends at the time. A link that slows down later
+//! breaks promises that were possible when they were made; a scenario may study that. Links whose queues know
+//! nothing of guarantees count as well, because what flows are entitled to holds for every queue.
+
+use std::collections::BTreeMap;
+
+use apportion_core::fairness::oversubscribed;
+use apportion_core::units::Rate;
+
+use crate::changes::Placed;
+use crate::keys::Fields;
+use crate::model::{Flow, Link, Setting};
+use crate::problem::{Place, Problems};
+use crate::text::join;
+
+/// Most groups of flows that a message lists.
+const LISTED: usize = 5;
+
+/// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key
+/// that guarantees most of it.
+pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems: &mut Problems) {
+    let rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
+    let guarantees: Vec<Rate> = flows.iter().map(|flow| flow.guarantee).collect();
+    for (link, sum) in exceeded(&rates, flows, &guarantees) {
+        let crossing = Crossing::of(link, flows, &guarantees);
+        let Some(largest) = crossing.largest else { continue };
+        let (place, path) = written(root, largest);
+        problems.add(place, path, crossing.message(&links[link].name, rates[link], sum));
+    }
+}
+
+/// Refuses changes that raise a guarantee beyond the rate that a link has then. All changes of one instant
+/// count, so that a guarantee can pass from one flow to another.
+pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], problems: &mut Problems) {
+    let mut rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
+    let mut guarantees: Vec<Rate> = flows.iter().map(|flow| flow.guarantee).collect();
+    for instant in changes.chunk_by(|a, b| a.at == b.at) {
+        let mut raised = BTreeMap::new();
+        for change in instant {
+            match change.to {
+                Setting::LinkRate(id, rate) => rates[id.index()] = rate,
+                Setting::FlowGuarantee(flow, guarantee) => {
+                    let before = std::mem::replace(&mut guarantees[flow], guarantee);
+                    if guarantee > before {
+                        raised.extend(flows[flow].path.iter().map(|id| (id.index(), change)));
+                    }
+                }
+                _ => (),
+            }
+        }
+        if raised.is_empty() {
+            continue;
+        }
+        for (link, sum) in exceeded(&rates, flows, &guarantees) {
+            let Some(change) = raised.get(&link) else { continue };
+            let message = Crossing::of(link, flows, &guarantees).message(&links[link].name, rates[link], sum);
+            let path = format!("change[{}].to", change.number);
+            problems.add(change.place, path, format!("at {}, {message}", change.at));
+        }
+    }
+}
+
+/// The links on which more is guaranteed than they carry, with the sums.
+fn exceeded(rates: &[Rate], flows: &[Flow], guarantees: &[Rate]) -> Vec<(usize, Rate)> {
+    let rates: Vec<f64> = rates.iter().map(|rate| rate.as_bit() as f64).collect();
+    let given = flows.iter().zip(guarantees).filter(|(_, guarantee)| **guarantee > Rate::ZERO);
+    let on_links = given
+        .flat_map(|(flow, guarantee)| flow.path.iter().map(|id| (id.index(), guarantee.as_bit() as f64)));
+    let exceeded = oversubscribed(&rates, on_links).into_iter();
+    exceeded.map(|(link, sum)| (link, Rate::from_bit(sum as u64))).collect()
+}
+
+/// Who is guaranteed something on a link.
+struct Crossing<'a> {
+    /// Of the group that is guaranteed most, its first flow.
+    largest: Option<&'a Flow>,
+    /// By group, most first.
+    groups: Vec<(&'a str, Rate)>,
+}
+
+impl<'a> Crossing<'a> {
+    fn of(link: usize, flows: &'a [Flow], guarantees: &[Rate]) -> Self {
+        let mut groups: BTreeMap<&str, (Rate, &Flow)> = BTreeMap::new();
+        for (flow, guarantee) in flows.iter().zip(guarantees) {
+            if *guarantee > Rate::ZERO && flow.path.iter().any(|id| id.index() == link) {
+                let (sum, _) = groups.entry(&flow.group).or_insert((Rate::ZERO, flow));
+                *sum = Rate::from_bit(sum.as_bit().saturating_add(guarantee.as_bit()));
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, (sum, _))| std::cmp::Reverse(*sum));
+        let largest = groups.first().map(|(_, (_, flow))| *flow);
+        Self { largest, groups: groups.into_iter().map(|(name, (sum, _))| (name, sum)).collect() }
+    }
+
+    fn message(&self, link: &str, rate: Rate, sum: Rate) -> String {
+        let mut whom: Vec<String> =
+            self.groups.iter().take(LISTED).map(|(name, sum)| format!("{sum} to `{name}`")).collect();
+        if self.groups.len() > LISTED {
+            whom.push("the rest to others".to_owned());
+        }
+        let over = Rate::from_bit(sum.as_bit().saturating_sub(rate.as_bit()));
+        format!(
+            "link `{link}` carries {rate}, but {sum} is guaranteed to the flows that cross it ({}); guarantee \
+             {over} less, or give the link a rate of {sum}",
+            whom.join(", ")
+        )
+    }
+}
+
+/// Where the guarantee of `flow` was written: in its own table, in that of its group, or in the defaults.
+fn written(root: &Fields<'_>, flow: &Flow) -> (Place, String) {
+    let tables = [("flow", &flow.name[..]), ("flow", &flow.group), ("defaults", "flow")];
+    let mut found = tables.into_iter().filter_map(|(table, name)| {
+        let key = root.item(table)?.as_table()?.get(name)?.as_table()?.get("guarantee")?;
+        Some((key.place, join(&join(table, name), "guarantee")))
+    });
+    found.next().unwrap_or_else(|| (Place::Line(1), join(&join("flow", &flow.group), "guarantee")))
+}

@@ -1,0 +1,130 @@
+//! Labels on packets along the paths of flows: who writes them, who needs them, who takes them off.
+
+use std::collections::BTreeSet;
+
+use apportion_core::drop::csfq::RouterRole;
+use apportion_core::units::Time;
+
+use crate::keys::Fields;
+use crate::model::{Change, Flow, Link, LinkId, Setting, Transport};
+use crate::problem::{Place, Problems};
+use crate::text::join;
+
+/// Refuses flows with tickets over queues that write labels of another kind: a packet carries one label.
+pub(crate) fn check_tickets(
+    links: &[Link],
+    flows: &[Flow],
+    changes: &[Change],
+    root: &Fields<'_>,
+    problems: &mut Problems,
+) {
+    let replaced = |at: usize| {
+        changes.iter().find_map(|change| match &change.to {
+            Setting::LinkQueue(id, queue) if id.index() == at => queue.writes(),
+            _ => None,
+        })
+    };
+    let writes: Vec<bool> =
+        (0..).zip(links).map(|(at, link)| link.queue.writes().or_else(|| replaced(at)).is_some()).collect();
+    let mut told = BTreeSet::new();
+    for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
+        let back = flow.back.iter().filter(|_| flow.ack_tickets.is_some());
+        let Some(id) = flow.path.iter().chain(back).find(|id| writes[id.index()]) else { continue };
+        if !told.insert(&flow.group) {
+            continue;
+        }
+        let key = if flow.tickets.is_some() { "tickets" } else { "ack_tickets" };
+        let (place, path) = written(root, flow);
+        let message = format!(
+            "the queue of link `{}` writes the rate of flows on packets, and a packet carries one label: its \
+             tickets would be lost; give the link another queue than csfq, or leave `{key}` out",
+            links[id.index()].name
+        );
+        problems.add(place, join(&path, key), message);
+    }
+}
+
+/// Refuses flows whose packets reach a core without a label: it drops every one of them. Acknowledgements are
+/// packets as well. A queue that replaces another counts from then on.
+pub(crate) fn check_roles(
+    links: &[Link],
+    flows: &[Flow],
+    changes: &[Change],
+    root: &Fields<'_>,
+    problems: &mut Problems,
+) {
+    let mut routers: Vec<Router> = links.iter().map(|link| link.queue.rate_labels()).collect();
+    let mut told = BTreeSet::new();
+    let mut check = |at: Option<Time>, routers: &[Router]| {
+        if !routers.iter().flatten().any(|(role, _)| *role == RouterRole::Core) {
+            return;
+        }
+        for flow in flows {
+            let acknowledged = matches!(flow.transport, Transport::Tcp(_));
+            let back = acknowledged.then_some(("acknowledgements", &flow.back));
+            for (what, path) in [("packets", &flow.path)].into_iter().chain(back) {
+                let Some((core, egress)) = unlabelled(path, routers) else { continue };
+                if told.insert((&flow.group, what, core)) {
+                    let name = |id: LinkId| links[id.index()].name.as_str();
+                    let (place, path) = written(root, flow);
+                    problems.add(place, path, role_message(at, what, name(core), egress.map(name)));
+                }
+            }
+        }
+    };
+    check(None, &routers);
+    for instant in changes.chunk_by(|a, b| a.at == b.at) {
+        let mut replaced = None;
+        for change in instant {
+            if let Setting::LinkQueue(id, queue) = &change.to {
+                routers[id.index()] = queue.rate_labels();
+                replaced = Some(change.at);
+            }
+        }
+        if replaced.is_some() {
+            check(replaced, &routers);
+        }
+    }
+}
+
+/// What a queue does about rate labels, if anything: its role, and whether it takes them off.
+type Router = Option<(RouterRole, bool)>;
+
+/// The first core on `path` that packets reach without a label, and the egress that took it off, if one did.
+fn unlabelled(path: &[LinkId], routers: &[Router]) -> Option<(LinkId, Option<LinkId>)> {
+    let (mut labelled, mut taken_off) = (false, None);
+    for &id in path {
+        let Some((role, egress)) = routers[id.index()] else { continue };
+        if role == RouterRole::Core && !labelled {
+            return Some((id, taken_off));
+        }
+        labelled = !egress;
+        taken_off = egress.then_some(id);
+    }
+    None
+}
+
+fn role_message(at: Option<Time>, what: &str, core: &str, egress: Option<&str>) -> String {
+    let when = at.map(|at| format!("from {at} on, ")).unwrap_or_default();
+    let (why, mend) = match egress {
+        Some(egress) => (
+            format!("as link `{egress}` takes them off, "),
+            format!("write egress = false for the queue of `{egress}`"),
+        ),
+        None => (String::new(), "give a link before it a queue csfq or mcsfq that labels".to_owned()),
+    };
+    format!(
+        "{when}{why}its {what} reach link `{core}` without a label, and the queue there, with role = \"core\", \
+         drops what has none; {mend}, or write role = \"any\" for that of `{core}`"
+    )
+}
+
+/// Where a flow was written: in its own table, or in that of its group.
+fn written(root: &Fields<'_>, flow: &Flow) -> (Place, String) {
+    let table = root.item("flow").and_then(|item| item.as_table());
+    let mut found = [&flow.name, &flow.group].into_iter().filter_map(|name| Some((table?.get(name)?, name)));
+    found.next().map_or_else(
+        || (Place::Line(1), join("flow", &flow.group)),
+        |(item, name)| (item.place, join("flow", name)),
+    )
+}
