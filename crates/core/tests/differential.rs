@@ -306,8 +306,8 @@ proptest! {
         let weights = weights.map(|weight| f64::from(weight) / 4.0);
         let k_c = format!("k_c={k_c}ms");
         // The paper of 1998 knows no guarantees: a label of 0 counts like any other.
-        let plain = "aggregate_guarantee=false";
-        let pairs = ["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c, plain];
+        let plain = ["aggregate_guarantee=false", "reserve=0"];
+        let pairs = ["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c, plain[0], plain[1]];
         let mut ours = build("csfq", &pairs, &weights);
         let mut slow = SlowCsfq::new(SlowCsfqParams {
             limit: 20,

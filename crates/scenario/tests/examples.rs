@@ -25,6 +25,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "asymmetric",
             "bufferbloat",
             "core-stateless",
+            "customers",
             "gfc",
             "parking-lot",
             "quickstart",

@@ -307,8 +307,8 @@ pub struct FairShareEstimator {
     params: FairShareParams,
     /// C.
     c: f64,
-    /// What C can be at most, and so FS for a weight of 1: the rate of the link.
-    most: f64,
+    /// What bounds FS for a weight of 1, if C is part of it.
+    whole: Option<f64>,
     /// The smallest weight that there was, if below 1.
     smallest_weight: f64,
     /// FS.
@@ -338,7 +338,7 @@ impl FairShareEstimator {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO, First::SinceStart);
         Self {
             c: c.as_bit() as f64,
-            most: c.as_bit() as f64,
+            whole: None,
             smallest_weight: 1.0,
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
             temp_fs: 0.0,
@@ -391,20 +391,19 @@ impl FairShareEstimator {
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.c = rate.as_bit() as f64;
-        self.most = self.c;
     }
 
-    /// What there is to divide from now on, in bits a second, as part of a link that carries `most`.
+    /// What there is to divide from now on, in bits a second, as part of a link that carries `whole`.
     ///
     /// If more than that arrives, FS and FR follow C at once, as if C had long been so: what passes is a part of
     /// C, and FR need not be waited for.
-    pub fn set_part(&mut self, c: f64, most: f64) {
+    pub fn set_part(&mut self, c: f64, whole: f64) {
         if self.congested && self.c > 0.0 && c > 0.0 {
             let factor = c / self.c;
             self.fs = self.fs.scaled(factor);
             self.rates.scale([1.0, factor, 1.0]);
         }
-        (self.c, self.most) = (c, most);
+        (self.c, self.whole) = (c, Some(whole));
     }
 
     /// There is a flow of this weight: FS may exceed C for weights below 1.
@@ -520,7 +519,7 @@ impl FairShareEstimator {
     /// The end of a congested window.
     fn scale(&mut self, now: Time) {
         let x = self.available();
-        let most = x.max(self.most) / self.smallest_weight;
+        let most = self.whole.unwrap_or(x) / self.smallest_weight;
         let fr = self.accepted_rate().max(self.c / 1_000.0);
         // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
         self.fs = match self.fs {

@@ -132,7 +132,9 @@ impl DisciplineParams {
             CoreParams::Buffered { drop: PolicyParams::Csfq(params), .. } => {
                 Some((params.role, params.egress))
             }
-            CoreParams::Buffered { drop: PolicyParams::Hcsfq(_), .. } => Some((RouterRole::Any, false)),
+            CoreParams::Buffered { drop: PolicyParams::Hcsfq(params), .. } => {
+                Some((params.role, params.egress))
+            }
             _ => None,
         }
     }
