@@ -265,6 +265,7 @@ fn core_stateless(criterion: &mut Criterion) {
             let setup = Setup {
                 link_rate: Rate::from_mbit(1_000),
                 guarantees: if guaranteed { &guarantees } else { &[] },
+                customers: Customers::default(),
                 weights: &[],
                 rtts: &[],
                 seed: 1,

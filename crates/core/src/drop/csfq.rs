@@ -7,8 +7,8 @@
 //! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
 //! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings
-//! of both papers, is in [`fair_share`](crate::estimate::fair_share); how labels are made, in
-//! [`rate_label`](crate::mark::rate_label).
+//! of both papers, is in [`fair_share`]; how labels are made, in
+//! [`rate_label`].
 //!
 //! Readings, where the papers leave room:
 //! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with

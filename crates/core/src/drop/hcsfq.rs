@@ -14,7 +14,7 @@
 //! - A packet carries the label r_i / w_i. It is dropped with probability max(0, 1 - FS_n / label) and leaves
 //!   with min(label, FS_n).
 //!
-//! Both equations are solved by the loop of [`fair_share`](crate::estimate::fair_share), which needs to know
+//! Both equations are solved by the loop of [`fair_share`], which needs to know
 //! F, the rate that its share lets through:
 //! - The root's F averages what would pass if a customer were one flow of CSFQ with the label A_n / W_n: a
 //!   draw for each packet, which decides nothing else.

@@ -437,9 +437,10 @@ mod tests {
                 let mut read = Vec::new();
                 for _ in 0..2_500 {
                     clock += 4;
-                    match labels.label(Time::from_millis(clock), FlowId(0), SIZE) {
-                        Some(RateLabel::Excess(rate)) => read.push(rate),
-                        _ => (),
+                    if let Some(RateLabel::Excess(rate)) =
+                        labels.label(Time::from_millis(clock), FlowId(0), SIZE)
+                    {
+                        read.push(rate);
                     }
                 }
                 (read[0], read.iter().sum::<f64>() / read.len() as f64)
