@@ -88,6 +88,8 @@ pub(crate) fn read(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems)
 mod tests {
     use std::path::Path;
 
+    use apportion_core::units::Rate;
+
     use super::*;
 
     fn load(text: &str) -> Result<Scenario, Vec<String>> {
@@ -125,7 +127,7 @@ mod tests {
             + &flows("g", "count = 2\ncustomer = \"b\"\nweight = \"2 * i - 1\"");
         let shares = |text: &str| {
             let shares = load(text).unwrap().entitlements();
-            shares.map(|shares| shares.into_iter().map(|share| share.as_mbit_f64()).collect::<Vec<_>>())
+            shares.map(|shares| shares.into_iter().map(Rate::as_mbit_f64).collect::<Vec<_>>())
         };
         let weighted = groups.clone() + "[customer.b]\nweight = 2\n";
         assert_eq!(shares(&weighted), Some(vec![2.0, 1.0, 3.0]));
