@@ -95,6 +95,8 @@ impl Case {
         let Readings { scheme, fr_at_arrivals, original_label, own_label, .. } = self.readings;
         let choose = |on: bool, yes: &'static str, no: &'static str| if on { yes } else { no };
         let mut pairs = vec![
+            // The papers have one buffer for all.
+            "reserve=0".to_owned(),
             format!("decay={}", choose(scheme == Scheme::Csfq, "1", "0")),
             format!("limit={}", choose(self.in_bytes, "20000B", "20p")),
             format!("k_c={}ns", self.k_c),

@@ -260,15 +260,16 @@ impl Csfq {
         self.share.fair_share()
     }
 
-    /// Whether the room that is left at `fill` is kept for guaranteed packets, and this is another.
-    fn is_reserved(&self, label: RateLabel, fill: f64) -> bool {
+    /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
+    fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
         let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
-        excess && fill >= 1.0 - self.reserve.get()
+        excess && self.limit.filled_by(backlog) >= 1.0 - self.reserve.get()
     }
 
-    /// The part of the fair share that applies while the buffer is `fill` full.
-    fn avoided(&self, fill: f64) -> f64 {
-        let above = (fill - self.threshold.get()).max(0.0) / (1.0 - self.threshold.get()).max(f64::EPSILON);
+    /// The part of the fair share that applies to a buffer that holds `backlog`.
+    fn avoided(&self, backlog: Backlog) -> f64 {
+        let above = (self.limit.filled_by(backlog) - self.threshold.get()).max(0.0)
+            / (1.0 - self.threshold.get()).max(f64::EPSILON);
         1.0 - self.avoidance.get() * above.min(1.0)
     }
 }
@@ -278,23 +279,21 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
             return Verdict::Drop(DropReason::Policy);
         };
-        let fill = self.limit.filled_by(backlog);
-        let calm = fill <= self.threshold.get();
-        let allowed = if calm { 1.0 } else { self.avoided(fill) };
+        let calm = self.limit.is_filled_up_to(backlog, self.threshold);
+        let allowed = if calm { 1.0 } else { self.avoided(backlog) };
         let dropped = self.random.chance(self.fair_share().scaled(allowed).drop_probability(label));
         self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
             return Verdict::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) || self.is_reserved(label, fill) {
+        if !self.limit.admits(packet, backlog) || self.is_reserved(label, backlog) {
             self.share.overflow();
             return Verdict::Drop(DropReason::Overflow);
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            let relabelled = self.fair_share().scaled(allowed).relabel(label, self.format);
-            packet.set_label(LabelKind::Rate, relabelled.label());
+            self.fair_share().scaled(allowed).relabel(label, self.format).write(packet);
         }
         Verdict::Accept
     }

@@ -227,7 +227,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {
             return Verdict::Drop(DropReason::Policy);
         };
-        let calm = self.limit.filled_by(backlog) <= self.threshold.get();
+        let calm = self.limit.is_filled_up_to(backlog, self.threshold);
         self.update_root(now, n, packet, calm);
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
@@ -247,7 +247,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            packet.set_label(LabelKind::Rate, share.fair_share().relabel(label, self.format).label());
+            share.fair_share().relabel(label, self.format).write(packet);
         }
         Verdict::Accept
     }

@@ -51,7 +51,7 @@ use core::str::FromStr;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Span, Time, UnitError, Weight};
+use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time, UnitError, Weight};
 
 /// What becomes of a packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +156,16 @@ impl Limit {
             Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
             Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
         }
+    }
+
+    /// Whether `backlog` fills at most this part of it.
+    #[must_use]
+    pub fn is_filled_up_to(self, backlog: Backlog, at_most: Ratio) -> bool {
+        let (queued, limit) = match self {
+            Self::Packets(limit) => (backlog.packets.get(), limit.get()),
+            Self::Bytes(limit) => (backlog.bytes.get(), limit.get()),
+        };
+        queued as f64 <= at_most.get() * limit as f64
     }
 
     /// Whether `packet` still fits beside `backlog`.

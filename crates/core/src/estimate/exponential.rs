@@ -25,8 +25,8 @@ pub enum First {
 /// Exponential averages of `N` amounts that arrive together, for one exponential.
 #[derive(Clone, Debug)]
 pub struct Exponentials<const N: usize> {
-    /// K, in seconds.
-    k: f64,
+    /// 1 / K, per nanosecond.
+    per_nano: f64,
     /// r at `last`.
     rates: [f64; N],
     /// Time of the last arrival that moved the rates; none before the first under [`First::StartsClock`].
@@ -43,8 +43,8 @@ impl<const N: usize> Exponentials<N> {
             First::SinceStart => Some(start),
             First::StartsClock => None,
         };
-        let k = k.as_secs_f64().max(Span::from_nanos(1).as_secs_f64());
-        Self { k, rates: initial, last, pending: [0.0; N] }
+        let per_nano = 1.0 / k.as_nanos().max(1) as f64;
+        Self { per_nano, rates: initial, last, pending: [0.0; N] }
     }
 
     /// `amounts` arrived at `now`, which never decreases.
@@ -90,10 +90,10 @@ impl<const N: usize> Exponentials<N> {
     /// r after a gap of `t`. As t goes to 0 the first term goes to l / K.
     // Stoica98 eq. (3)
     fn after(&self, t: Span) -> [f64; N] {
-        let t = t.as_secs_f64();
+        let t = t.as_nanos() as f64;
         // e^(-t/K) - 1, exact also where t is much less than K.
-        let less = libm::expm1(-t / self.k);
-        let (share, keep) = (-less / t, 1.0 + less);
+        let less = libm::expm1(-t * self.per_nano);
+        let (share, keep) = (-less * 1e9 / t, 1.0 + less);
         core::array::from_fn(|i| share * self.pending[i] + keep * self.rates[i])
     }
 }

@@ -378,7 +378,7 @@ impl FairShareEstimator {
     #[must_use]
     pub fn available(&self) -> f64 {
         let [_, _, g] = self.rates.last_rates();
-        if self.params.aggregate_guarantee { (self.c - g).max(self.c / 100.0) } else { self.c }
+        if self.params.aggregate_guarantee { (self.c - g).max(self.c * 0.01) } else { self.c }
     }
 
     /// Whether guaranteed packets have come of late.

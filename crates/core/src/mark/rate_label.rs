@@ -26,7 +26,7 @@ use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
 use crate::estimate::RateEstimator;
 use crate::estimate::exponential::{Exponential, First};
 use crate::label::{Format, Label};
-use crate::packet::FlowId;
+use crate::packet::{FlowId, LabelKind, Packet};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
@@ -92,6 +92,13 @@ impl RateLabel {
     #[must_use]
     pub fn excess(rate: f64, format: Format) -> Self {
         Self::Excess(format.round(rate.max(1.0)))
+    }
+
+    /// Writes it on `packet`, unless it stands there already.
+    pub fn write<P: Packet>(self, packet: &mut P) {
+        if packet.label(LabelKind::Rate).map(Self::read) != Some(self) {
+            packet.set_label(LabelKind::Rate, self.label());
+        }
     }
 
     /// As it is written.
