@@ -113,17 +113,23 @@ fn encode(value: f64, m: u32, n: u32) -> u32 {
     let max = (1 << (m + n)) - 1;
     // What is not a number stays so here and is cast to 0.
     let value = value.clamp(0.0, decode(max, m) as f64);
-    let whole = libm::round(value) as u64;
+    // Half up; a value is below 2^53, where a half can still be told.
+    let whole = (value + 0.5) as u64;
     if whole < 1 << m {
         return whole as u32;
     }
     let bits = u64::BITS - whole.leading_zeros();
     let shift = bits - m - 1;
     // Rounded from the value itself: rounding the whole number again could round twice.
-    let scaled = libm::round(value / (1_u64 << shift) as f64) as u64;
+    let scaled = (value * inverse_of_power(shift) + 0.5) as u64;
     // A carry out of the mantissa makes it 0 and the exponent one larger, which is what the sum says.
     let code = (u64::from(shift + 1) << m) + (scaled - (1 << m));
     code.min(u64::from(max)) as u32
+}
+
+/// 2^-n, exactly, for n below 64.
+const fn inverse_of_power(n: u32) -> f64 {
+    f64::from_bits((1_023 - n as u64) << 52)
 }
 
 const fn decode(code: u32, m: u32) -> u64 {

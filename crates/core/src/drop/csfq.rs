@@ -25,7 +25,7 @@
 //! that the paper of 2002 names as further work in section 5.
 //!
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
-//! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
+//! the core, 32 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
@@ -44,7 +44,7 @@ pub const CSFQ: Entry = Entry {
     role: Role::Policy,
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
-    cost: "O(1) per packet, no state per flow in the core, 40 bytes per flow at the edge",
+    cost: "O(1) per packet, no state per flow in the core, 32 bytes per flow at the edge",
     params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
 };
 

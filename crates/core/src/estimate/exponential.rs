@@ -6,71 +6,65 @@
 //! Readings, where the paper leaves room:
 //! - Amounts that arrive at the same instant have no gap; they are kept and counted with the next that has
 //!   one.
-//! - The first arrival has no gap either. [`First`] says what it is taken to be.
+//! - The first gap is the time since the estimate was started: a flow that starts late begins near 0.
 //!
-//! Cost: O(1) with one exponential, also for several averages of what arrives together; 40 bytes for one.
+//! Cost: O(1) with one exponential, also for several averages of what arrives together; 32 bytes for one.
 
 use super::RateEstimator;
 use crate::units::{Span, Time};
 
-/// What the gap before the first arrival is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
-    /// The time since the estimator was started: a flow that starts late begins with an estimate near 0.
-    SinceStart,
-    /// Unknown: the first arrival starts the clock and is not counted.
-    StartsClock,
-}
-
-/// Exponential averages of `N` amounts that arrive together, for one exponential.
-#[derive(Clone, Debug)]
-pub struct Exponentials<const N: usize> {
+/// K, as a rate of decay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeConstant {
     /// 1 / K, per nanosecond.
     per_nano: f64,
-    /// r at `last`.
-    rates: [f64; N],
-    /// Time of the last arrival that moved the rates; none before the first under [`First::StartsClock`].
-    last: Option<Time>,
-    /// l of arrivals at that same instant, not in the rates yet.
-    pending: [f64; N],
 }
 
-impl<const N: usize> Exponentials<N> {
-    /// Estimates of `initial` at `start`. A time constant of zero is taken as one nanosecond.
+impl TimeConstant {
+    /// A time constant of zero is taken as one nanosecond.
     #[must_use]
-    pub fn new(k: Span, initial: [f64; N], start: Time, first: First) -> Self {
-        let last = match first {
-            First::SinceStart => Some(start),
-            First::StartsClock => None,
-        };
-        let per_nano = 1.0 / k.as_nanos().max(1) as f64;
-        Self { per_nano, rates: initial, last, pending: [0.0; N] }
+    pub fn new(k: Span) -> Self {
+        Self { per_nano: 1.0 / k.as_nanos().max(1) as f64 }
+    }
+}
+
+/// Averages of `N` amounts that arrive together, without their time constant, which many may share. One average
+/// does not lie across two lines of the cache.
+#[derive(Clone, Debug)]
+#[repr(align(32))]
+pub struct Averages<const N: usize> {
+    /// r at `last`.
+    rates: [f64; N],
+    /// l of arrivals at that same instant, not in the rates yet.
+    pending: [f64; N],
+    /// Time of the last arrival that moved the rates.
+    last: Time,
+}
+
+impl<const N: usize> Averages<N> {
+    /// Estimates of `initial` at `start`.
+    #[must_use]
+    pub const fn new(initial: [f64; N], start: Time) -> Self {
+        Self { rates: initial, pending: [0.0; N], last: start }
     }
 
     /// `amounts` arrived at `now`, which never decreases.
-    pub fn update(&mut self, now: Time, amounts: [f64; N]) {
-        let Some(last) = self.last else {
-            self.last = Some(now);
-            return;
-        };
+    pub fn update(&mut self, k: TimeConstant, now: Time, amounts: [f64; N]) {
         for (pending, amount) in self.pending.iter_mut().zip(amounts) {
             *pending += amount;
         }
-        if now <= last {
+        if now <= self.last {
             return;
         }
-        self.rates = self.after(now.since(last));
+        self.rates = self.after(k, now.since(self.last));
         self.pending = [0.0; N];
-        self.last = Some(now);
+        self.last = now;
     }
 
     /// The rates as they stand at `now`, which is not before the last update.
     #[must_use]
-    pub fn rates(&self, now: Time) -> [f64; N] {
-        match self.last {
-            Some(last) if now > last => self.after(now.since(last)),
-            _ => self.rates,
-        }
+    pub fn rates(&self, k: TimeConstant, now: Time) -> [f64; N] {
+        if now > self.last { self.after(k, now.since(self.last)) } else { self.rates }
     }
 
     /// The rates of the last update, as the equation leaves them: without what time has taken since.
@@ -79,44 +73,64 @@ impl<const N: usize> Exponentials<N> {
         self.rates
     }
 
-    /// Multiplies what has been counted, as if all amounts had been that much larger.
-    pub fn scale(&mut self, factors: [f64; N]) {
-        for (i, factor) in factors.into_iter().enumerate() {
-            self.rates[i] *= factor;
-            self.pending[i] *= factor;
-        }
-    }
-
     /// r after a gap of `t`. As t goes to 0 the first term goes to l / K.
     // Stoica98 eq. (3)
-    fn after(&self, t: Span) -> [f64; N] {
+    fn after(&self, k: TimeConstant, t: Span) -> [f64; N] {
         let t = t.as_nanos() as f64;
         // e^(-t/K) - 1, exact also where t is much less than K.
-        let less = libm::expm1(-t * self.per_nano);
+        let less = libm::expm1(-t * k.per_nano);
         let (share, keep) = (-less * 1e9 / t, 1.0 + less);
         core::array::from_fn(|i| share * self.pending[i] + keep * self.rates[i])
     }
 }
 
-/// An exponential average.
+/// Averages with their time constant.
 #[derive(Clone, Debug)]
-pub struct Exponential(Exponentials<1>);
+pub struct Exponentials<const N: usize> {
+    k: TimeConstant,
+    averages: Averages<N>,
+}
 
-impl Exponential {
-    /// An estimate of `initial` at `start`. A time constant of zero is taken as one nanosecond.
+impl<const N: usize> Exponentials<N> {
+    /// Estimates of `initial` at `start`.
     #[must_use]
-    pub fn new(k: Span, initial: f64, start: Time, first: First) -> Self {
-        Self(Exponentials::new(k, [initial], start, first))
+    pub fn new(k: Span, initial: [f64; N], start: Time) -> Self {
+        Self { k: TimeConstant::new(k), averages: Averages::new(initial, start) }
+    }
+
+    /// `amounts` arrived at `now`, which never decreases.
+    pub fn update(&mut self, now: Time, amounts: [f64; N]) {
+        self.averages.update(self.k, now, amounts);
+    }
+
+    /// The rates as they stand at `now`, which is not before the last update.
+    #[must_use]
+    pub fn rates(&self, now: Time) -> [f64; N] {
+        self.averages.rates(self.k, now)
+    }
+
+    /// Multiplies what has been counted, as if all amounts had been that much larger.
+    pub fn scale(&mut self, factors: [f64; N]) {
+        for (i, factor) in factors.into_iter().enumerate() {
+            self.averages.rates[i] *= factor;
+            self.averages.pending[i] *= factor;
+        }
+    }
+
+    /// See [`Averages::last_rates`].
+    #[must_use]
+    pub const fn last_rates(&self) -> [f64; N] {
+        self.averages.last_rates()
     }
 }
 
-impl RateEstimator for Exponential {
+impl RateEstimator for Exponentials<1> {
     fn update(&mut self, now: Time, amount: f64) {
-        self.0.update(now, [amount]);
+        Self::update(self, now, [amount]);
     }
 
     fn rate(&self, now: Time) -> f64 {
-        let [rate] = self.0.rates(now);
+        let [rate] = self.rates(now);
         rate
     }
 }
@@ -125,14 +139,14 @@ impl RateEstimator for Exponential {
 mod tests {
     use super::*;
 
-    fn average(first: First) -> Exponential {
-        Exponential::new(Span::from_millis(100), 0.0, Time::ZERO, first)
+    fn average() -> impl RateEstimator {
+        Exponentials::new(Span::from_millis(100), [0.0], Time::ZERO)
     }
 
     #[test]
     fn one_step_is_the_equation() {
         // K = 0.1 s, gap 0.1 s: (1 - 1/e)·1000/0.1 + (1/e)·0 = 6321.2; a second: 6321.2 + 6321.2/e = 8646.6.
-        let mut average = average(First::SinceStart);
+        let mut average = average();
         average.update(Time::from_millis(100), 1_000.0);
         assert!((average.rate(Time::from_millis(100)) - 6_321.205_588).abs() < 1e-5);
         average.update(Time::from_millis(200), 1_000.0);
@@ -141,7 +155,7 @@ mod tests {
 
     #[test]
     fn arrivals_at_one_instant_count_with_the_next_gap() {
-        let (mut apart, mut together) = (average(First::SinceStart), average(First::SinceStart));
+        let (mut apart, mut together) = (average(), average());
         let ms = Time::from_millis;
         for t in [100, 200, 300] {
             for _ in 0..4 {
@@ -161,7 +175,7 @@ mod tests {
     fn the_estimate_does_not_depend_on_packet_size() {
         // 1 Mbit/s for one second as 100 large or 1000 small packets: both settle within 1 - e^(-10).
         for (packets, gap) in [(100, 10_000_000), (1_000, 1_000_000)] {
-            let mut average = average(First::SinceStart);
+            let mut average = average();
             for i in 1..=packets {
                 average.update(Time::from_nanos(i * gap), 1e6 / packets as f64);
             }
@@ -171,21 +185,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_arrival_is_what_was_asked_for() {
-        let rates = [First::SinceStart, First::StartsClock].map(|first| {
-            let mut average = average(first);
-            average.update(Time::from_secs(10), 1_000.0);
-            average.rate(Time::from_secs(10))
-        });
-        // Since the start: (1 - e^-100)·1000/10 = 100, far below any flow's rate; as a clock: the initial
-        // value.
-        assert!((rates[0] - 100.0).abs() < 1e-9);
-        assert_eq!(rates[1], 0.0);
+    fn the_first_gap_is_the_time_since_the_start() {
+        // (1 - e^-100)·1000/10 = 100, far below any flow's rate.
+        let mut average = average();
+        average.update(Time::from_secs(10), 1_000.0);
+        assert!((average.rate(Time::from_secs(10)) - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn averages_that_share_a_time_constant_take_half_a_line() {
+        assert_eq!((size_of::<Averages<1>>(), align_of::<Averages<1>>()), (32, 32));
     }
 
     #[test]
     fn reading_decays_by_the_time_constant_and_changes_nothing() {
-        let average = Exponential::new(Span::from_millis(100), 1_000.0, Time::ZERO, First::SinceStart);
+        let average = Exponentials::new(Span::from_millis(100), [1_000.0], Time::ZERO);
         for _ in 0..2 {
             // After K: 1000/e.
             assert!((average.rate(Time::from_millis(100)) - 367.879_441).abs() < 1e-5);

@@ -27,7 +27,7 @@
 //!
 //! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
 
-use super::exponential::{Exponentials, First};
+use super::exponential::Exponentials;
 use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
 use crate::label::Format;
 use crate::mark::rate_label::RateLabel;
@@ -335,7 +335,7 @@ impl FairShareEstimator {
     /// In front of a link of `c`, at time zero.
     #[must_use]
     pub fn new(params: &FairShareParams, c: Rate) -> Self {
-        let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO, First::SinceStart);
+        let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO);
         Self {
             c: c.as_bit() as f64,
             whole: None,
@@ -343,7 +343,7 @@ impl FairShareEstimator {
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
             temp_fs: 0.0,
             before: 0.0,
-            rates: Exponentials::new(params.k_alpha, [0.0; 3], Time::ZERO, First::SinceStart),
+            rates: Exponentials::new(params.k_alpha, [0.0; 3], Time::ZERO),
             accepted: (params.accepted_rate == AcceptedRate::Accepted).then(accepted),
             // The code of 1998 starts congested, with the share unknown.
             congested: params.initial.is_none(),

@@ -17,7 +17,7 @@ fn mcsfq() -> FairShareParams {
 
 /// With these averages and this share since time zero, in front of 8 Mb/s.
 fn standing(params: &FairShareParams, congested: bool, fs: FairShare, rates: [f64; 3]) -> FairShareEstimator {
-    let rates = Exponentials::new(params.k_alpha, rates, Time::ZERO, First::SinceStart);
+    let rates = Exponentials::new(params.k_alpha, rates, Time::ZERO);
     let new = FairShareEstimator::new(params, Rate::from_mbit(8));
     FairShareEstimator { congested, fs, rates, ..new }
 }
@@ -70,7 +70,7 @@ fn a_congested_link_scales_its_share_by_what_was_accepted() {
     {
         let mut estimator = fresh();
         if accepted == AcceptedRate::Accepted {
-            let average = Exponentials::new(params.k_alpha, [12e6], Time::ZERO, First::SinceStart);
+            let average = Exponentials::new(params.k_alpha, [12e6], Time::ZERO);
             estimator.accepted = Some(average);
         }
         estimator.update(Time::from_nanos(500_000), busy(9e6, true));
