@@ -306,6 +306,27 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["bucket=3kB"],
             "`bucket`: marking by chance has no bucket; write marking = \"deterministic\", or leave it out",
         ),
+        (
+            "mcsfq",
+            &["bucket=1499B", "marking=deterministic"],
+            "`bucket`: a bucket that holds no full packet covers none; write for example \"3000B\"",
+        ),
+        (
+            "mcsfq",
+            &["reserve=0.5"],
+            "`reserve`: excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
+             `threshold` and `reserve` must add up to less than 1",
+        ),
+        (
+            "mcsfq",
+            &["initial=0bit"],
+            "`initial`: a share of nothing lets nothing through that could raise it; leave it out if it is unknown",
+        ),
+        (
+            "csfq",
+            &["overflow_decrease=1"],
+            "`overflow_decrease`: an overflow that takes all leaves nothing to grow from; write for example \"1%\"",
+        ),
         ("hcsfq", &["k_c=0ms"], "`k_c`: an average takes time; write for example \"100ms\""),
         (
             "hcsfq",

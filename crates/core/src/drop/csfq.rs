@@ -29,7 +29,7 @@
 
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::label::Format;
 use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
@@ -44,7 +44,7 @@ pub const CSFQ: Entry = Entry {
     role: Role::Policy,
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
-    cost: "O(1) per packet, no state per flow in the core, 32 bytes per flow at the edge",
+    cost: "O(1) per packet, no state per flow in the core; at the edge 32 bytes per flow, 64 more per guarantee",
     params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
 };
 
@@ -120,7 +120,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         Kind::Ratio,
         "0",
         "2002 paper, section 5, as further work",
-        "Part of the fair share that a full buffer would take, none at the threshold: fewer tail drops.",
+        "By how much a full buffer lowers the fair share; in proportion between the threshold and the limit.",
     );
     [
         limit,
@@ -208,12 +208,16 @@ impl CsfqParams {
     /// When they contradict each other.
     pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
         let args: EntryArgs<'_> = args.of(entry);
+        let (threshold, reserve) = (args.ratio("threshold"), args.ratio("reserve"));
+        let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
+                    `threshold` and `reserve` must add up to less than 1";
+        require(threshold.get() + reserve.get() < 1.0, "reserve", room)?;
         Ok(Self {
             limit: args.limit("limit"),
-            threshold: args.ratio("threshold"),
+            threshold,
             role: RouterRole::from_args(&args),
             egress: args.switch("egress"),
-            reserve: args.ratio("reserve"),
+            reserve,
             avoidance: args.ratio("avoidance"),
             edge: RateLabelParams::from_args(&args)?,
             fair_share: FairShareParams::from_args(&args)?,
@@ -311,14 +315,18 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.edge.set_weight(flow, weight);
         self.share.note_weight(weight);
+        if self.role != RouterRole::Core {
+            self.edge.set_weight(flow, weight);
+        }
         true
     }
 
     fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.edge.set_guarantee(flow, guarantee, rtt);
-        true
+        if self.role != RouterRole::Core {
+            self.edge.set_guarantee(flow, guarantee, rtt);
+        }
+        self.role != RouterRole::Core
     }
 }
 
@@ -443,7 +451,14 @@ mod tests {
 
     #[test]
     fn only_the_edge_knows_flows() {
-        let (mut edge, mut core) = (csfq(&CSFQ, |_| ()), csfq(&CSFQ, |_| ()));
+        let new = |role| {
+            let mut csfq = csfq(&CSFQ, |params| params.role = role);
+            let weight = Weight::new(2.0).unwrap();
+            BufferPolicy::<TestPacket>::set_weight(&mut csfq, FlowId(7), weight);
+            BufferPolicy::<TestPacket>::set_guarantee(&mut csfq, FlowId(9), Rate::from_mbit(1), Span::ZERO);
+            csfq
+        };
+        let (mut edge, mut core) = (new(RouterRole::Any), new(RouterRole::Core));
         for i in 1..=1_000 {
             let mut fresh = packet(i, i % 50, 1_000);
             edge.admit(Time::from_millis(u64::from(i)), &mut fresh, queued(1));

@@ -39,7 +39,7 @@
 //!   VLANs are for live traffic. Packets add nothing to it. A flow that is not in it belongs to one more
 //!   customer of weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a
 //!   customer of its own, packets would create state, and whoever opens flows would gain by it. Without a
-//!   table this is CSFQ.
+//!   table flows share as with CSFQ, with one loop more and a percent less of the link.
 //! - Labels, and what `role` and `egress` do, are as in [`csfq`](super::csfq).
 //!
 //! Cost: O(1) per packet, three exponentials (four at the edge); 430 bytes per customer, 4 bytes per flow in

@@ -19,7 +19,14 @@
 //!   uncongested link is unknown again; in 2002 (footnote 3) an uncongested link stays so.
 //! - With guaranteed packets, FS divides what they leave (`aggregate_guarantee`): X = C - G. Figure 7 of
 //!   2002 taken literally divides C by all that arrives. The estimate of G is in a thesis that could not be
-//!   found; here it is an exponential average like the others, and X is at least C / 100.
+//!   found; here it is an exponential average like the others, and X is at least C / 100. It finds shares
+//!   sooner where K_α is well below K_c. With K_α = K_c it is later than figure 7 when load comes: G lags
+//!   behind while FS is scaled.
+//!
+//! Two traps of the papers remain, in the readings that have them. A share that is unknown notes the largest
+//! label since it became so, also a peak of long ago, unless `onset` is set. With CSFQ in the reading of 2002,
+//! an uncongested window of guaranteed packets only leaves [`FairShare::Nothing`], which a congested link
+//! keeps.
 //!
 //! Fixed: a window ends when K_c has passed; the figures end a congested one only when more than K_c has. FR
 //! is at least C / 1000 in the division, FS at most X for the smallest weight below 1. A buffer overflow
@@ -65,7 +72,8 @@ pub(crate) const BELOW_THRESHOLD: Param = Param {
     kind: Kind::Choice(&["unknown", "uncongested"]),
     default: Some("unknown"),
     source: "1998 code",
-    doc: "What a queue up to the threshold means without congestion: the share is unknown, or it stays so.",
+    doc: "What a queue up to the threshold means on an uncongested link: that its share is unknown, or that it \
+          is uncongested still.",
 };
 /// How much of FS an uncongested window takes.
 pub(crate) const DECAY: Param = Param {
@@ -92,7 +100,7 @@ pub(crate) const NOTED_LABEL: Param = Param {
     kind: Kind::Choice(&["original", "relabelled"]),
     default: Some("original"),
     source: "1998 code; figure 1 of 2002 says relabelled",
-    doc: "Whose maximum an uncongested window takes: labels as they came, or as they leave.",
+    doc: "Which labels an uncongested window takes the largest of: those that came, or those that leave.",
 };
 /// Whether the packet that ends a window is part of it.
 pub(crate) const OWN_LABEL: Param = Param::new(
@@ -239,8 +247,14 @@ impl FairShareParams {
     /// # Errors
     /// When they contradict each other.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (initial, overflow_decrease) = (args.rate_if_set("initial"), args.ratio("overflow_decrease"));
+        let nothing =
+            "a share of nothing lets nothing through that could raise it; leave it out if it is unknown";
+        require(initial.is_none_or(|rate| rate > Rate::ZERO), "initial", nothing)?;
+        let all = "an overflow that takes all leaves nothing to grow from; write for example \"1%\"";
+        require(overflow_decrease.get() < 1.0, "overflow_decrease", all)?;
         Ok(Self {
-            initial: args.rate_if_set("initial"),
+            initial,
             below_threshold: match args.choice("below_threshold") {
                 "unknown" => BelowThreshold::Unknown,
                 _ => BelowThreshold::Uncongested,
@@ -255,7 +269,7 @@ impl FairShareParams {
             },
             own_label: args.switch("own_label"),
             aggregate_guarantee: args.switch("aggregate_guarantee"),
-            overflow_decrease: args.ratio("overflow_decrease"),
+            overflow_decrease,
             decay: args.ratio("decay"),
             onset: args.switch("onset"),
             ..Self::of_1998(args)?
@@ -381,11 +395,11 @@ impl FairShareEstimator {
         if self.params.aggregate_guarantee { (self.c - g).max(self.c * 0.01) } else { self.c }
     }
 
-    /// Whether guaranteed packets have come of late.
+    /// Whether more than a thousandth of the link is guaranteed packets.
     #[must_use]
     pub fn has_guarantees(&self) -> bool {
         let [_, _, g] = self.rates.last_rates();
-        g > 0.0
+        g > self.c * 0.001
     }
 
     /// The rate of the link from now on.
@@ -504,9 +518,11 @@ impl FairShareEstimator {
 
     /// Scales FS at once, rather than when a window ends, if more is let through than there is room for.
     fn fit(&mut self) {
-        let over = self.accepted_rate() / self.available();
-        if over > 1.0 {
-            self.fs = self.fs.scaled(1.0 / over);
+        let (x, fr) = (self.available(), self.accepted_rate());
+        if let FairShare::Rate(fs) = self.fs
+            && fr > x
+        {
+            self.fs = self.share_or_unknown(fs * x / fr);
         }
     }
 

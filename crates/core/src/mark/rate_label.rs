@@ -29,9 +29,10 @@ use crate::packet::{FlowId, LabelKind, Packet};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
-/// The depth of a bucket beside what a round-trip time brings. Chosen: two packets of Ethernet's size, so that
-/// one can wait for the other.
-const TWO_PACKETS: Bytes = Bytes::new(2 * 1_500);
+/// The largest packet on most links: Ethernet's.
+const FULL_PACKET: Bytes = Bytes::new(1_500);
+/// The depth of a bucket beside what a round-trip time brings. Chosen: so that one packet can wait for another.
+const TWO_PACKETS: Bytes = Bytes::new(2 * FULL_PACKET.get());
 
 /// K.
 pub(crate) const K: Param = Param::new(
@@ -67,7 +68,8 @@ pub(crate) const BITS: Param = Param::new(
     Kind::Count,
     "17",
     "Stoica, Zhang 1999, section 5.2",
-    "Width of a label, 8 to 17, of which 5 are its exponent.",
+    "Width of a label, 8 to 17, of which 5 are its exponent; 8 hold up to 16 Gbit for a weight of 1, 17 four \
+     thousand.",
 );
 
 /// What a packet's rate label says. A packet without a label says nothing: it has not passed an edge.
@@ -145,6 +147,8 @@ impl RateLabelParams {
         };
         let none = "marking by chance has no bucket; write marking = \"deterministic\", or leave it out";
         require(bucket.is_none() || marking == Marking::Deterministic, "bucket", none)?;
+        let deep = "a bucket that holds no full packet covers none; write for example \"3000B\"";
+        require(bucket.is_none_or(|bucket| bucket >= FULL_PACKET), "bucket", deep)?;
         Ok(Self { marking, bucket, ..Self::without_guarantees(args)? })
     }
 
@@ -264,10 +268,10 @@ impl RateLabels {
         (contract.g, contract.depth) = (g, depth);
     }
 
-    /// Flows for which there is an estimate.
+    /// Flows for which anything is kept.
     #[must_use]
-    pub const fn flows(&self) -> usize {
-        self.rates.len()
+    pub fn flows(&self) -> usize {
+        self.rates.len().max(self.weights.len()).max(self.contracts.len())
     }
 }
 

@@ -279,6 +279,14 @@ fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
 }
 
 #[test]
+fn a_link_that_stood_still_is_not_left_without_a_share_by_the_onset_either() {
+    let params = FairShareParams { onset: true, ..mcsfq() };
+    let mut estimator = standing(&params, false, FairShare::Rate(1e6), [16e6, 16e6, 0.0]);
+    estimator.set_link_rate(Rate::ZERO);
+    assert_eq!(arrive(&mut estimator, &[(500, 1e6)]), FairShare::Unknown);
+}
+
+#[test]
 fn a_link_that_stood_still_starts_again_with_an_unknown_share() {
     let params = FairShareParams { k_c: Span::from_nanos(1), ..csfq() };
     let mut estimator = standing(&params, true, FairShare::Rate(1e6), [16e6, 8e6, 0.0]);
