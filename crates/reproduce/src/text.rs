@@ -79,7 +79,9 @@ pub fn headline(claims: &[Claim]) -> String {
     }
     let refuted = count(&|claim| claim.verdict == Verdict::Refuted);
     let refuted = if refuted == 0 { String::new() } else { format!("; {refuted} known not to") };
-    format!("{holds} of {} claims hold{refuted}.", claims.len())
+    let recorded = count(&|claim| claim.metric.op == Op::Record);
+    let recorded = if recorded == 0 { String::new() } else { format!(", {recorded} of them only recorded") };
+    format!("{holds} of {} claims hold{recorded}{refuted}.", claims.len())
 }
 
 impl Claim {

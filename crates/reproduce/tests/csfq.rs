@@ -40,6 +40,7 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
             "max_rel_diff_csfq_vs_mcsfq",
             "max_rel_deviation_from_ideal/csfq_mcsfq",
             "ratio_short_over_long_same_bottleneck/csfq_mcsfq",
+            "max_rel_diff_A_Y/mcsfq",
             "min_AB_goodput_over_guarantee/taildrop",
             "max_AB_goodput_over_guarantee/taildrop",
             "reserved_fraction_link2",
