@@ -266,7 +266,9 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.edge.set_weight(flow, weight);
+        if self.role != RouterRole::Core {
+            self.edge.set_weight(flow, weight);
+        }
         let n = self.customer(flow);
         self.customers[n].share.note_weight(weight);
         true
