@@ -22,7 +22,8 @@
 //! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 39 bytes per flow, 47 if it is configured. Parameters: [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured; with `victim = "proportional"` 74 and 90. Parameters:
+//! [`ENTRY`].
 
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
@@ -41,7 +42,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Probabilistic fair drop: longest queue drop that begins at random before the buffer is full.",
     reference: "Srinivasan, Vaidyanathan, Baras",
-    cost: "O(log flows) per packet, mostly O(1), at most 47 bytes per flow",
+    cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion",
     params: &[
         LIMIT,
         Param::new(
@@ -49,7 +50,7 @@ pub const ENTRY: Entry = Entry {
             "p",
             Kind::Ratio,
             "0.02",
-            "chosen: the paper gives none; low, as it asks, and within reach of TCP's losses",
+            "chosen: the paper asks for low; of settings tried, among those that show most of its claims",
             "Probability of an early drop for an arrival above `thresh`.",
         ),
         Param::new(
@@ -57,7 +58,7 @@ pub const ENTRY: Entry = Entry {
             "thresh",
             Kind::Ratio,
             "0.65",
-            "chosen: the paper gives none; conservative, as it asks",
+            "chosen: the paper asks for conservative; as `p`, among those that show most of its claims",
             "Share of the buffer above which packets are dropped early.",
         ),
         thresholds("equal", "section 4"),
