@@ -160,8 +160,8 @@ impl Param {
     /// Reads a value of this parameter.
     ///
     /// # Errors
-    /// When `text` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how to
-    /// write one.
+    /// When `text` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
+    /// to write one.
     pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
         let value = self.read(text).map_err(|message| ParamError::new(self.name, message))?;
         let is_no_buffer = self.name == tail::LIMIT.name

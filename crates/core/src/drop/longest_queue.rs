@@ -9,8 +9,8 @@
 //! buffer in vain.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be searched
-//! for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be
+//! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};

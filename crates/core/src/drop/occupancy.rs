@@ -21,18 +21,18 @@
 //!
 //! | victim | found by | cost |
 //! |---|---|---|
-//! | largest q_i/b_i or q_i - b_i | a tournament of the longest, in `longest.rs` | O(log flows), mostly O(1) |
+//! | largest q_i/b_i or q_i - b_i | a tournament of the longest, `longest.rs` | O(log flows), mostly O(1) |
 //! | drawn in proportion to q_i/b_i | a tree of sums | O(1) per packet, O(log flows) per push-out |
 //! | drawn from q_i > b_i, equal thresholds | flows in the order of their lengths, `Ranked` | O(1) |
 //! | drawn from q_i > b_i, other thresholds | the set of these flows, `Set` | O(1) |
 //!
-//! Nothing is kept in order before the first victim is asked for. A changed weight or a flow seen for the first
-//! time changes Σ s and so moves every threshold, as does a changed limit. Where q_i/b_i decides, all quotients
-//! change by one factor, which changes no order: the keys are q_i/s_i, and a weight costs what a packet costs.
-//! With q_i - b_i, or q_i > b_i and unequal thresholds, it costs O(flows) with the next victim. So does, with
-//! any rule, a limit that turns from packets to bytes or back. Memory: 16 bytes per flow, 8 if it is
-//! configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for the set; what grows
-//! is made for up to twice as many.
+//! Nothing is kept in order before the first victim is asked for. A changed weight or a flow seen for the
+//! first time changes Σ s and so moves every threshold, as does a changed limit. Where q_i/b_i decides, all
+//! quotients change by one factor, which changes no order: the keys are q_i/s_i, and a weight costs what a
+//! packet costs. With q_i - b_i, or q_i > b_i and unequal thresholds, it costs O(flows) with the next victim.
+//! So does, with any rule, a limit that turns from packets to bytes or back. Memory: 16 bytes per flow, 8 if
+//! it is configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for the set;
+//! what grows is made for up to twice as many.
 
 use alloc::vec::Vec;
 use core::mem::discriminant;
@@ -546,8 +546,8 @@ mod tests {
 
     #[test]
     fn a_new_flow_and_a_weight_cost_no_rebuild_where_the_ratio_decides() {
-        // Per choice: how often the index was made for 1,000 first-seen flows with weights of 1 to 4, each with
-        // a packet and a victim.
+        // Per choice: how often the index was made for 1,000 first-seen flows with weights of 1 to 4, each
+        // with a packet and a victim.
         let rebuilds = |choice| {
             let mut occupancy = buffer(Thresholds::Weights, choice, &[], &[]);
             for flow in 0..1_000 {
@@ -569,7 +569,8 @@ mod tests {
 
     #[test]
     fn a_weight_moves_one_key_where_the_ratio_decides() {
-        // 2, 4 and 3 packets: 4/1 is the most; with a weight of 4 for flow 1, 3/1 is; with 0.5 for flow 0, 2/0.5.
+        // 2, 4 and 3 packets: 4/1 is the most; with a weight of 4 for flow 1, 3/1 is; with 0.5 for flow 0,
+        // 2/0.5.
         let mut occupancy = buffer(Thresholds::Weights, Choice::Ratio, &[], &[2, 4, 3]);
         let mut victims = vec![chosen(&mut occupancy, 0.0)];
         for (flow, weight) in [(1, 4.0), (0, 0.5)] {
@@ -607,8 +608,8 @@ mod tests {
 
     #[test]
     fn a_flow_takes_at_most_the_memory_that_the_headers_say() {
-        // Twice 16 bytes for what it holds, twice 8 for a weight, and: 23 for the tournament; for the sums twice
-        // 21, a leaf, an inner place, a mark and a note; twice 12 for the order or twice 8 for the set.
+        // Twice 16 bytes for what it holds, twice 8 for a weight, and: 23 for the tournament; for the sums
+        // twice 21, a leaf, an inner place, a mark and a note; twice 12 for the order or twice 8 for the set.
         for (choice, has_weight, most) in [
             (Choice::Ratio, false, 55),
             (Choice::Ratio, true, 71),

@@ -385,6 +385,30 @@ mod tests {
     }
 
     #[test]
+    fn thresh_follows_the_round_trip_times_and_the_rate_of_the_link() {
+        let thresh = |rtts: &[Span], rate: Option<Rate>| {
+            let mut queue = pfd("200p", rtts, |params| params.auto = true);
+            if let Some(rate) = rate {
+                BufferPolicy::<TestPacket>::set_link_rate(queue.policy_mut(), rate);
+            }
+            let mut log = Log::default();
+            for (ms, flow) in (0..10).map(|flow| (0, flow)).chain([(500, 0)]) {
+                queue.enqueue(Time::from_millis(ms), packet(0, flow, 500), &mut log);
+            }
+            queue.policy().rule.thresh.get()
+        };
+        // Three rounds of ten flows are 30 packets of 200. At 4 Mbit/s 20 ms hold 20 packets of 500 B, at 8
+        // 40.
+        let rtts = [10, 0, 30].map(Span::from_millis);
+        for (rtts, rate, expected) in
+            [(&[][..], None, 0.85), (&rtts, None, 0.75), (&rtts, Some(Rate::from_mbit(8)), 0.65)]
+        {
+            let thresh = thresh(rtts, rate);
+            assert!((thresh - expected).abs() < 1e-12, "{rate:?}: {thresh} against {expected}");
+        }
+    }
+
+    #[test]
     fn a_flow_of_start_time_fq_and_pfd_takes_at_most_200_bytes_however_many_there_are() {
         // Records of 32 and 16 bytes, up to twice as many as needed, and two tournaments of at most 23 bytes:
         // 142. Weights are 8 more, again up to twice.

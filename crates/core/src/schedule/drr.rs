@@ -355,8 +355,8 @@ mod tests {
 
     #[test]
     fn rounds_in_vain_are_given_at_once_and_the_order_is_that_of_single_turns() {
-        // A byte a turn, 1 to 3 for their weights. Heads of 1500, 40 and 900 B need 1500, 20 and 300 turns; the
-        // next of flow 1, 700 B, 350 from turn 20 on. Flow 2 keeps nothing.
+        // A byte a turn, 1 to 3 for their weights. Heads of 1500, 40 and 900 B need 1500, 20 and 300 turns;
+        // the next of flow 1, 700 B, 350 from turn 20 on. Flow 2 keeps nothing.
         let mut round = drr(1);
         for (flow, weight) in [(1, 2.0), (2, 3.0)] {
             round.set_weight(FlowId(flow), Weight::new(weight).unwrap());

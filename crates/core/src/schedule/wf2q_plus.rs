@@ -20,8 +20,8 @@
 //! are always backlogged are also no more than L_i (1 - r_i/r) ahead of the fluid and a packet behind it
 //! (WF2Q, INFOCOM 1996, theorems 1 and 2).
 //!
-//! Cost: O(log flows) per packet, in two trees; at most 110 bytes per flow: records of 32, made for up to twice
-//! as many, and 23 for each tree. Parameters: none.
+//! Cost: O(log flows) per packet, in two trees; at most 110 bytes per flow: records of 32, made for up to
+//! twice as many, and 23 for each tree. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
