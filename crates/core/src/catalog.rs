@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::drop::Limit;
+use crate::drop::{Limit, tail};
 use crate::exchange::currency;
 use crate::mark::MARKERS;
 use crate::system::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
@@ -160,9 +160,19 @@ impl Param {
     /// Reads a value of this parameter.
     ///
     /// # Errors
-    /// When `text` is not a value of its [`kind`](Param::kind); the message says how to write one.
+    /// When `text` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
+    /// to write one.
     pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
-        self.read(text).map_err(|message| ParamError::new(self.name, message))
+        let value = self.read(text).map_err(|message| ParamError::new(self.name, message))?;
+        let is_no_buffer = self.name == tail::LIMIT.name
+            && match value {
+                Value::Limit(Limit::Packets(limit)) | Value::Packets(limit) => limit == Packets::ZERO,
+                Value::Limit(Limit::Bytes(limit)) => limit == Bytes::ZERO,
+                _ => false,
+            };
+        let mend = "a buffer holds at least one packet; write for example \"50p\"";
+        require(!is_no_buffer, self.name, mend)?;
+        Ok(value)
     }
 
     fn read(&self, text: &str) -> Result<Value, String> {

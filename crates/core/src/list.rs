@@ -51,6 +51,11 @@ impl List {
         self.head == NIL
     }
 
+    /// The element behind `index`, which must be in this list.
+    pub fn behind<T: Linked>(&self, elements: &mut [T], index: usize) -> Option<usize> {
+        (self.tail != index as u32).then(|| elements[index].link().next as usize)
+    }
+
     /// Appends element `index`, which must be in no list.
     pub fn push_back<T: Linked>(&mut self, elements: &mut [T], index: usize) {
         let id = index as u32;

@@ -64,6 +64,13 @@ impl<T: Summary> Tree<T> {
         Self { places: vec![T::NOTHING; 2], is_stale: vec![false], stale: Vec::new() }
     }
 
+    /// The memory that its leaves take.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        let places = self.places.capacity() * size_of::<T>();
+        places + self.is_stale.capacity() + self.stale.capacity() * size_of::<u32>()
+    }
+
     fn leaves(&self) -> usize {
         self.places.len() / 2
     }

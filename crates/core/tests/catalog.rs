@@ -270,6 +270,9 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["limit=50"],
             "`limit`: `50` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\"",
         ),
+        ("fifo", &["limit=0p"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
+        ("pfd", &["limit=0B"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
+        ("fq_codel", &["limit=0p"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
         ("drr", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),
         (
             "drr",

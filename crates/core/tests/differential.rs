@@ -151,7 +151,11 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn drr_is_the_paper_s(ops in ops(), quantum in 50u64..3_000, weights in prop::array::uniform4(1u8..6)) {
+    fn drr_is_the_paper_s(
+        ops in ops(),
+        quantum in prop_oneof![1u64..50, 50u64..3_000],
+        weights in prop::array::uniform4(1u8..6),
+    ) {
         let weights = weights.map(f64::from);
         let least = smallest(&weights).get();
         let params = DrrParams { quantum: Bytes::new(quantum) };

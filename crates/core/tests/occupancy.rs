@@ -171,8 +171,8 @@ proptest! {
                     slow.join(id, flow as usize, size);
                     for (_, dropped, _) in log.dropped.drain(..) {
                         prop_assert!(slow.is_full());
-                        let is_front = |queue: &Vec<(u32, u64)>| queue.first().is_some_and(|p| p.0 == dropped);
-                        let victim = slow.queues.iter().position(is_front);
+                        let front = |queue: &Vec<(u32, u64)>| queue.first().map(|packet| packet.0);
+                        let victim = slow.queues.iter().position(|queue| front(queue) == Some(dropped));
                         prop_assert!(victim.is_some_and(|i| slow.above().contains(&i)), "{:?}", victim);
                         slow.take(victim.unwrap());
                     }

@@ -64,9 +64,9 @@ fn the_utilisation_by_constant_bit_rate_is_exact() {
 
 #[test]
 fn datagrams_are_within_a_five_hundredth_of_their_weights_behind_every_weighted_scheduler() {
-    // Two flows of 10 Mb/s each over 10 Mb/s, weights 1 and w: 1/(1 + w) for the light one, 9.09 % or 0.0999 %
-    // of 50,000 packets in 20 s. It may be a turn of DRR ahead or behind, three packets in 1.2 s, so that at w =
-    // 1000 it has at least 0.9 of its share; less would be starving.
+    // Two flows of 10 Mb/s each over 10 Mb/s, weights 1 and w: 1/(1 + w) for the light one, 9.09 % or 0.0999
+    // % of 50,000 packets in 20 s. It may be a turn of DRR ahead or behind, three packets in 1.2 s, so that
+    // at w = 1000 it has at least 0.9 of its share; less would be starving.
     for scheduler in ["stfq", "scfq", "wf2q_plus", "drr"] {
         for weight in [10.0, 1_000.0] {
             let outcome = run(&format!(
@@ -226,8 +226,8 @@ fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
 
 #[test]
 fn the_share_that_choke_leaves_a_flow_without_manners_peaks_below_its_bound_and_falls() {
-    // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow is
-    // at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
+    // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow
+    // is at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
     let queue = r#"{ kind = "choke", limit = "200p", min_th = "25p", max_th = "100p" }"#;
     let shares = unresponsive(queue, r#"["8Mbit", "10Mbit", "11Mbit", "15Mbit", "60Mbit"]"#);
     assert!(shares.iter().all(|&share| share < 0.269), "{shares:?}");
@@ -236,8 +236,9 @@ fn the_share_that_choke_leaves_a_flow_without_manners_peaks_below_its_bound_and_
 
 #[test]
 fn fred_and_bred_hold_a_flow_without_manners_near_its_share_and_red_and_sred_do_not() {
-    // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it hold
-    // W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 = 0.088.
+    // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it
+    // hold W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 =
+    // 0.088.
     let queues = r#"[
         { kind = "fred", limit = "200p", min_th = "50p", max_th = "100p" },
         { kind = "bred", limit = "200p" },

@@ -9,8 +9,8 @@
 //! buffer in vain.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 39 bytes per flow, 47 if it is configured. Behind a FIFO the front packet of a flow has to be searched for; behind a scheduler with a
-//! queue per flow it is at hand. Parameters: [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be
+//! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Longest queue drop: the flow that holds most of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(log flows) per packet, mostly O(1), at most 47 bytes per flow",
+    cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: &[
         LIMIT,
         thresholds("weights", "chosen: who may send more may hold more"),

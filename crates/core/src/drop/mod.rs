@@ -13,7 +13,7 @@
 //! | [`sred`] | stabilised RED | Ott, Lakshman, Wong 1999 |
 //! | [`bred`] | balanced RED | Anjum, Tassiulas 1999 |
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
-//! | [`csfq`] | core-stateless fair queueing: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
+//! | [`csfq`] | core-stateless fair queueing: CSFQ, MCSFQ | Stoica et al. 1998; Pelsser, De Cnodder 2002 |
 //! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!

@@ -21,17 +21,21 @@
 //!
 //! | victim | found by | cost |
 //! |---|---|---|
-//! | largest q_i/b_i or q_i - b_i | a tournament of the longest, in `longest.rs` | O(log flows), mostly O(1) |
+//! | largest q_i/b_i or q_i - b_i | a tournament of the longest, `longest.rs` | O(log flows), mostly O(1) |
 //! | drawn in proportion to q_i/b_i | a tree of sums | O(1) per packet, O(log flows) per push-out |
 //! | drawn from q_i > b_i, equal thresholds | flows in the order of their lengths, `Ranked` | O(1) |
 //! | drawn from q_i > b_i, other thresholds | the set of these flows, `Set` | O(1) |
 //!
-//! Nothing is kept in order before the first victim is asked for. A changed limit, weight or number of
-//! configured flows moves every threshold; that costs O(flows) with the next victim. Memory: 16 bytes per
-//! flow, 8 if it is configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for
-//! the set; what grows is made for up to twice as many.
+//! Nothing is kept in order before the first victim is asked for. A changed weight or a flow seen for the
+//! first time changes Σ s and so moves every threshold, as does a changed limit. Where q_i/b_i decides, all
+//! quotients change by one factor, which changes no order: the keys are q_i/s_i, and a weight costs what a
+//! packet costs. With q_i - b_i, or q_i > b_i and unequal thresholds, it costs O(flows) with the next victim.
+//! So does, with any rule, a limit that turns from packets to bytes or back. Memory: 16 bytes per flow, 8 if
+//! it is configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for the set;
+//! what grows is made for up to twice as many.
 
 use alloc::vec::Vec;
+use core::mem::discriminant;
 use core::num::NonZeroU32;
 
 use super::{Limit, Verdict};
@@ -109,9 +113,12 @@ pub(crate) struct Occupancy {
     held: Backlog,
     /// n: the flows that hold a packet.
     active: u64,
-    /// Whether thresholds have moved, and `index` is to be made anew.
-    moved: bool,
+    /// Whether thresholds have moved in a way that changes keys, and `index` is to be made anew.
+    thresholds_moved: bool,
     index: Index,
+    /// How often `index` was made anew.
+    #[cfg(test)]
+    rebuilds: u32,
 }
 
 /// q_i. All that a packet touches here of a flow that is not among the longest; none lies across two lines of
@@ -129,10 +136,10 @@ struct Measure {
     /// s_i of configured flows: b_i = B s_i/Σ s.
     shares: Vec<f64>,
     /// What flows that nobody configured have for a share.
-    usual: f64,
-    /// Σ s, unless thresholds have moved.
+    default_share: f64,
+    /// Σ s, unless thresholds have moved; for choices that depend on it.
     sum: f64,
-    /// Whether all shares are alike; meant as `sum`.
+    /// Whether all shares are alike; meant as `sum`, for all choices.
     even: bool,
 }
 
@@ -162,18 +169,23 @@ impl Measure {
     }
 
     fn share(&self, flow: usize) -> f64 {
-        self.shares.get(flow).copied().unwrap_or(self.usual)
+        self.shares.get(flow).copied().unwrap_or(self.default_share)
     }
 
     /// Sums up the shares of so many flows.
     fn sum_up(&mut self, flows: usize) {
         self.sum = (0..flows).map(|flow| self.share(flow)).sum();
-        self.even = self.shares.iter().all(|&share| share == self.usual);
+        self.even = self.shares.iter().all(|&share| share == self.default_share);
     }
 
     /// b_i.
     fn threshold(&self, flow: usize) -> f64 {
         self.capacity() / self.sum * self.share(flow)
+    }
+
+    /// Whether B/Σ s decides who is the victim: of q_i/b_i = q_i/s_i Σ s/B it is a common factor.
+    const fn depends_on_sum(&self) -> bool {
+        matches!(self.choice, Choice::Difference | Choice::Uniform)
     }
 
     /// By how much a flow that holds something is the longest; equal shares say nothing.
@@ -195,17 +207,19 @@ impl Occupancy {
         let rtts = if thresholds == Thresholds::Rtt { rtts } else { &[] };
         let known: Vec<f64> = rtts.iter().map(nanos).filter(|&rtt| rtt > 0.0).collect();
         let by_rtt = !known.is_empty();
-        let usual = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
-        let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { usual };
+        let default_share = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
+        let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { default_share };
         let rtts = if by_rtt { rtts } else { &[] };
         let shares: Vec<f64> = rtts.iter().take(FlowId::SLOTS).map(share).collect();
         Self {
             flows: alloc::vec![Flow(Backlog::EMPTY); shares.len()],
-            measure: Measure { limit, thresholds, choice, shares, usual, sum: 0.0, even: true },
+            measure: Measure { limit, thresholds, choice, shares, default_share, sum: 0.0, even: true },
             held: Backlog::EMPTY,
             active: 0,
-            moved: true,
+            thresholds_moved: true,
             index: Index::Set(Set::default()),
+            #[cfg(test)]
+            rebuilds: 0,
         }
     }
 
@@ -259,7 +273,7 @@ impl Occupancy {
 
     /// q_size/B.
     pub fn fill(&self) -> f64 {
-        self.measure.of(self.held) / self.capacity()
+        self.measure.limit.filled_by(self.held)
     }
 
     /// B, as a number.
@@ -271,7 +285,7 @@ impl Occupancy {
     /// There is one whenever the buffer is exceeded: of numbers that add up to more than B = Σ b_i, one is
     /// above its b_i.
     pub fn choose(&mut self, uniform: impl FnOnce() -> f64) -> Option<FlowId> {
-        if self.moved {
+        if self.thresholds_moved {
             self.make_index();
         }
         let Self { flows, measure, index, .. } = self;
@@ -287,8 +301,9 @@ impl Occupancy {
     }
 
     pub fn set_limit(&mut self, limit: Limit) {
+        let is_other_unit = discriminant(&limit) != discriminant(&self.measure.limit);
         self.measure.limit = limit;
-        self.moved = true;
+        self.thresholds_moved |= is_other_unit || self.measure.depends_on_sum();
     }
 
     /// Whether there is use for weights.
@@ -297,10 +312,17 @@ impl Occupancy {
             return false;
         }
         let flow = self.find(flow);
-        let Measure { shares, usual, .. } = &mut self.measure;
-        shares.resize(shares.len().max(flow + 1), *usual);
-        shares[flow] = weight.get();
-        self.moved = true;
+        // Its key leaves with the old share and comes back with the new one.
+        let held = core::mem::replace(&mut self.flows[flow], Flow(Backlog::EMPTY));
+        self.note(flow, held.0);
+        let measure = &mut self.measure;
+        measure.shares.resize(measure.shares.len().max(flow + 1), measure.default_share);
+        measure.shares[flow] = weight.get();
+        // The default is a weight of 1, which divides nothing: the other keys are the same, even or not.
+        measure.even &= weight.get() == measure.default_share;
+        self.thresholds_moved |= measure.depends_on_sum();
+        self.flows[flow] = held;
+        self.note(flow, Backlog::EMPTY);
         true
     }
 
@@ -308,7 +330,7 @@ impl Occupancy {
         if flow.slot() >= self.flows.len() {
             self.flows.resize(flow.slot() + 1, Flow(Backlog::EMPTY));
             // A further share makes the others smaller. Those that are alike say nothing.
-            self.moved |= !self.measure.even;
+            self.thresholds_moved |= !self.measure.even && self.measure.depends_on_sum();
         }
         flow.slot()
     }
@@ -321,23 +343,33 @@ impl Occupancy {
             Choice::Uniform if self.measure.even => Index::Ranked(Ranked::default()),
             Choice::Uniform => Index::Set(Set::default()),
         };
-        self.moved = false;
+        self.thresholds_moved = false;
+        #[cfg(test)]
+        {
+            self.rebuilds += 1;
+        }
         if !matches!(self.index, Index::Longest(_)) {
             (0..self.flows.len()).for_each(|flow| self.note(flow, Backlog::EMPTY));
         }
     }
 
-    /// The memory that flows take, where the longest is the victim.
+    /// The memory that flows take.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        let Index::Longest(longest) = &self.index else { return usize::MAX };
+        let u32s = |lists: &[&Vec<u32>]| lists.iter().map(|list| list.capacity() * size_of::<u32>()).sum();
+        let index: usize = match &self.index {
+            Index::Longest(longest) => longest.bytes(),
+            Index::Wheel(wheel) => wheel.bytes(),
+            Index::Ranked(Ranked { order, place, length, longer }) => u32s(&[order, place, length, longer]),
+            Index::Set(Set { members, place }) => u32s(&[members]) + place.capacity() * size_of::<u32>(),
+        };
         let shares = self.measure.shares.capacity() * size_of::<f64>();
-        self.flows.capacity() * size_of::<Flow>() + shares + longest.bytes()
+        self.flows.capacity() * size_of::<Flow>() + shares + index
     }
 
     /// Brings the index up to date with a flow, which held `before`.
     fn note(&mut self, flow: usize, before: Backlog) {
-        if self.moved {
+        if self.thresholds_moved {
             return;
         }
         let (Flow(held), measure) = (self.flows[flow], &self.measure);
@@ -513,6 +545,46 @@ mod tests {
     }
 
     #[test]
+    fn a_new_flow_and_a_weight_cost_no_rebuild_where_the_ratio_decides() {
+        // Per choice: how often the index was made for 1,000 first-seen flows with weights of 1 to 4, each
+        // with a packet and a victim.
+        let rebuilds = |choice| {
+            let mut occupancy = buffer(Thresholds::Weights, choice, &[], &[]);
+            for flow in 0..1_000 {
+                let weight = Weight::new(f64::from(1 + flow % 4)).unwrap();
+                assert!(occupancy.set_weight(FlowId(flow), weight));
+                occupancy.admit(&packet(0, flow, 100));
+                let victim = occupancy.choose(|| 0.5);
+                if let Some(victim) = victim.filter(|_| occupancy.held().packets.get() > 10) {
+                    occupancy.remove(victim, &packet(0, victim.0, 100));
+                }
+                occupancy.set_limit(Limit::Packets(Packets::new(u64::from(10 + flow % 2))));
+            }
+            occupancy.rebuilds
+        };
+        assert_eq!([Choice::Ratio, Choice::Proportional].map(rebuilds), [1, 1]);
+        // 1/Σ s is part of the key.
+        assert_eq!([Choice::Difference, Choice::Uniform].map(rebuilds), [1_000, 1_000]);
+    }
+
+    #[test]
+    fn a_weight_moves_one_key_where_the_ratio_decides() {
+        // 2, 4 and 3 packets: 4/1 is the most; with a weight of 4 for flow 1, 3/1 is; with 0.5 for flow 0,
+        // 2/0.5.
+        let mut occupancy = buffer(Thresholds::Weights, Choice::Ratio, &[], &[2, 4, 3]);
+        let mut victims = vec![chosen(&mut occupancy, 0.0)];
+        for (flow, weight) in [(1, 4.0), (0, 0.5)] {
+            assert!(occupancy.set_weight(FlowId(flow), Weight::new(weight).unwrap()));
+            victims.push(chosen(&mut occupancy, 0.0));
+        }
+        assert_eq!((victims, occupancy.rebuilds), (vec![Some(1), Some(2), Some(0)], 1));
+        // The unit of every key is another.
+        occupancy.set_limit("1kB".parse().unwrap());
+        chosen(&mut occupancy, 0.0);
+        assert_eq!(occupancy.rebuilds, 2);
+    }
+
+    #[test]
     fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_are_equal() {
         // 10, 30 and, for flows 1 and 3, 20 ms: b = 10/8, 20/8, 30/8 and 20/8, which holds 3.
         let rtts = [10, 0, 30].map(Span::from_millis);
@@ -523,11 +595,43 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_takes_the_memory_that_the_header_says() {
-        // `smallest.rs` tests the tournament. A leaf and an inner place of the sums, the mark and the note of
-        // a change.
-        assert_eq!((size_of::<Flow>(), 2 * size_of::<Sum>() + 1 + 4), (16, 21));
-        assert_eq!(4 + size_of::<Option<NonZeroU32>>(), 8);
+    fn flows_beyond_the_bound_share_what_they_hold() {
+        let mut occupancy = buffer(Thresholds::Equal, Choice::Ratio, &[], &[1]);
+        // The number after the last slot's is flow 0 again, when it comes and when it goes.
+        let beyond = FlowId::SLOTS as u32;
+        occupancy.admit(&packet(0, beyond, 100));
+        assert_eq!((occupancy.active(), chosen(&mut occupancy, 0.0)), (1, Some(0)));
+        occupancy.remove(FlowId(beyond), &packet(0, beyond, 100));
+        occupancy.remove(FlowId(0), &packet(0, 0, 100));
+        assert_eq!((occupancy.active(), occupancy.flows.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_flow_takes_at_most_the_memory_that_the_headers_say() {
+        // Twice 16 bytes for what it holds, twice 8 for a weight, and: 23 for the tournament; for the sums
+        // twice 21, a leaf, an inner place, a mark and a note; twice 12 for the order or twice 8 for the set.
+        for (choice, has_weight, most) in [
+            (Choice::Ratio, false, 55),
+            (Choice::Ratio, true, 71),
+            (Choice::Proportional, false, 74),
+            (Choice::Proportional, true, 90),
+            (Choice::Uniform, false, 56),
+            (Choice::Uniform, true, 64),
+        ] {
+            let limit = Limit::Packets(Packets::new(1_000_000));
+            let mut occupancy = Occupancy::new(limit, Thresholds::Weights, choice, &[]);
+            let mut worst = 0;
+            for flow in 0..5_000 {
+                if has_weight {
+                    occupancy.set_weight(FlowId(flow), Weight::new(f64::from(1 + flow % 2)).unwrap());
+                }
+                occupancy.admit(&packet(0, flow, 100));
+                chosen(&mut occupancy, 0.5);
+                let each = occupancy.bytes().div_ceil(flow as usize + 1);
+                worst = worst.max(if flow < 500 { 0 } else { each });
+            }
+            assert!(worst <= most, "{choice:?}, weights {has_weight}: {worst} bytes a flow, not {most}");
+        }
     }
 
     #[test]

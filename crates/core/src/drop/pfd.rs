@@ -22,7 +22,8 @@
 //! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 39 bytes per flow, 47 if it is configured. Parameters: [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured; with `victim = "proportional"` 74 and 90. Parameters:
+//! [`ENTRY`].
 
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
@@ -41,7 +42,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Probabilistic fair drop: longest queue drop that begins at random before the buffer is full.",
     reference: "Srinivasan, Vaidyanathan, Baras",
-    cost: "O(log flows) per packet, mostly O(1), at most 47 bytes per flow",
+    cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion",
     params: &[
         LIMIT,
         Param::new(
@@ -49,7 +50,7 @@ pub const ENTRY: Entry = Entry {
             "p",
             Kind::Ratio,
             "0.02",
-            "chosen: the paper gives none; low, as it asks, and within reach of TCP's losses",
+            "chosen: the paper asks for low; of settings tried, among those that show most of its claims",
             "Probability of an early drop for an arrival above `thresh`.",
         ),
         Param::new(
@@ -57,7 +58,7 @@ pub const ENTRY: Entry = Entry {
             "thresh",
             Kind::Ratio,
             "0.65",
-            "chosen: the paper gives none; conservative, as it asks",
+            "chosen: the paper asks for conservative; as `p`, among those that show most of its claims",
             "Share of the buffer above which packets are dropped early.",
         ),
         thresholds("equal", "section 4"),
@@ -381,6 +382,30 @@ mod tests {
         // Nearly all of the drops were forced: 0.02 + 0.02/4. One flow needs three packets of five.
         assert_eq!(p_after(true), (0.025, 0.5));
         assert_eq!(p_after(false), (0.02, 0.65));
+    }
+
+    #[test]
+    fn thresh_follows_the_round_trip_times_and_the_rate_of_the_link() {
+        let thresh = |rtts: &[Span], rate: Option<Rate>| {
+            let mut queue = pfd("200p", rtts, |params| params.auto = true);
+            if let Some(rate) = rate {
+                BufferPolicy::<TestPacket>::set_link_rate(queue.policy_mut(), rate);
+            }
+            let mut log = Log::default();
+            for (ms, flow) in (0..10).map(|flow| (0, flow)).chain([(500, 0)]) {
+                queue.enqueue(Time::from_millis(ms), packet(0, flow, 500), &mut log);
+            }
+            queue.policy().rule.thresh.get()
+        };
+        // Three rounds of ten flows are 30 packets of 200. At 4 Mbit/s 20 ms hold 20 packets of 500 B, at 8
+        // 40.
+        let rtts = [10, 0, 30].map(Span::from_millis);
+        for (rtts, rate, expected) in
+            [(&[][..], None, 0.85), (&rtts, None, 0.75), (&rtts, Some(Rate::from_mbit(8)), 0.65)]
+        {
+            let thresh = thresh(rtts, rate);
+            assert!((thresh - expected).abs() < 1e-12, "{rate:?}: {thresh} against {expected}");
+        }
     }
 
     #[test]

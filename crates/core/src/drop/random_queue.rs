@@ -6,8 +6,9 @@
 //! [`occupancy`](super::occupancy). Deviation: a packet larger than the whole buffer is dropped as overflow.
 //!
 //! Cost: O(1) per packet and per push-out with a limit in packets; with one in bytes and equal thresholds a
-//! step per 64 bytes of the packet. 28 bytes per flow, and 4 per packet of the longest queue or per 64 bytes
-//! of it. Parameters: [`ENTRY`].
+//! step per 64 bytes of the packet. At most 56 bytes per flow and 8 per packet of the longest queue, or per
+//! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow. Parameters:
+//! [`ENTRY`].
 
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
@@ -24,7 +25,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Random queue drop: a random flow above its share of a full buffer gives up its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
-    cost: "O(1) per packet, 28 bytes per flow",
+    cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4")],
 };
 

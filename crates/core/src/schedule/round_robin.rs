@@ -9,7 +9,7 @@
 //! runs empty or loses a packet to push-out, and its bound, hold here: over any interval in which two flows
 //! are backlogged, their packets per weight, in units of the smallest, differ by less than three.
 //!
-//! Cost: O(1) per packet, 32 bytes per flow. Parameters: none.
+//! Cost: O(1) per packet, at most 64 bytes per flow. Parameters: none.
 
 use super::drr::{Charge, Quanta, Turns, scaled};
 use crate::catalog::{Entry, Role};
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Round robin: backlogged flows take turns worth a packet times their weight.",
     reference: "Nagle 1985, RFC 970",
-    cost: "O(1) per packet, 32 bytes per flow",
+    cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[],
 };
 

@@ -17,7 +17,7 @@
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one of each other flow,
 //! whatever its weight: the price for so simple a v.
 //!
-//! Cost: O(log flows) per packet; at most 55 bytes per flow. Parameters: none.
+//! Cost: O(log flows) per packet; at most 87 bytes per flow, as start-time fair queueing. Parameters: none.
 
 use super::tags::{ByTag, Tag};
 use crate::catalog::{Entry, Role};
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Scheduler,
     summary: "Self-clocked fair queueing: smallest virtual finish of service first.",
     reference: "Golestani 1994",
-    cost: "O(log flows) per packet, at most 55 bytes per flow",
+    cost: "O(log flows) per packet, at most 87 bytes per flow",
     params: &[],
 };
 
