@@ -113,7 +113,7 @@ fn discipline(entry: &Entry) -> String {
     let _ = writeln!(out, "Cost: {}", entry.cost);
     let key = match entry.role {
         Role::Scheduler | Role::System => "queue = { kind",
-        Role::Policy => "queue = { kind = \"fifo\", drop",
+        Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(entry)),
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
@@ -144,6 +144,18 @@ fn discipline(entry: &Entry) -> String {
     let docs: Vec<Vec<String>> =
         entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();
     out + &table(&docs)
+}
+
+/// A scheduler to show `policy` with: for one that divides the buffer among flows, the first whose own policy
+/// does so too, else the first there is.
+fn scheduler_for(policy: &Entry) -> &'static str {
+    let divides = |entry: &Entry| entry.param("thresholds").is_some();
+    let has_queues = |entry: &Entry| {
+        let own = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+        own.is_some_and(divides)
+    };
+    let mut schedulers = catalog::disciplines().filter(|entry| entry.role == Role::Scheduler);
+    schedulers.find(|entry| has_queues(entry) == divides(policy)).map_or("fifo", |entry| entry.name)
 }
 
 fn value_of(kind: Kind) -> String {

@@ -359,6 +359,31 @@ fn weights_hold_to_a_packet_saturated_and_after_any_number_of_drains() {
 }
 
 #[test]
+fn a_flow_that_comes_back_finds_its_weight_while_the_other_stays_backlogged() {
+    // Flow 1, weight 10, sends 20 packets, runs empty for five services and comes back. While it is backlogged
+    // flow 0 has 2 services coming to it, give or take 1 + 1/10 of its packets under the schedulers by tags and
+    // a quantum and two packets, 3, in rounds: nobody owes or is owed for the time alone.
+    for kind in FAIR {
+        let turn = if kind == "drr" { "quantum=1000B" } else { "" };
+        let band = if ["rr", "drr"].contains(&kind) { 3.0 } else { 1.1 };
+        let mut queue = build(kind, &["limit=1000p", turn], &[1.0, 10.0]);
+        let mut log = Log::default();
+        for cycle in 0..200 {
+            for (flow, n) in [(0, if cycle == 0 { 50 } else { 7 }), (1, 20)] {
+                (0..n).for_each(|_| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log));
+            }
+            let mut served = [0.0_f64; 2];
+            while served[1] < 20.0 {
+                served[queue.dequeue(Time::ZERO, &mut log).unwrap().flow.index()] += 1.0;
+            }
+            assert!((served[0] - 2.0).abs() <= band, "{kind}, cycle {cycle}: {served:?}");
+            (0..5).for_each(|_| assert_eq!(queue.dequeue(Time::ZERO, &mut log).unwrap().flow.0, 0));
+        }
+        assert!(log.dropped.is_empty());
+    }
+}
+
+#[test]
 fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
     // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 has ten elevenths
     // of the link coming to it and wants half: it gets all it sends.
