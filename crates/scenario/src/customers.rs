@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apportion_core::drop::hcsfq::{CustomerId, MOST_CUSTOMERS};
-use apportion_core::units::Weight;
+use apportion_core::units::{Rate, Weight};
 
 use crate::expression::Pattern;
 use crate::keys::{Fields, walk};
@@ -33,9 +33,11 @@ impl Scenario {
 /// contradicts that goes to `problems`.
 pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<str>> {
     let text = fields.text("customer")?;
-    if let Some(key) =
-        ["guarantee", "tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some())
-    {
+    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is read.
+    let guaranteed =
+        fields.rate("guarantee", i, &mut Problems::default()).is_some_and(|rate| rate > Rate::ZERO);
+    let issued = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some());
+    if let Some(key) = guaranteed.then_some("guarantee").or(issued) {
         let message = format!(
             "a customer is divided among its flows by their weights; leave `{key}` or `customer` out"
         );
@@ -87,8 +89,6 @@ pub(crate) fn read(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems)
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use apportion_core::units::Rate;
 
     use super::*;
 
