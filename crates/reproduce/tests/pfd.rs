@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::path::{Path, PathBuf};
+mod common;
 
-use apportion_reproduce::expect::{self, Op};
+use apportion_reproduce::expect::Op;
 use apportion_reproduce::measure::{Attribute, attributes_of};
-use apportion_reproduce::{Besides, Paper, Plan};
+use apportion_reproduce::{Besides, Plan};
+use common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
@@ -38,26 +39,9 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
     ("pfd/equivalence", &["differing_drop_events"]),
 ];
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")
-}
-
-fn paper(key: &str) -> Paper {
-    expect::read(&folder().join(key).join("expect.toml")).unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn every_experiment_and_metric_is_there_by_its_name() {
-    let paper = paper("pfd");
-    let found: Vec<(&str, Vec<&str>)> = paper
-        .content
-        .experiments
-        .iter()
-        .map(|e| (e.id.as_str(), e.metrics.iter().map(|metric| metric.name.as_str()).collect()))
-        .collect();
-    let expected: Vec<(&str, Vec<&str>)> =
-        EXPERIMENTS.iter().map(|(id, names)| (*id, names.to_vec())).collect();
-    assert_eq!(found, expected);
+    check_names(&paper("pfd"), EXPERIMENTS);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
 use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
 use apportion_reproduce::{Besides, Paper, Plan};
+use common::check_names;
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
@@ -88,21 +91,12 @@ fn file() -> PathBuf {
 }
 
 fn paper() -> Paper {
-    expect::read(&file()).unwrap()
+    common::paper("pps")
 }
 
 #[test]
 fn every_experiment_and_metric_is_there_by_its_name() {
-    let paper = paper();
-    let found: Vec<(&str, Vec<&str>)> = paper
-        .content
-        .experiments
-        .iter()
-        .map(|e| (e.id.as_str(), e.metrics.iter().map(|metric| metric.name.as_str()).collect()))
-        .collect();
-    let expected: Vec<(&str, Vec<&str>)> =
-        EXPERIMENTS.iter().map(|(id, names)| (*id, names.to_vec())).collect();
-    assert_eq!(found, expected);
+    check_names(&paper(), EXPERIMENTS);
 }
 
 #[test]
