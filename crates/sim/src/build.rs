@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start};
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start, Transport};
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
@@ -78,6 +78,7 @@ impl<'a> Simulation<'a> {
             customers: Vec::new(),
             customer_weights: scenario.customer_weights(),
             marks: Vec::new(),
+            protocols: Vec::new(),
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
@@ -104,6 +105,7 @@ impl<'a> Simulation<'a> {
         simulation.guarantees = simulation.guarantees();
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
+        simulation.protocols = simulation.protocols();
         simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
@@ -226,6 +228,15 @@ impl<'a> Simulation<'a> {
             Marks::new(flow, first.unwrap_or_default(), &stream)
         };
         self.connections.chunk_by(|one, next| one.id == next.id).map(marks).collect()
+    }
+
+    /// What packets say they carry, by id; empty if each says what does carry it.
+    fn protocols(&self) -> Vec<Protocol> {
+        let honest = |flow: &Flow| match flow.transport {
+            Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
+            Transport::Udp { .. } => flow.protocol == Protocol::Udp,
+        };
+        if self.scenario.flows.iter().all(honest) { Vec::new() } else { self.by_id(|flow| flow.protocol) }
     }
 
     /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for

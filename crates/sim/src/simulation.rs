@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
 use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::packet::{Ecn, FlowId, LabelKind};
+use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
@@ -60,6 +60,8 @@ pub struct Simulation<'a> {
     pub(crate) customer_weights: Vec<Weight>,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
+    /// What packets say they carry, by id; empty if each says what does carry it.
+    pub(crate) protocols: Vec<Protocol>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
     /// What connections did that have ended, for each connection.
@@ -88,7 +90,8 @@ impl Wire for Outlet<'_> {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
         let body = self.store.insert(body);
-        self.packets.push(Packet::new(body, self.flow, self.hop, size, ecn, self.direction));
+        let packet = Packet::new(body, self.flow, self.hop, size, ecn, self.direction);
+        self.packets.push(packet.carrying(Protocol::Tcp));
     }
 }
 
@@ -196,6 +199,9 @@ impl Simulation<'_> {
     fn inject(&mut self, now: Time, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             marks.mark(now, &mut packet);
+        }
+        if let Some(&protocol) = self.protocols.get(packet.flow().index()) {
+            packet = packet.carrying(protocol);
         }
         if packet.direction() == Direction::Forth {
             self.shared.counters[packet.flow().index()].sent.add(packet.size());
