@@ -18,6 +18,7 @@ use crate::marks::Marks;
 use crate::measure::Totals;
 use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
+use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::source::short_flows::arrivals;
 
@@ -79,6 +80,7 @@ impl<'a> Simulation<'a> {
             customer_weights: scenario.customer_weights(),
             marks: Vec::new(),
             protocols: Vec::new(),
+            routers: None,
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
@@ -106,7 +108,10 @@ impl<'a> Simulation<'a> {
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
         simulation.protocols = simulation.protocols();
-        simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
+        // The last one is of messages between routers.
+        let messages = FlowId(simulation.id_count() as u32);
+        simulation.shared.counters = vec![Counters::default(); simulation.id_count() + 1];
+        simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
@@ -311,6 +316,9 @@ impl<'a> Simulation<'a> {
         }
         if full && self.scenario.sample > Span::ZERO {
             events.schedule(Time::ZERO + self.scenario.sample, Event::Sample);
+        }
+        for router in 0..self.routers.as_ref().map_or(0, |routers| routers.count()) {
+            events.schedule(Time::ZERO, Event::Router(router));
         }
         for (index, connection) in self.connections.iter().enumerate() {
             events.schedule(connection.start, Event::Start(index as u32));

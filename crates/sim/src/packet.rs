@@ -1,6 +1,7 @@
 //! Packets of the simulator: a small handle that moves through queues and wires, and a body that stays where
 //! it is.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 
@@ -209,6 +210,11 @@ pub enum Header {
     Tcp(Segment),
     /// UDP.
     Udp,
+    /// A message between routers, which the [`Store`] keeps.
+    Message {
+        /// Whether routers on its way read it too.
+        query: bool,
+    },
 }
 
 /// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under
@@ -217,6 +223,9 @@ pub enum Header {
 pub struct Store {
     bodies: Vec<Body>,
     free: Vec<u32>,
+    /// What messages say, by place of the body. That of a message that is gone stays until another takes its
+    /// place.
+    messages: BTreeMap<u32, Box<[u8]>>,
 }
 
 impl Store {
@@ -228,6 +237,17 @@ impl Store {
         }
         self.bodies.push(body);
         (self.bodies.len() - 1) as u32
+    }
+    /// Keeps the body of a message with what it says, and returns where.
+    pub fn insert_message(&mut self, body: Body, bytes: &[u8]) -> u32 {
+        let index = self.insert(body);
+        self.messages.insert(index, bytes.into());
+        index
+    }
+    /// What the message at `index` says.
+    #[must_use]
+    pub fn message(&self, index: u32) -> &[u8] {
+        self.messages.get(&index).map_or(&[], |bytes| bytes)
     }
     /// The body at `index`.
     #[must_use]

@@ -4,4 +4,5 @@
 //! |---|---|---|
 //! | [`token_bucket`] | shaper: a sustained rate, a burst, optionally a peak rate | – |
 
+pub mod sffc;
 pub mod token_bucket;

@@ -41,6 +41,7 @@ pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;
 pub mod rio;
+pub mod sffc;
 pub mod sred;
 pub mod tail;
 pub mod tred;
