@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::Packet as _;
 use apportion_core::control::sffc::{
     Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId,
     Transmit,

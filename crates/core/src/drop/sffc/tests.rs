@@ -79,7 +79,8 @@ fn a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward()
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3);
     near(bench.flow(0).v, 0.3);
-    // Now some 35,000 leave, of which it forwards 20,000: again 0.6 is wanted, 0.45 set.
+    // In the next interval some 35,000 leave, of which it forwards 20,000: again 0.6 is wanted, 0.45 set.
+    bench.interval(&[(0, Udp, 50_000)]);
     let left = bench.flow(0).left.mean(1);
     bench.hear(0, left as u64, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
