@@ -36,6 +36,7 @@ mod printed;
 #[cfg(test)]
 mod tests;
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
@@ -271,11 +272,15 @@ impl SffcParams {
     pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
         let args = args.of(entry);
         let (interval, active, history) = (args.span("interval"), args.span("active"), args.count("history"));
-        require(interval >= Span::from_micros(100), "interval", "an interval has at least 100us")?;
-        let kept = "a flow is active for at least one and at most 1000 intervals";
-        require(active >= interval && active.div(1_000) <= interval, "active", kept)?;
-        let averaged = "an average is over at least 1 and at most 8 intervals";
-        require((1..=flows::HISTORY as u64).contains(&history), "history", averaged)?;
+        let measured = "in so short a time no rate can be measured; write at least \"1ms\"";
+        require(interval >= Span::from_millis(1), "interval", measured)?;
+        let kept =
+            format!("a flow is active for at least one `interval`, {interval}, and at most 1000 of them");
+        require(active >= interval && active.div(1_000) <= interval, "active", &kept)?;
+        let averaged = (1..=flows::HISTORY as u64).contains(&history);
+        require(averaged, "history", "an average is over 1 to 8 intervals")?;
+        let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
+        require(args.ratio("increment") > Ratio::ZERO, "increment", rises)?;
         Ok(Self {
             limit: args.limit("limit"),
             interval,
