@@ -18,8 +18,11 @@ use sha2::{Digest, Sha256};
 
 use crate::units::{Bytes, Span};
 
-/// Largest message. Chosen: the least that every IPv6 link carries (RFC 8200 section 5), so that none is fragmented;
-/// the world's IP header comes on top and is the world's to fit.
+#[cfg(test)]
+mod tests;
+
+/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its header, so that
+/// none is fragmented.
 pub const MAX_SIZE: usize = 1_280 - 40;
 /// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
 pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;

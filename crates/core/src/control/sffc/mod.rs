@@ -20,8 +20,8 @@
 //!
 //! With a shared key messages carry an authenticator ([`message`]). Routers with the key can still lie as above.
 //!
-//! Readings: reports wait for an answer only as long as they are news, which is one interval of theirs. What
-//! distance a search that finds nobody keeps, and how it ends, is chosen (see [`ManagerParams`]).
+//! Readings: a report waits for an answer only as long as it is news, which is one interval of its own. How often is
+//! asked, and what follows when nobody answers, is chosen (see [`ManagerParams`]).
 //!
 //! Cost: nothing per packet. Per message O(flows in it × log flows); 250 bytes per flow and table at most.
 
@@ -34,6 +34,8 @@ use crate::units::{Bytes, Span, Time};
 
 mod aged;
 mod count;
+#[cfg(test)]
+mod lies;
 pub mod message;
 mod search;
 mod side;
@@ -156,8 +158,8 @@ impl Default for ManagerParams {
             longest_interval: Span::from_secs(10),
             // Chosen: 1,000 flows at 20 a message every 50 ms.
             message_rate: 1_000,
-            // Chosen: a router that starts asks for 2,000 flows of its neighbours in less than a second.
-            query_rate: 100,
+            // Chosen: as many; behind routers that know nothing of SF-FC each flow needs a query of its own.
+            query_rate: 1_000,
             // Chosen: the messages of two intervals at the full rate.
             burst: 100,
             // Chosen: 1 MB a table.
