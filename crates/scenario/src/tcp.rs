@@ -175,8 +175,8 @@ pub enum Inflate {
     Recovery,
     /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
     Always,
-    /// Those in fast recovery, and into `cwnd` itself, as in BSD and ns-2's FullTcp: a timeout halves what they
-    /// made of it; the ACK that starts recovery lets nothing out but the retransmission; if `bug_fix`
+    /// Those in fast recovery, and into `cwnd` itself, as in BSD and ns-2's FullTcp: a timeout halves what
+    /// they made of it; the ACK that starts recovery lets nothing out but the retransmission; if `bug_fix`
     /// suppressed that, duplicates above the threshold count still; and the first new ACK after them brings
     /// `cwnd` down to `ssthresh`.
     Cwnd,

@@ -11,8 +11,8 @@ pub type Failure = Box<dyn std::error::Error>;
 /// to two. It is the same in every process because ns-2's default generator has a fixed seed.
 const NS2_PHASE: f64 = 0.555_88;
 
-/// The same of a connection between two of its two-way agents, measured to within 0.0004: round trips of 60 to
-/// 67 ms that cross one border of ticks or none.
+/// The same of a connection between two of its two-way agents, measured to within 0.0004: round trips of 60
+/// to 67 ms that cross one border of ticks or none.
 const NS2_FULL_PHASE: f64 = 0.312_86;
 
 /// One line of the case file.
