@@ -76,6 +76,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
         weights: &[],
         rtts: &[],
         guarantees: &[],
+        classes: &[],
         customers: Customers::default(),
         seed: 1,
         name: "bench",
@@ -216,6 +217,7 @@ fn push_out(criterion: &mut Criterion) {
                 weights: &[],
                 rtts: &rtts,
                 guarantees: &[],
+                classes: &[],
                 customers: Customers::default(),
                 seed: 1,
                 name: "bench",
@@ -269,6 +271,7 @@ fn core_stateless(criterion: &mut Criterion) {
             let setup = Setup {
                 link_rate: Rate::from_mbit(1_000),
                 guarantees: if guaranteed { &guarantees } else { &[] },
+                classes: &[],
                 customers: Customers::default(),
                 weights: &[],
                 rtts: &[],

@@ -24,7 +24,7 @@ use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::drop::csfq::RouterRole;
 use crate::drop::hcsfq::Customers;
 use crate::drop::{BufferPolicy, Limit};
-use crate::packet::{FlowId, LabelKind, Packet};
+use crate::packet::{FlowClass, FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::Scheduler;
@@ -41,6 +41,8 @@ pub struct Setup<'a> {
     pub rtts: &'a [Span],
     /// Guaranteed rates by flow number. Flows beyond have none.
     pub guarantees: &'a [Rate],
+    /// Classes by flow number. Flows beyond are greedy.
+    pub classes: &'a [FlowClass],
     /// Whose flows are whose.
     pub customers: Customers<'a>,
     /// Seed of the run.
@@ -218,6 +220,12 @@ impl<P: Packet> Core<P> {
         }
     }
 
+    fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
+        match self {
+            Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => false,
+        }
+    }
+
     fn drain(&mut self, now: Time) -> Option<P> {
         match self {
             Self::Buffered(buffer) => buffer.scheduler_mut().pop(now).map(|queued| queued.packet),
@@ -285,6 +293,11 @@ impl<P: Packet> Discipline<P> {
     /// discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         self.core_mut().set_guarantee(flow, guarantee, rtt)
+    }
+
+    /// The class of `flow` from its next packet on. Whether this discipline knows classes.
+    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        self.core_mut().set_class(flow, class)
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
