@@ -14,7 +14,7 @@ use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Queue, Sink};
+use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
@@ -148,6 +148,45 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
                 i = i.wrapping_add(1);
                 black_box(queue.dequeue(now, &mut Discard))
             });
+        });
+    }
+    group.finish();
+}
+
+/// RAMP with real-rate flows that keep two packets waiting at their allocations, a packet in and a packet out; samples
+/// of the queues come as often as on a link of 1 Gb/s.
+fn rate_matching(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ramp real-rate flows");
+    for flows in [10, 100, 1_000_u32] {
+        let classes = vec![FlowClass::RealRate; flows as usize];
+        let selection = Selection::new("ramp", None, None).expect("known");
+        let setup = Setup {
+            link_rate: Rate::from_mbit(1_000),
+            weights: &[],
+            rtts: &[],
+            guarantees: &[],
+            classes: &classes,
+            customers: Customers::default(),
+            seed: 1,
+            name: "bench",
+        };
+        let mut queue: Discipline<Small> =
+            DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+        let packets = packets(flows);
+        let (mut now, mut i) = (Time::ZERO, 0_usize);
+        let mut pass = |queue: &mut Discipline<Small>| {
+            // 1000 bytes at 0.9 Gb/s: as much as real-rate flows may have, less what lets queues drain.
+            now += Span::from_nanos(8_889);
+            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+            i = i.wrapping_add(1);
+            black_box(queue.dequeue(now, &mut Discard))
+        };
+        // Time for the allocations to settle.
+        (0..400_000).for_each(|_| {
+            pass(&mut queue);
+        });
+        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+            bencher.iter(|| pass(&mut queue));
         });
     }
     group.finish();
@@ -341,5 +380,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, core_stateless, early_drop, push_out, tickets);
+criterion_group!(benches, disciplines, rate_matching, core_stateless, early_drop, push_out, tickets);
 criterion_main!(benches);

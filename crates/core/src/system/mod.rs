@@ -5,6 +5,7 @@
 //! | [`any`] | the schedulers and the policies as one enum each; the tables behind the catalogue | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
+//! | [`ramp`] | what real-rate flows seem to need, the rest to greedy ones | Li, Walpole, McNamee, Pu, Steere 2001 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
 //! any of them without a box and a virtual call per packet.
@@ -12,12 +13,14 @@
 pub mod any;
 pub mod choke;
 pub mod fq_codel;
+pub mod ramp;
 
 pub use any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 
 use self::any::{AnyPolicy, AnyScheduler, PolicyParams, SchedulerParams};
 use self::choke::{Choke, ChokeParams};
 use self::fq_codel::{FqCodel, FqCodelParams};
+use self::ramp::{FlowShare, Ramp, RampParams};
 use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
@@ -91,6 +94,8 @@ pub enum CoreParams {
     Choke(ChokeParams),
     /// FQ-CoDel.
     FqCodel(FqCodelParams),
+    /// RAMP.
+    Ramp(RampParams),
 }
 
 impl DisciplineParams {
@@ -162,6 +167,8 @@ pub enum Core<P> {
     Choke(Choke<P>),
     /// FQ-CoDel.
     FqCodel(FqCodel<P>),
+    /// RAMP.
+    Ramp(Ramp<P>),
 }
 
 /// Any discipline.
@@ -183,6 +190,7 @@ impl<P: Packet> Core<P> {
             CoreParams::FqCodel(params) => {
                 Self::FqCodel(FqCodel::new(params, setup.smallest_weight(), setup.stream()))
             }
+            CoreParams::Ramp(params) => Self::Ramp(Ramp::new(params, setup.link_rate)),
         };
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);
@@ -196,6 +204,9 @@ impl<P: Packet> Core<P> {
                 );
             }
         }
+        for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
+            core.set_class(flow, class);
+        }
         core
     }
 
@@ -206,7 +217,7 @@ impl<P: Packet> Core<P> {
                 let dropped = BufferPolicy::<P>::set_weight(buffer.policy_mut(), flow, weight);
                 scheduled || dropped
             }
-            Self::Choke(_) => false,
+            Self::Choke(_) | Self::Ramp(_) => false,
             Self::FqCodel(fq_codel) => fq_codel.set_weight(flow, weight),
         }
     }
@@ -216,13 +227,17 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => {
                 BufferPolicy::<P>::set_guarantee(buffer.policy_mut(), flow, guarantee, rtt)
             }
-            Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
         }
     }
 
-    fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         match self {
             Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Ramp(ramp) => {
+                ramp.set_class(flow, class);
+                true
+            }
         }
     }
 
@@ -231,6 +246,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => buffer.scheduler_mut().pop(now).map(|queued| queued.packet),
             Self::Choke(choke) => choke.drain(),
             Self::FqCodel(fq_codel) => fq_codel.drain(),
+            Self::Ramp(ramp) => ramp.drain(),
         }
     }
 
@@ -239,6 +255,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_limit(buffer.policy_mut(), limit),
             Self::Choke(choke) => choke.set_limit(limit),
             Self::FqCodel(fq_codel) => fq_codel.set_limit(limit),
+            Self::Ramp(ramp) => ramp.set_limit(limit),
         }
     }
 
@@ -247,6 +264,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_link_rate(buffer.policy_mut(), rate),
             Self::Choke(choke) => choke.set_link_rate(rate),
             Self::FqCodel(_) => {}
+            Self::Ramp(ramp) => ramp.set_link_rate(rate),
         }
     }
 }
@@ -262,6 +280,19 @@ impl<P: Packet> Discipline<P> {
             Core::Buffered(buffer) => BufferPolicy::<P>::statistics(buffer.policy(), show),
             Core::Choke(choke) => choke.statistics(show),
             Core::FqCodel(_) => {}
+            Core::Ramp(ramp) => ramp.statistics(show),
+        }
+    }
+}
+
+/// What it divides among flows.
+impl<P: Packet> Discipline<P> {
+    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What was
+    /// due until `now` is done first.
+    pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
+        if let Core::Ramp(ramp) = self.core_mut() {
+            ramp.advance(now, sink);
+            ramp.shares().for_each(|(flow, share)| show(flow, share));
         }
     }
 }
@@ -329,6 +360,7 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.enqueue(now, packet, sink),
             Self::Choke(queue) => queue.enqueue(now, packet, sink),
             Self::FqCodel(queue) => queue.enqueue(now, packet, sink),
+            Self::Ramp(queue) => queue.enqueue(now, packet, sink),
         }
     }
     #[inline]
@@ -337,12 +369,19 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.dequeue(now, sink),
             Self::Choke(queue) => queue.dequeue(now, sink),
             Self::FqCodel(queue) => queue.dequeue(now, sink),
+            Self::Ramp(queue) => queue.dequeue(now, sink),
         }
     }
     fn is_transparent(&self) -> bool {
         match self {
             Self::Buffered(queue) => Queue::<P>::is_transparent(queue),
-            Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => None,
+            Self::Ramp(queue) => queue.next_wakeup(),
         }
     }
     fn backlog(&self) -> Backlog {
@@ -350,6 +389,7 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.backlog(),
             Self::Choke(queue) => queue.backlog(),
             Self::FqCodel(queue) => queue.backlog(),
+            Self::Ramp(queue) => queue.backlog(),
         }
     }
 }
