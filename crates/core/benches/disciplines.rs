@@ -153,8 +153,8 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
     group.finish();
 }
 
-/// RAMP with real-rate flows that keep two packets waiting at their allocations, a packet in and a packet out; samples
-/// of the queues come as often as on a link of 1 Gb/s.
+/// RAMP with real-rate flows that keep two packets waiting at their allocations, a packet in and a packet
+/// out; samples of the queues come as often as on a link of 1 Gb/s.
 fn rate_matching(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ramp real-rate flows");
     for flows in [10, 100, 1_000_u32] {
@@ -229,8 +229,8 @@ fn early_drop(criterion: &mut Criterion) {
     }
 }
 
-/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet is
-/// dropped.
+/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet
+/// is dropped.
 fn push_out(criterion: &mut Criterion) {
     for (scheduler, drop, pairs) in [
         ("drr", "tail", &[][..]),
@@ -286,9 +286,9 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
-/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core, where
-/// packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is dropped for
-/// its label, every other one relabelled and sent.
+/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core,
+/// where packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is
+/// dropped for its label, every other one relabelled and sent.
 fn core_stateless(criterion: &mut Criterion) {
     for (name, kind, role, guaranteed) in [
         ("csfq core", "csfq", "core", false),

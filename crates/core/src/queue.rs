@@ -115,7 +115,8 @@ pub struct QosException {
     pub is_over: bool,
 }
 
-/// Where a discipline reports what it did to packets and could not do for flows: the one event stream for tests, traces and metrics.
+/// Where a discipline reports what it did to packets and could not do for flows: the one event stream for
+/// tests, traces and metrics.
 pub trait Sink<P> {
     /// `packet` was dropped at `now`. The sink owns it from here.
     fn dropped(&mut self, now: Time, packet: P, reason: DropReason);

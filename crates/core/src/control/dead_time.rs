@@ -2,9 +2,9 @@
 //!
 //! The idea of Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957: a
 //! controller that acts on what its orders will have done need not wait for them to be done. Smith's own
-//! predictor keeps an error for ever where the plant sums up (a queue does). Here the plant is known to sum up
-//! what comes less what was ordered to go, so the prediction is the measurement plus the sum of what is still
-//! on its way, and the error goes.
+//! predictor keeps an error for ever where the plant sums up (a queue does). Here the plant is known to sum
+//! up what comes less what was ordered to go, so the prediction is the measurement plus the sum of what is
+//! still on its way, and the error goes.
 //!
 //! Cost: O(1) per sample, O(delay) for a prediction; 8 bytes for each sample of delay.
 
@@ -30,8 +30,8 @@ impl DeadTime {
         self.line.pop_front().unwrap_or(value)
     }
 
-    /// Where a queue of `level` will stand when all that is on its way has been done, if `inflow` comes in each
-    /// sample. Below zero: the queue will run empty.
+    /// Where a queue of `level` will stand when all that is on its way has been done, if `inflow` comes in
+    /// each sample. Below zero: the queue will run empty.
     #[must_use]
     pub fn predict(&self, level: f64, inflow: f64) -> f64 {
         self.line.iter().fold(level, |level, outflow| level + inflow - outflow)
@@ -59,8 +59,8 @@ mod tests {
         assert_eq!(DeadTime::new(0, 0.0).predict(100.0, 20.0), 100.0);
     }
 
-    /// A queue into which 1 flows each sample, and 2 from sample 100 on, that a controller holds at 0: the highest
-    /// outflow and what is in the queue at last.
+    /// A queue into which 1 flows each sample, and 2 from sample 100 on, that a controller holds at 0: the
+    /// highest outflow and what is in the queue at last.
     fn held(samples: usize, predict: bool) -> (f64, f64) {
         let mut line = DeadTime::new(samples, 1.0);
         let mut pid = Pid::new(Gains { p: 0.15, i: 0.002, d: 0.0 }, 1.0);
@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn with_a_predictor_a_loop_with_dead_time_stays_calm_and_leaves_no_error() {
-        // P of 0.15 against 15 samples: without a prediction the loop diverges, since P d = 2.25 is above pi/2.
+        // P of 0.15 against 15 samples: without a prediction the loop diverges, since P d = 2.25 is above
+        // pi/2.
         assert!(held(15, false).0 > 1e3);
         let (highest, queue) = held(15, true);
         assert!(highest < 3.5, "{highest}");

@@ -1,7 +1,7 @@
 //! Low-pass filter: an exponential average of a signal, sample by sample.
 //!
-//! The block of SWiFT (Goel, Steere, Pu, Walpole, CSE-98-009, 1998), as Li, Walpole, McNamee, Pu, Steere 2001,
-//! section 3.2, describe it: `x = L e + (1 - L) x'`.
+//! The block of SWiFT (Goel, Steere, Pu, Walpole, CSE-98-009, 1998), as Li, Walpole, McNamee, Pu, Steere
+//! 2001, section 3.2, describe it: `x = L e + (1 - L) x'`.
 //!
 //! Cost: O(1) per sample, 16 bytes.
 

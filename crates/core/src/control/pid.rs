@@ -1,8 +1,8 @@
 //! PID: control by the error, its sum and its change, sample by sample.
 //!
-//! Franklin, Powell, "Feedback control of dynamic systems", 1994, in the discrete form of Li, Walpole, McNamee,
-//! Pu, Steere 2001, section 3.2: `u = P x + I sum(x) + D (x - x')`, sums and differences per sample, so a gain
-//! is made for one length of sample.
+//! Franklin, Powell, "Feedback control of dynamic systems", 1994, in the discrete form of Li, Walpole,
+//! McNamee, Pu, Steere 2001, section 3.2: `u = P x + I sum(x) + D (x - x')`, sums and differences per sample,
+//! so a gain is made for one length of sample.
 //!
 //! - Beyond the papers: bounds for the output. An actuator that cannot follow makes the sum run away
 //!   (windup), and the controller then answers late by as long as it takes to run back. So `I sum(x)` may be
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_bounded_sum_comes_back_at_once_and_an_unbounded_one_as_late_as_it_ran_away() {
-        // A hundred errors of -1 and then +1. Bounded at 0: the first +1 gives 2 + 0.5 + 0.25·2. Free: the sum
-        // stands at -50 and is back at 0 after a hundred.
+        // A hundred errors of -1 and then +1. Bounded at 0: the first +1 gives 2 + 0.5 + 0.25·2. Free: the
+        // sum stands at -50 and is back at 0 after a hundred.
         let bounds = Bounds { low: 0.0, high: 10.0 };
         let samples_until_it_acts = |integral: Bounds| {
             let mut pid = Pid::new(GAINS, 0.0);

@@ -5,7 +5,7 @@
 //! | [`any`] | the schedulers and the policies as one enum each; the tables behind the catalogue | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
-//! | [`ramp`] | what real-rate flows seem to need, the rest to greedy ones | Li, Walpole, McNamee, Pu, Steere 2001 |
+//! | [`ramp`] | real-rate flows get what they seem to need | Li, Walpole, McNamee, Pu, Steere 2001 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
 //! any of them without a box and a virtual call per packet.
@@ -287,8 +287,8 @@ impl<P: Packet> Discipline<P> {
 
 /// What it divides among flows.
 impl<P: Packet> Discipline<P> {
-    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What was
-    /// due until `now` is done first.
+    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What
+    /// was due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
         if let Core::Ramp(ramp) = self.core_mut() {
             ramp.advance(now, sink);
@@ -320,8 +320,8 @@ impl<P: Packet> Discipline<P> {
         self.core_mut().set_weight(flow, weight)
     }
 
-    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether this
-    /// discipline knows guarantees.
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether
+    /// this discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         self.core_mut().set_guarantee(flow, guarantee, rtt)
     }

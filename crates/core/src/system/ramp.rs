@@ -1,10 +1,10 @@
-//! RAMP: a packet scheduler that gives each real-rate flow the bandwidth that it seems to need, and greedy flows
-//! the rest.
+//! RAMP: a packet scheduler that gives each real-rate flow the bandwidth that it seems to need, and greedy
+//! flows the rest.
 //!
-//! Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN 2001. A
-//! [monitor](requirement) samples how full the queue of a flow is, a controller turns that into a part of the link,
-//! a dispatcher enforces it with a [reservation](reservations). A system rather than a scheduler with a policy:
-//! it holds packets back, by what it sees of its queues.
+//! Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN
+//! 2001. A [monitor](requirement) samples how full the queue of a flow is, a controller turns that into a
+//! part of the link, a dispatcher enforces it with a reservation (`reservations.rs`). A system rather than a
+//! scheduler with a policy: it holds packets back, by what it sees of its queues.
 //!
 //! ```text
 //! real-rate flow ── its queue ──┐ by budget, earliest deadline first
@@ -13,23 +13,25 @@
 //! ```
 //!
 //! Readings, where the paper leaves room:
-//! - A real-rate flow never uses what others leave. If it did, its queue would stay empty, and the controller would
-//!   take its allocation away.
-//! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and greedy
-//!   packets come at any time; and flows would be told of overloads that come and go with an acknowledgement.
-//! - In overload all allocations are scaled down alike (the paper leaves the policy open). A flow that is silent
-//!   does not count. An overload is over when there was none for `exception_interval`.
-//! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole multiples
-//!   of `sample`, also when nobody calls in between: what happened since is caught up in its order.
-//! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits come by periods all the
-//!   same.
+//! - A real-rate flow never uses what others leave. If it did, its queue would stay empty, and the controller
+//!   would take its allocation away.
+//! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and
+//!   greedy packets come at any time; and flows would be told of overloads that come and go with an
+//!   acknowledgement.
+//! - In overload all allocations are scaled down alike (the paper leaves the policy open). A flow that is
+//!   silent does not count. An overload is over when there was none for `exception_interval`.
+//! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole
+//!   multiples of `sample`, also when nobody calls in between: what happened since is caught up in its order.
+//! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits come by periods all
+//!   the same.
 //! - A queue's `limit` is the discipline's own; the paper's flows are held by their socket buffers.
 //!
 //! Beyond the paper, off unless set: `period_control`, and what [`requirement`] lists.
 //!
-//! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of control
-//! delay. Parameters: [`ENTRY`].
+//! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of
+//! control delay. Parameters: [`ENTRY`].
 
+mod params;
 pub mod requirement;
 mod reservations;
 #[cfg(test)]
@@ -38,265 +40,15 @@ mod tests;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use self::requirement::{Controller, Requirement, Tuning, Units};
+pub use self::params::{ENTRY, RampParams};
+use self::requirement::{Controller, Requirement};
 use self::reservations::Reservations;
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::drop::Limit;
-use crate::drop::tail::LIMIT;
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
 use crate::schedule::{End, Queued};
-use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
-
-/// RAMP in the catalogue.
-pub const ENTRY: Entry = Entry {
-    name: "ramp",
-    role: Role::System,
-    summary: "RAMP: real-rate flows get what their queues say that they need, greedy flows the rest.",
-    reference: "Li, Walpole, McNamee, Pu, Steere 2001",
-    cost: "O(log flows) per packet, O(flows) per sample, 250 bytes per real-rate flow",
-    params: &[
-        Param {
-            default: Some("1000p"),
-            source: "chosen: above all that flows with sockets of 64 KB keep in a queue",
-            doc: "Size of the queue of each real-rate flow, and of that of all greedy flows, for which the \
-                  interface queue counts too.",
-            ..LIMIT
-        },
-        Param::new(
-            "target",
-            "–",
-            Kind::Bytes,
-            "16KiB",
-            "section 5",
-            "What a real-rate flow's queue should hold.",
-        ),
-        Param {
-            name: "target_delay",
-            symbol: "–",
-            kind: Kind::Span,
-            default: None,
-            source: "off unless set; planned in section 6.2",
-            doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
-        },
-        Param::new(
-            "sample",
-            "–",
-            Kind::Span,
-            "10ms",
-            "section 4: 100 Hz",
-            "Time between samples of the queues.",
-        ),
-        Param::new(
-            "l",
-            "L",
-            Kind::Ratio,
-            "0.5",
-            "section 4",
-            "Weight of the newest sample in the low-pass filter.",
-        ),
-        Param::new("p", "P", Kind::Number, "0.35", "section 4", "Gain of the filtered pressure."),
-        Param::new("i", "I", Kind::Number, "0.005", "section 4", "Gain of its sum, per sample."),
-        Param::new("d", "D", Kind::Number, "0.01", "section 4", "Gain of its change, per sample."),
-        Param::new(
-            "units",
-            "–",
-            Kind::Choice(&["percent", "bytes", "fraction"]),
-            "percent",
-            "sections 3.3 and 5, by their words",
-            "What `p`, `i` and `d` turn into what: KB into percent of the link, bytes into bytes per sample, or parts \
-             of the target into parts of the link.",
-        ),
-        Param::new(
-            "gains",
-            "–",
-            Kind::Choice(&["printed", "designed"]),
-            "printed",
-            "section 4",
-            "Whether `p`, `i`, `d` and `units` hold, or gains made for this loop at any rate of the link.",
-        ),
-        Param::new(
-            "control_delay",
-            "–",
-            Kind::Span,
-            "0ms",
-            "the paper mentions none",
-            "Time until an allocation takes effect, in whole samples.",
-        ),
-        Param::new(
-            "predictor",
-            "–",
-            Kind::Switch,
-            "false",
-            "beyond the paper",
-            "Whether the controller reckons with its orders that `control_delay` still holds back.",
-        ),
-        Param::new(
-            "floor",
-            "–",
-            Kind::Ratio,
-            "0.02",
-            "chosen: a packet of 1500 B in 60 ms at 10 Mb/s",
-            "Least allocation of a real-rate flow; less if there are too many for it.",
-        ),
-        Param::new(
-            "anti_windup",
-            "–",
-            Kind::Switch,
-            "true",
-            "beyond the paper, which does not say how it avoids it",
-            "Whether the sum of pressures stays within what an allocation can be.",
-        ),
-        Param::new("period", "–", Kind::Span, "0.1ms", "section 4", "Time between additions to the budgets."),
-        Param::new(
-            "period_control",
-            "–",
-            Kind::Switch,
-            "false",
-            "section 4: further work",
-            "Whether the deadlines of a flow are as far apart as its allocation takes for a packet.",
-        ),
-        Param::new(
-            "mtu",
-            "–",
-            Kind::Bytes,
-            "1514B",
-            "chosen: one Ethernet frame",
-            "What the budget of a silent flow may save up, unless two periods are more.",
-        ),
-        Param::new(
-            "greedy_minimum",
-            "–",
-            Kind::Ratio,
-            "0.05",
-            "chosen: section 3.1 gives none",
-            "Part of the link that real-rate flows never get.",
-        ),
-        Param::new(
-            "interface_queue",
-            "–",
-            Kind::Packets,
-            "100p",
-            "Linux 2.0: the length of an Ethernet device's queue",
-            "Packets between dispatcher and link.",
-        ),
-        Param::new(
-            "exception_interval",
-            "–",
-            Kind::Span,
-            "1s",
-            "chosen: an application has time to act",
-            "Least time between exceptions in one overload, and without overload until it is over.",
-        ),
-    ],
-};
-
-/// Parameters of [`Ramp`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
-pub struct RampParams {
-    pub limit: Limit,
-    pub target: Bytes,
-    pub target_delay: Option<Span>,
-    pub sample: Span,
-    pub l: Ratio,
-    pub p: f64,
-    pub i: f64,
-    pub d: f64,
-    pub units: Units,
-    pub gains: Tuning,
-    pub control_delay: Span,
-    pub predictor: bool,
-    pub floor: Ratio,
-    pub anti_windup: bool,
-    pub period: Span,
-    pub period_control: bool,
-    pub mtu: Bytes,
-    pub greedy_minimum: Ratio,
-    pub interface_queue: Packets,
-    pub exception_interval: Span,
-}
-
-/// Most samples of control delay. Chosen: 8 KB per flow.
-const LONGEST_DELAY: u64 = 1_000;
-
-impl RampParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them stops a flow or the loop for ever.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
-        let params = Self {
-            limit: args.limit("limit"),
-            target: args.bytes("target"),
-            target_delay: args.span_if_set("target_delay"),
-            sample: args.span("sample"),
-            l: args.ratio("l"),
-            p: args.number("p"),
-            i: args.number("i"),
-            d: args.number("d"),
-            units: match args.choice("units") {
-                "bytes" => Units::Bytes,
-                "fraction" => Units::Fraction,
-                _ => Units::Percent,
-            },
-            gains: if args.choice("gains") == "designed" { Tuning::Designed } else { Tuning::Printed },
-            control_delay: args.span("control_delay"),
-            predictor: args.switch("predictor"),
-            floor: args.ratio("floor"),
-            anti_windup: args.switch("anti_windup"),
-            period: args.span("period"),
-            period_control: args.switch("period_control"),
-            mtu: args.bytes("mtu"),
-            greedy_minimum: args.ratio("greedy_minimum"),
-            interface_queue: args.packets("interface_queue"),
-            exception_interval: args.span("exception_interval"),
-        };
-        params.check()?;
-        Ok(params)
-    }
-
-    fn check(&self) -> Result<(), ParamError> {
-        let takes_time = |span: Span| span > Span::ZERO;
-        require(
-            self.target > Bytes::ZERO,
-            "target",
-            "an empty queue tells nothing; write for example \"16KiB\"",
-        )?;
-        let in_time = self.target_delay.is_none_or(takes_time);
-        require(in_time, "target_delay", "an empty queue tells nothing; write for example \"20ms\"")?;
-        require(takes_time(self.sample), "sample", "samples take time; write for example \"10ms\"")?;
-        require(
-            self.l > Ratio::ZERO,
-            "l",
-            "with 0 the controller never sees a sample; write for example 0.5",
-        )?;
-        for (key, gain) in [("p", self.p), ("i", self.i), ("d", self.d)] {
-            require((0.0..=1e6).contains(&gain), key, "a gain lies between 0 and 1000000")?;
-        }
-        let samples = self.control_delay.as_nanos() / self.sample.as_nanos();
-        let is_whole = self.sample * samples == self.control_delay && samples <= LONGEST_DELAY;
-        require(is_whole, "control_delay", "it must be a multiple of `sample`, at most 1000 times it")?;
-        require(
-            self.floor > Ratio::ZERO,
-            "floor",
-            "with nothing to begin with no flow ever starts; write for example \"2%\"",
-        )?;
-        require(takes_time(self.period), "period", "a period takes time; write for example \"0.1ms\"")?;
-        require(self.mtu > Bytes::ZERO, "mtu", "a packet has at least 1B")?;
-        let leaves_some = self.greedy_minimum < Ratio::ONE;
-        require(leaves_some, "greedy_minimum", "real-rate flows need something; write for example \"5%\"")?;
-        require(self.interface_queue > Packets::ZERO, "interface_queue", "nothing passes a queue of 0p")?;
-        let interval = takes_time(self.exception_interval);
-        require(
-            interval,
-            "exception_interval",
-            "exceptions without a pause are a flood; write for example \"1s\"",
-        )
-    }
-}
+use crate::units::{Bytes, Rate, Time};
 
 /// What stands in the table of classes for a flow that is greedy.
 const GREEDY: u32 = u32::MAX;
@@ -314,8 +66,8 @@ struct Flow {
     granted: Rate,
     /// Bits that its allocation amounted to until `Ramp::counted`.
     allocated: f64,
-    /// Whether its application knows of an overload and not yet of its end.
-    is_told: bool,
+    /// When its application last heard of an overload; none since the end of it.
+    told: Option<Time>,
 }
 
 /// What a real-rate flow has and holds.
@@ -351,16 +103,10 @@ pub struct Ramp<P> {
     /// The latest time seen, and up to which allocations are counted.
     clock: Time,
     counted: Time,
-    overload: Overload,
+    /// When the link last had less than real-rate flows wanted; none once that is over.
+    overloaded: Option<Time>,
     updates: u64,
     exceptions: u64,
-}
-
-/// Since when applications know of it, and when it was last there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Overload {
-    told: Option<Time>,
-    seen: Time,
 }
 
 impl<P: Packet> Ramp<P> {
@@ -382,7 +128,7 @@ impl<P: Packet> Ramp<P> {
             next_sample: Time::ZERO + params.sample,
             clock: Time::ZERO,
             counted: Time::ZERO,
-            overload: Overload::default(),
+            overloaded: None,
             updates: 0,
             exceptions: 0,
             params: params.clone(),
@@ -395,8 +141,9 @@ impl<P: Packet> Ramp<P> {
         match (class, index) {
             (FlowClass::RealRate, None) => self.make_real_rate(flow),
             (FlowClass::Greedy, Some(index)) => {
-                self.flows[index].is_real_rate = false;
                 self.count();
+                self.flows[index].is_real_rate = false;
+                self.flows[index].told = None;
                 self.reservations.set_backlogged(index, false);
                 self.reservations.set(index, Rate::ZERO);
                 self.flows[index].granted = Rate::ZERO;
@@ -427,7 +174,7 @@ impl<P: Packet> Ramp<P> {
                 wanted: 0.0,
                 granted: Rate::ZERO,
                 allocated: 0.0,
-                is_told: false,
+                told: None,
             });
         }
         let index = self.classes[slot] as usize;
@@ -471,8 +218,8 @@ impl<P: Packet> Ramp<P> {
 
     /// Lets everything happen that is due by `now`, in its order.
     pub fn advance(&mut self, now: Time, sink: &mut dyn Sink<P>) {
-        // Terminates: each pass takes a sample, of which there are so many until `now`, or lets a packet go whose
-        // credit came, or finds the interface queue full.
+        // Terminates: each pass takes a sample, of which there are so many until `now`, or lets a packet go
+        // whose credit came, or finds the interface queue full.
         loop {
             let ready = self.reservations.ready().filter(|_| self.has_room());
             let is_sample = ready.is_none_or(|ready| self.next_sample <= ready);
@@ -511,7 +258,7 @@ impl<P: Packet> Ramp<P> {
         }
         self.updates += 1;
         self.next_sample += self.params.sample;
-        self.note_overload(scale < 1.0, sink);
+        self.tell(scale < 1.0, sink);
     }
 
     /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
@@ -519,7 +266,7 @@ impl<P: Packet> Ramp<P> {
         let is_idle = |flow: &Flow| {
             !flow.is_real_rate || (flow.fill.is_empty() && flow.requirement.is_settled(&self.controller))
         };
-        if self.overload.told.is_some() || self.next_sample > now || !self.flows.iter().all(is_idle) {
+        if self.overloaded.is_some() || self.next_sample > now || !self.flows.iter().all(is_idle) {
             return;
         }
         let samples = now.since(self.next_sample).as_nanos() / self.params.sample.as_nanos();
@@ -527,32 +274,30 @@ impl<P: Packet> Ramp<P> {
         self.updates += samples;
     }
 
-    /// Tells applications, not more often than they can use it.
-    fn note_overload(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
-        let now = self.clock;
-        let interval = self.params.exception_interval;
+    /// Tells applications that have less than they want, not more often than they can use it; and that it is
+    /// over.
+    fn tell(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
+        let (now, interval) = (self.clock, self.params.exception_interval);
         if is_overloaded {
-            self.overload.seen = now;
-            if self.overload.told.is_none_or(|told| now.since(told) >= interval) {
-                self.overload.told = Some(now);
-                self.tell(false, sink);
-            }
-        } else if self.overload.told.is_some() && now.since(self.overload.seen) >= interval {
-            self.overload.told = None;
-            self.tell(true, sink);
+            self.overloaded = Some(now);
         }
-    }
-
-    /// Tells of an overload those that have less than they want, or of its end those that were told.
-    fn tell(&mut self, is_over: bool, sink: &mut dyn Sink<P>) {
+        let Some(overloaded) = self.overloaded else { return };
+        let is_over = now.since(overloaded) >= interval;
         for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
             let (wanted, granted) = (part(self.link_rate, flow.wanted), flow.granted);
             let is_short = granted < wanted && !flow.fill.is_empty();
-            if if is_over { flow.is_told } else { is_short } {
-                sink.exception(self.clock, QosException { flow: flow.id, wanted, granted, is_over });
-                flow.is_told = !is_over;
+            let is_news = match flow.told {
+                Some(told) => is_over || (is_short && now.since(told) >= interval),
+                None => is_short,
+            };
+            if is_news {
+                flow.told = (!is_over).then_some(now);
+                sink.exception(now, QosException { flow: flow.id, wanted, granted, is_over });
                 self.exceptions += 1;
             }
+        }
+        if is_over {
+            self.overloaded = None;
         }
     }
 

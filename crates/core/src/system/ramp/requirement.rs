@@ -1,25 +1,26 @@
 //! RAMP's requirement monitor and feedback controller: what a flow needs, from how full its queue is.
 //!
-//! Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 3.2. The pressure `e = fill - target` goes through a
-//! low-pass filter and a PID controller; what comes out is the part of the link that the flow needs.
+//! Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 3.2. The pressure `e = fill - target` goes through
+//! a low-pass filter and a PID controller; what comes out is the part of the link that the flow needs.
 //!
 //! Readings, where the paper leaves room:
-//! - Units of the gains are not given. `units = "percent"`, from KB (1024 B) to percent of the link, follows its
-//!   words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three near its figure 6.
+//! - Units of the gains are not given. `units = "percent"`, from KB (1024 B) to percent of the link, follows
+//!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three near its
+//!   figure 6.
 //! - Sums and differences are per sample: per second, I would be 0.00005 and nothing would settle.
-//! - An allocation has a `floor`. With none an empty queue, 16 KB below its target, gives a flow nothing, and its
-//!   first packet never leaves.
+//! - An allocation has a `floor`. With none an empty queue, 16 KB below its target, gives a flow nothing, and
+//!   its first packet never leaves.
 //! - `I sum(x)` stays between the floor and the whole link unless `anti_windup` is off, and does not grow
 //!   while the link cannot give what is asked.
 //!
 //! Beyond the paper, off unless set:
-//! - `target_delay`, a target in time, which section 6.2 plans: the target is what the flow sends in that time at
-//!   the rate that the controller has learned (`I sum(x)`).
+//! - `target_delay`, a target in time, which section 6.2 plans: the target is what the flow sends in that
+//!   time at the rate that the controller has learned (`I sum(x)`).
 //! - `gains = "designed"`: gains for this loop instead of the printed ones, whatever the rate of the link.
 //! - `predictor`: the controller sees the queue as it will be when orders under way have been carried out.
 //!
-//! Cost: O(1) per flow and sample, O(`control_delay` / `sample`) with a predictor; 100 bytes per flow, 8 for each
-//! sample of control delay.
+//! Cost: O(1) per flow and sample, O(`control_delay` / `sample`) with a predictor; 100 bytes per flow, 8 for
+//! each sample of control delay.
 
 use super::RampParams;
 use crate::control::dead_time::DeadTime;
@@ -47,14 +48,14 @@ pub enum Tuning {
     Designed,
 }
 
-/// Bandwidth of the designed loop, per second. Chosen: it settles in 0.4 s, and a packet of 1500 B more in the
-/// queue moves the allocation by 36 kb/s, twice that in the end.
+/// Bandwidth of the designed loop, per second. Chosen: it settles in 0.4 s, and a packet of 1500 B more in
+/// the queue moves the allocation by no more than 72 kb/s.
 const BANDWIDTH: f64 = 6.0;
-/// Damping of the designed loop. Chosen: at 2.5 the flow's excess in the queue drains slowly enough that a step
-/// overshoots by 3 %, and by 10 % with 300 ms of control delay and a predictor.
+/// Damping of the designed loop. Chosen: what a step has left in the queue drains slowly enough that the
+/// allocation overshoots by 3 % of the step, and by 10 % with a predictor and 300 ms of control delay.
 const DAMPING: f64 = 2.5;
-/// Most of an error in bytes that a designed loop corrects within a sample. Chosen: a quarter, or the low-pass
-/// filter, a sample or two late, makes it ring.
+/// Most of an error in bytes that a designed loop corrects within a sample. Chosen: a quarter, or the
+/// low-pass filter, a sample or two late, makes it ring.
 const LARGEST_STEP: f64 = 0.25;
 
 /// What the controllers of all flows share.
@@ -106,8 +107,8 @@ impl Controller {
         }
     }
 
-    /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available` where
-    /// all floors together are more.
+    /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available`
+    /// where all floors together are more.
     pub(super) fn floor_among(&self, flows: usize, available: f64) -> f64 {
         self.floor.min(available / flows.max(1) as f64)
     }
@@ -121,8 +122,8 @@ impl Controller {
     }
 }
 
-/// P and I of a loop in bytes: the bandwidth, and the damping of the second-order loop that a queue makes with a PI
-/// controller, `damping = P / (2 sqrt(I))`.
+/// P and I of a loop in bytes: the bandwidth, and the damping of the second-order loop that a queue makes
+/// with a PI controller, `damping = P / (2 sqrt(I))`.
 fn designed(sample: Span) -> Gains {
     let p = (BANDWIDTH * sample.as_secs_f64()).min(LARGEST_STEP);
     let half = p / (2.0 * DAMPING);
@@ -155,8 +156,8 @@ impl Requirement {
         }
     }
 
-    /// Takes a sample of the queue and gives the part of the link that the flow is to have from now on, at least
-    /// `floor`. `saturated`: it had less than it was to have.
+    /// Takes a sample of the queue and gives the part of the link that the flow is to have from now on, at
+    /// least `floor`. `saturated`: it had less than it was to have.
     pub fn sample(&mut self, controller: &Controller, fill: Bytes, floor: f64, saturated: bool) -> f64 {
         let before = (self.filter, self.pid, self.latest);
         let output = Bounds { low: floor / controller.output, high: 1.0 / controller.output };

@@ -1,14 +1,14 @@
 //! RAMP's reservations: a budget for each flow, spent by earliest deadline first.
 //!
-//! Li, Walpole, McNamee, Pu, Steere 2001, sections 3.3 and 4: a reservation is a proportion and a period, and the
-//! deadline is the end of the period (Liu, Layland 1973).
+//! Li, Walpole, McNamee, Pu, Steere 2001, sections 3.3 and 4: a reservation is a proportion and a period, and
+//! the deadline is the end of the period (Liu, Layland 1973).
 //!
-//! - At 10 Mb/s a period of 0.1 ms is worth 125 B, less than a packet, so nothing can be enforced within it. A
-//!   flow has a credit that grows each period; it may send while it is above zero, and what it sends takes it
-//!   below: the proportion holds over any longer time.
+//! - At 10 Mb/s a period of 0.1 ms is worth 125 B, less than a packet, so nothing can be enforced within it.
+//!   A flow has a credit that grows each period; it may send while it is above zero, and what it sends takes
+//!   it below: the proportion holds over any longer time.
 //! - A packet's period begins when credit and packet are there; its deadline is the end of it. With
-//!   `period_control`, beyond the paper, the period of a flow is as long as its proportion takes for a full packet:
-//!   faster flows have nearer deadlines, and none waits longer than its own rate makes it.
+//!   `period_control`, beyond the paper, the period of a flow is as long as its proportion takes for a full
+//!   packet: faster flows have nearer deadlines, and none waits longer than its own rate makes it.
 //!
 //! Cost: O(log flows) per packet, 64 bytes per flow.
 
@@ -161,5 +161,93 @@ impl Reservations {
                 None => self.waiting.remove(index),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    const PERIOD: Span = Span::from_micros(100);
+
+    /// Reservations of these rates in Mb/s, all with packets.
+    fn backlogged(mbit: &[u64], period_control: bool) -> Reservations {
+        let mut all = Reservations::new(PERIOD, Bytes::new(1_500), period_control);
+        for (index, &mbit) in mbit.iter().enumerate() {
+            all.add();
+            all.set(index, Rate::from_mbit(mbit));
+            all.set_backlogged(index, true);
+        }
+        all
+    }
+
+    /// Lets `periods` pass and serves whoever is due at each packets of 1500 B; who, in order.
+    fn serve(all: &mut Reservations, from: u64, periods: u64) -> Vec<usize> {
+        let mut served = Vec::new();
+        for period in from + 1..=from + periods {
+            all.advance(Time::ZERO + PERIOD * period);
+            while let Some(index) = all.next() {
+                all.charge(index, Bytes::new(1_500), true);
+                served.push(index);
+            }
+        }
+        served
+    }
+
+    #[test]
+    fn a_budget_holds_its_proportion_over_any_time_though_a_period_is_less_than_a_packet() {
+        // 1 Mb/s is 12.5 B a period, 120 periods a packet; 3 Mb/s 40.
+        let mut all = backlogged(&[1, 3], false);
+        let served = serve(&mut all, 0, 120_000);
+        let of = |flow| served.iter().filter(|index| **index == flow).count();
+        // A packet goes with its first credit, and the last may not be paid yet.
+        assert!((1_000..=1_001).contains(&of(0)) && (3_000..=3_001).contains(&of(1)), "{} {}", of(0), of(1));
+    }
+
+    #[test]
+    fn who_waits_is_ready_with_the_first_period_that_leaves_credit() {
+        let mut all = backlogged(&[1], false);
+        assert_eq!(all.ready(), Some(Time::from_nanos(100_000)));
+        assert_eq!(serve(&mut all, 0, 1), [0]);
+        // 12.5 - 1500 B: 119 periods bring it to zero, the next above.
+        assert_eq!(all.ready(), Some(Time::ZERO + PERIOD * 121));
+        assert!(serve(&mut all, 1, 119).is_empty());
+        assert_eq!(serve(&mut all, 120, 1), [0]);
+        // A higher rate from now on: 1487.5 B at 125 B a period; and none.
+        all.set(0, Rate::from_mbit(10));
+        assert_eq!(all.ready(), Some(Time::ZERO + PERIOD * 133));
+        all.set(0, Rate::ZERO);
+        assert_eq!((all.ready(), all.next()), (None, None));
+    }
+
+    #[test]
+    fn a_silent_flow_saves_up_a_packet_and_no_more() {
+        let mut all = backlogged(&[1], false);
+        all.set_backlogged(0, false);
+        all.advance(Time::from_secs(100));
+        assert_eq!((all.next(), all.ready()), (None, None));
+        all.set_backlogged(0, true);
+        // 1500 B: a packet leaves nothing, and with 12.5 B the next may begin; then 1487.5 B are owed.
+        assert_eq!(serve(&mut all, 1_000_000, 2), [0, 0]);
+        assert!(serve(&mut all, 1_000_002, 119).is_empty());
+        assert_eq!(serve(&mut all, 1_000_121, 1), [0]);
+    }
+
+    #[test]
+    fn the_longest_released_goes_first_and_with_period_control_the_faster() {
+        // The slow one has credit and a packet a period before the fast one.
+        let order = |period_control| {
+            let mut all = backlogged(&[1, 6], period_control);
+            all.set_backlogged(1, false);
+            all.advance(Time::ZERO + PERIOD);
+            all.advance(Time::ZERO + PERIOD * 2);
+            all.set_backlogged(1, true);
+            all.next()
+        };
+        assert_eq!(order(false), Some(0));
+        // Deadlines: 120 periods a packet after period 1, and 20 after period 2.
+        assert_eq!(order(true), Some(1));
     }
 }

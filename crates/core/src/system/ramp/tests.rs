@@ -8,6 +8,7 @@ use super::*;
 use crate::catalog::Selection;
 use crate::counted::Counted;
 use crate::testing::{Log, TestPacket, packet};
+use crate::units::Span;
 
 const MS: u64 = 1_000_000;
 
@@ -171,8 +172,8 @@ fn params(pairs: &[&str]) -> RampParams {
     RampParams::from_args(&selection.args).unwrap()
 }
 
-/// Response (from 10 % to 90 % of the step), settling (until 300 ms within 5 % of the new rate begin) in ms, and
-/// overshoot as a part of the step.
+/// Response (from 10 % to 90 % of the step), settling (until 300 ms within 5 % of the new rate begin) in ms,
+/// and overshoot as a part of the step.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     response: u64,
@@ -201,7 +202,8 @@ fn is_near(value: f64, due: f64, part: f64) -> bool {
 
 #[test]
 fn a_step_is_answered_as_the_loop_in_fluid_answers_it() {
-    // The printed loop in real numbers: 290 ms, 1500 ms, 0.17. A sample more, and a packet, is what is allowed.
+    // The printed loop in real numbers: 290 ms, 1500 ms, 0.17. A sample more, and a packet, is what is
+    // allowed.
     let Step { response, settling, overshoot } = step(&[]);
     assert!(response.abs_diff(290) <= 10 && settling.abs_diff(1_500) <= 20, "{response} {settling}");
     assert!((overshoot - 0.17).abs() < 0.01, "{overshoot}");
@@ -359,9 +361,25 @@ fn overload_is_told_within_200_ms_and_shared_equally_above_the_greedy_minimum() 
 }
 
 #[test]
+fn each_application_is_told_of_its_own_shortage_at_most_once_an_interval() {
+    // Flow 2 joins an overload that flows 0 and 1 were told of long ago.
+    let [a, b] = [0, 1].map(|flow| cbr(flow, 1_500, &[(0, 7.0)]));
+    let mut link = Link::new(&["exception_interval=2s"], 3, std::vec![a, b, cbr(2, 1_500, &[(3_100, 7.0)])]);
+    link.run(6_000);
+    let times = |flow: u32| {
+        let of = link.log.exceptions.iter().filter(|told| told.1.flow.0 == flow);
+        of.map(|told| told.0.as_nanos() / MS).collect::<Vec<_>>()
+    };
+    assert!(times(2)[0] > 3_100 && times(2)[0] < 3_400, "{:?}", times(2));
+    for flow in 0..3 {
+        assert!(times(flow).windows(2).all(|pair| pair[1] - pair[0] == 2_000), "{:?}", times(flow));
+    }
+}
+
+#[test]
 fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
-    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Its queue of 0.5 MB is empty
-    // some second later; how far below the rate does it then fall?
+    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Its queue of 0.5 MB
+    // is empty some second later; how far below the rate does it then fall?
     let settled = |pairs: &[&str]| {
         let rates = [(0, 2.0), (5_000, 7.0), (7_000, 2.0)];
         let stops = [(0, 2.0), (5_000, 7.0), (7_000, 0.0)];
@@ -440,8 +458,9 @@ fn packets_leave_when_next_wakeup_says_and_not_a_call_earlier() {
     for id in 0..2 {
         ramp.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
     }
-    // 2 % of 10 Mb/s are 2.5 B in each period of 0.1 ms: the first goes with the first credit. Its 1000 B are paid
-    // after 400 periods, and the next may go in the one that follows; before, there are samples at each 10 ms.
+    // 2 % of 10 Mb/s are 2.5 B in each period of 0.1 ms: the first goes with the first credit. Its 1000 B are
+    // paid after 400 periods, and the next may go in the one that follows; before, there are samples at each
+    // 10 ms.
     assert_eq!(ramp.next_wakeup(), Some(Time::from_nanos(100_000)));
     assert_eq!(ramp.dequeue(Time::from_nanos(99_999), &mut log), None);
     assert_eq!(ramp.dequeue(Time::from_nanos(100_000), &mut log).map(|packet| packet.id), Some(0));
