@@ -14,7 +14,7 @@ use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
+use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
@@ -79,6 +79,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
         weights: &[],
         rtts: &[],
         guarantees: &[],
+        classes: &[],
         customers: Customers::default(),
         seed: 1,
         name: "bench",
@@ -155,6 +156,45 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[
     group.finish();
 }
 
+/// RAMP with real-rate flows that keep two packets waiting at their allocations, a packet in and a packet
+/// out; samples of the queues come as often as on a link of 1 Gb/s.
+fn rate_matching(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ramp real-rate flows");
+    for flows in [10, 100, 1_000_u32] {
+        let classes = vec![FlowClass::RealRate; flows as usize];
+        let selection = Selection::new("ramp", None, None).expect("known");
+        let setup = Setup {
+            link_rate: Rate::from_mbit(1_000),
+            weights: &[],
+            rtts: &[],
+            guarantees: &[],
+            classes: &classes,
+            customers: Customers::default(),
+            seed: 1,
+            name: "bench",
+        };
+        let mut queue: Discipline<Small> =
+            DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+        let packets = packets(flows);
+        let (mut now, mut i) = (Time::ZERO, 0_usize);
+        let mut pass = |queue: &mut Discipline<Small>| {
+            // 1000 bytes at 0.9 Gb/s: as much as real-rate flows may have, less what lets queues drain.
+            now += Span::from_nanos(8_889);
+            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+            i = i.wrapping_add(1);
+            black_box(queue.dequeue(now, &mut Discard))
+        };
+        // Time for the allocations to settle.
+        (0..400_000).for_each(|_| {
+            pass(&mut queue);
+        });
+        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+            bencher.iter(|| pass(&mut queue));
+        });
+    }
+    group.finish();
+}
+
 /// Probabilistic fair drop behind start-time fair queueing while nothing overflows, a packet in and a packet
 /// out: below the threshold it only counts, above it each fiftieth arrival pushes out the head of the longest
 /// queue. What overflow costs is in [`push_out`].
@@ -192,8 +232,8 @@ fn early_drop(criterion: &mut Criterion) {
     }
 }
 
-/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet is
-/// dropped.
+/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet
+/// is dropped.
 fn push_out(criterion: &mut Criterion) {
     for (scheduler, drop, pairs) in [
         ("drr", "tail", &[][..]),
@@ -219,6 +259,7 @@ fn push_out(criterion: &mut Criterion) {
                 weights: &[],
                 rtts: &rtts,
                 guarantees: &[],
+                classes: &[],
                 customers: Customers::default(),
                 seed: 1,
                 name: "bench",
@@ -248,9 +289,9 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
-/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core, where
-/// packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is dropped for
-/// its label, every other one relabelled and sent.
+/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core,
+/// where packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is
+/// dropped for its label, every other one relabelled and sent.
 fn core_stateless(criterion: &mut Criterion) {
     for (name, kind, role, guaranteed) in [
         ("csfq core", "csfq", "core", false),
@@ -272,6 +313,7 @@ fn core_stateless(criterion: &mut Criterion) {
             let setup = Setup {
                 link_rate: Rate::from_mbit(1_000),
                 guarantees: if guaranteed { &guarantees } else { &[] },
+                classes: &[],
                 customers: Customers::default(),
                 weights: &[],
                 rtts: &[],
@@ -341,5 +383,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, core_stateless, early_drop, push_out, tickets);
+criterion_group!(benches, disciplines, rate_matching, core_stateless, early_drop, push_out, tickets);
 criterion_main!(benches);

@@ -4,7 +4,7 @@
 //! `now` never decreases. This happens in debug builds; in release builds the wrapper costs nothing.
 
 use crate::packet::Packet;
-use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
 use crate::units::Time;
 
 /// A discipline `Q` with its books.
@@ -108,12 +108,42 @@ impl<P: Packet> Sink<P> for Tally<'_, P> {
     fn marked(&mut self, now: Time, packet: &P) {
         self.sink.marked(now, packet);
     }
+    fn exception(&mut self, now: Time, exception: QosException) {
+        self.sink.exception(now, exception);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
     use crate::testing::{Log, TestPacket, packet};
+    use crate::units::Rate;
+
+    /// A discipline that complains of every packet.
+    struct Overloaded;
+    impl Queue<TestPacket> for Overloaded {
+        fn enqueue(&mut self, now: Time, packet: TestPacket, sink: &mut dyn Sink<TestPacket>) {
+            let (flow, wanted, granted) = (packet.flow, Rate::from_mbit(7), Rate::from_mbit(5));
+            sink.exception(now, QosException { flow, wanted, granted, is_over: false });
+            sink.dropped(now, packet, DropReason::Policy);
+        }
+        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<TestPacket>) -> Option<TestPacket> {
+            None
+        }
+        fn backlog(&self) -> Backlog {
+            Backlog::EMPTY
+        }
+    }
+
+    #[test]
+    fn exceptions_pass_through_the_books() {
+        let mut log = Log::default();
+        Counted::new(Overloaded).enqueue(Time::from_secs(1), packet(1, 3, 100), &mut log);
+        let told: Vec<_> = log.exceptions.iter().map(|(at, told)| (*at, told.flow.0)).collect();
+        assert_eq!(told, [(Time::from_secs(1), 3)]);
+    }
 
     /// A discipline that loses every packet in silence.
     struct Leaky;

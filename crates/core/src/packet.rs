@@ -29,6 +29,16 @@ impl FlowId {
     }
 }
 
+/// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowClass {
+    /// It takes whatever it gets. So does a flow of which nothing is said.
+    #[default]
+    Greedy,
+    /// It needs what the world outside makes it send, and has no use for more: video, sensors.
+    RealRate,
+}
+
 /// The ECN field of the IP header (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {

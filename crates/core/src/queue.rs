@@ -1,7 +1,7 @@
 //! The contract: what a queue discipline is to the world around it.
 
-use crate::packet::Packet;
-use crate::units::{Bytes, Packets, Time};
+use crate::packet::{FlowId, Packet};
+use crate::units::{Bytes, Packets, Rate, Time};
 
 /// A queue discipline in front of one link.
 ///
@@ -101,10 +101,27 @@ impl DropReason {
     }
 }
 
-/// Where a discipline reports what it did to packets: the one event stream for tests, traces and metrics.
+/// Word to the application behind a flow that the link cannot carry what it needs, or can again (Li, Walpole,
+/// McNamee, Pu, Steere 2001, section 3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QosException {
+    /// The flow.
+    pub flow: FlowId,
+    /// What it seems to need.
+    pub wanted: Rate,
+    /// What it has.
+    pub granted: Rate,
+    /// Whether the overload that an earlier exception told of has ended.
+    pub is_over: bool,
+}
+
+/// Where a discipline reports what it did to packets and could not do for flows: the one event stream for
+/// tests, traces and metrics.
 pub trait Sink<P> {
     /// `packet` was dropped at `now`. The sink owns it from here.
     fn dropped(&mut self, now: Time, packet: P, reason: DropReason);
     /// `packet` was marked "congestion experienced" at `now` and goes on.
     fn marked(&mut self, now: Time, packet: &P);
+    /// The link cannot carry what flows need since `now`, or can again. Once for each flow concerned.
+    fn exception(&mut self, _now: Time, _exception: QosException) {}
 }

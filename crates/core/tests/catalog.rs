@@ -60,6 +60,22 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "recount") => "true",
         (_, "wait" | "gap" | "full") | ("fq_codel", "ecn") => "false",
         (_, "mean_pktsize") => "333B",
+        ("ramp", "target") => "7kB",
+        ("ramp", "l") => "0.51",
+        ("ramp", "i") => "0.052",
+        ("ramp", "d") => "0.053",
+        ("ramp", "target_delay") => "21ms",
+        ("ramp", "sample") => "22ms",
+        ("ramp", "units") => "fraction",
+        ("ramp", "gains") => "designed",
+        ("ramp", "control_delay") => "44ms",
+        ("ramp", "floor") => "0.03",
+        ("ramp", "anti_windup") => "false",
+        ("ramp", "period") => "3ms",
+        ("ramp", "predictor" | "period_control") => "true",
+        ("ramp", "greedy_minimum") => "0.04",
+        ("ramp", "interface_queue") => "11p",
+        ("ramp", "exception_interval") => "5s",
         (_, "target") => "7ms",
         (_, "interval") => "77ms",
         (_, "mtu") => "777B",
@@ -186,7 +202,8 @@ fn every_parameter_is_set_and_read_back() {
         let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             let value = param.parse(other_value(entry.name, param)).unwrap();
-            let optional = matches!(param.name, "peak" | "bucket" | "initial" | "report_discards");
+            let optional =
+                ["peak", "bucket", "initial", "report_discards", "target_delay"].contains(&param.name);
             // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
@@ -328,7 +345,11 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ),
         ("sffc", &["history=9"], "`history`: an average is over 1 to 8 intervals"),
         ("sffc", &["history=0"], "`history`: an average is over 1 to 8 intervals"),
-        ("sffc", &["increment=0%"], "`increment`: a rate that was lowered must rise again; write for example \"0.5%\""),
+        (
+            "sffc",
+            &["increment=0%"],
+            "`increment`: a rate that was lowered must rise again; write for example \"0.5%\"",
+        ),
         (
             "nbq",
             &["beta=0.5"],
@@ -399,6 +420,44 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
         ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number; write for example 64"),
         ("fq_codel", &["drop_batch=0"], "`drop_batch`: overload must drop at least 1"),
+        ("ramp", &["target=0B"], "`target`: an empty queue tells nothing; write for example \"16KiB\""),
+        (
+            "ramp",
+            &["target_delay=0ms"],
+            "`target_delay`: an empty queue tells nothing; write for example \"20ms\"",
+        ),
+        ("ramp", &["sample=0ms"], "`sample`: samples take time; write for example \"10ms\""),
+        ("ramp", &["l=0"], "`l`: with 0 the controller never sees a sample; write for example 0.5"),
+        ("ramp", &["i=-1"], "`i`: a gain lies between 0 and 1000000"),
+        (
+            "ramp",
+            &["control_delay=155ms"],
+            "`control_delay`: it must be a multiple of `sample`, at most 1000 times it",
+        ),
+        (
+            "ramp",
+            &["control_delay=11s"],
+            "`control_delay`: it must be a multiple of `sample`, at most 1000 times it",
+        ),
+        (
+            "ramp",
+            &["floor=0"],
+            "`floor`: with nothing to begin with no flow ever starts; write for example \"2%\"",
+        ),
+        ("ramp", &["period=0ms"], "`period`: a period takes time; write for example \"0.1ms\""),
+        ("ramp", &["mtu=0B"], "`mtu`: a packet has at least 1B"),
+        (
+            "ramp",
+            &["greedy_minimum=1"],
+            "`greedy_minimum`: real-rate flows need something; write for example \"5%\"",
+        ),
+        ("ramp", &["interface_queue=0p"], "`interface_queue`: nothing passes a queue of 0p"),
+        (
+            "ramp",
+            &["exception_interval=0s"],
+            "`exception_interval`: exceptions without a pause are a flood; write for example \"1s\"",
+        ),
+        ("ramp", &["drop=red"], "`drop`: `ramp` has its own buffer policy; leave `drop` out"),
         ("fifo", &["shaper=token_bucket"], "`rate`: it must be set; write for example \"10Mbit\""),
         ("fifo", &["shaper=token_bucket", "rate=0bit"], "`rate`: nothing passes at rate 0"),
         (

@@ -48,6 +48,7 @@ fn build(keys: &str) -> Discipline<TestPacket> {
         weights: &weights,
         rtts: &rtts,
         guarantees: &[],
+        classes: &[],
         customers: Customers::default(),
         seed: 1,
         name: "link",

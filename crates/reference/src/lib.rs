@@ -20,6 +20,7 @@
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
 //! | [`scfq`] | Golestani 1994, section 3 |
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
+//! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
@@ -34,6 +35,7 @@ mod hierarchical;
 mod max_min;
 pub mod mcsfq;
 pub mod pfd;
+pub mod ramp;
 pub mod red;
 pub mod rio;
 pub mod round_robin;

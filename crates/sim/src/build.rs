@@ -299,6 +299,7 @@ impl<'a> Simulation<'a> {
             weights: &self.weights,
             rtts: &self.rtts,
             guarantees: &self.guarantees,
+            classes: &[],
             customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             seed: self.seed,
             name: &name,

@@ -12,8 +12,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::control::sffc::{
-    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId,
-    Transmit,
+    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
 };
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::random::Stream;
@@ -234,7 +233,8 @@ impl Simulation<'_> {
     fn send_message(&mut self, now: Time, hop: u32, query: bool, bytes: &[u8]) {
         let Some(routers) = &self.routers else { return };
         let size = Bytes::new(IPV4_HEADER + bytes.len() as u64);
-        let body = Body { sent: now, queued: now, connection: routers.id.0, header: Header::Message { query } };
+        let body =
+            Body { sent: now, queued: now, connection: routers.id.0, header: Header::Message { query } };
         let body = self.shared.store.insert_message(body, bytes);
         let packet = Packet::new(body, routers.id, hop, size, Ecn::NotEct, Direction::Forth);
         self.enter(now, self.routes[hop as usize], packet.carrying(Protocol::Control));

@@ -5,6 +5,7 @@
 
 use super::choke::{self, ChokeParams};
 use super::fq_codel::{self, FqCodelParams};
+use super::ramp::{self, RampParams};
 use super::{CoreParams, Setup};
 use crate::catalog::{Args, Entry, ParamError};
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -121,10 +122,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         entry: &sffc::SFFC,
         read: |args| SffcParams::from_args(args, &sffc::SFFC).map(PolicyParams::Sffc),
     },
-    Known {
-        entry: &sffc::NBQ,
-        read: |args| SffcParams::from_args(args, &sffc::NBQ).map(PolicyParams::Sffc),
-    },
+    Known { entry: &sffc::NBQ, read: |args| SffcParams::from_args(args, &sffc::NBQ).map(PolicyParams::Sffc) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -132,6 +130,7 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
 pub static SYSTEMS: &[Known<CoreParams>] = &[
     Known { entry: &choke::ENTRY, read: |args| ChokeParams::from_args(args).map(CoreParams::Choke) },
     Known { entry: &fq_codel::ENTRY, read: |args| FqCodelParams::from_args(args).map(CoreParams::FqCodel) },
+    Known { entry: &ramp::ENTRY, read: |args| RampParams::from_args(args).map(CoreParams::Ramp) },
 ];
 
 /// The shapers.

@@ -5,6 +5,7 @@
 //! | [`any`] | the schedulers and the policies as one enum each; the tables behind the catalogue | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
+//! | [`ramp`] | real-rate flows get what they seem to need | Li, Walpole, McNamee, Pu, Steere 2001 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
 //! any of them without a box and a virtual call per packet.
@@ -12,12 +13,14 @@
 pub mod any;
 pub mod choke;
 pub mod fq_codel;
+pub mod ramp;
 
 pub use any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 
 use self::any::{AnyPolicy, AnyScheduler, PolicyParams, SchedulerParams};
 use self::choke::{Choke, ChokeParams};
 use self::fq_codel::{FqCodel, FqCodelParams};
+use self::ramp::{FlowShare, Ramp, RampParams};
 use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
@@ -25,7 +28,7 @@ use crate::drop::csfq::RouterRole;
 use crate::drop::hcsfq::Customers;
 use crate::drop::sffc::Sffc;
 use crate::drop::{BufferPolicy, Limit};
-use crate::packet::{FlowId, LabelKind, Packet};
+use crate::packet::{FlowClass, FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::Scheduler;
@@ -42,6 +45,8 @@ pub struct Setup<'a> {
     pub rtts: &'a [Span],
     /// Guaranteed rates by flow number. Flows beyond have none.
     pub guarantees: &'a [Rate],
+    /// Classes by flow number. Flows beyond are greedy.
+    pub classes: &'a [FlowClass],
     /// Whose flows are whose.
     pub customers: Customers<'a>,
     /// Seed of the run.
@@ -90,6 +95,8 @@ pub enum CoreParams {
     Choke(ChokeParams),
     /// FQ-CoDel.
     FqCodel(FqCodelParams),
+    /// RAMP.
+    Ramp(RampParams),
 }
 
 impl DisciplineParams {
@@ -170,6 +177,8 @@ pub enum Core<P> {
     Choke(Choke<P>),
     /// FQ-CoDel.
     FqCodel(FqCodel<P>),
+    /// RAMP.
+    Ramp(Ramp<P>),
 }
 
 /// Any discipline.
@@ -191,6 +200,7 @@ impl<P: Packet> Core<P> {
             CoreParams::FqCodel(params) => {
                 Self::FqCodel(FqCodel::new(params, setup.smallest_weight(), setup.stream()))
             }
+            CoreParams::Ramp(params) => Self::Ramp(Ramp::new(params, setup.link_rate)),
         };
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);
@@ -204,6 +214,9 @@ impl<P: Packet> Core<P> {
                 );
             }
         }
+        for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
+            core.set_class(flow, class);
+        }
         core
     }
 
@@ -214,7 +227,7 @@ impl<P: Packet> Core<P> {
                 let dropped = BufferPolicy::<P>::set_weight(buffer.policy_mut(), flow, weight);
                 scheduled || dropped
             }
-            Self::Choke(_) => false,
+            Self::Choke(_) | Self::Ramp(_) => false,
             Self::FqCodel(fq_codel) => fq_codel.set_weight(flow, weight),
         }
     }
@@ -224,7 +237,17 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => {
                 BufferPolicy::<P>::set_guarantee(buffer.policy_mut(), flow, guarantee, rtt)
             }
-            Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
+        }
+    }
+
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        match self {
+            Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Ramp(ramp) => {
+                ramp.set_class(flow, class);
+                true
+            }
         }
     }
 
@@ -233,6 +256,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => buffer.scheduler_mut().pop(now).map(|queued| queued.packet),
             Self::Choke(choke) => choke.drain(),
             Self::FqCodel(fq_codel) => fq_codel.drain(),
+            Self::Ramp(ramp) => ramp.drain(),
         }
     }
 
@@ -241,6 +265,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_limit(buffer.policy_mut(), limit),
             Self::Choke(choke) => choke.set_limit(limit),
             Self::FqCodel(fq_codel) => fq_codel.set_limit(limit),
+            Self::Ramp(ramp) => ramp.set_limit(limit),
         }
     }
 
@@ -249,6 +274,7 @@ impl<P: Packet> Core<P> {
             Self::Buffered(buffer) => BufferPolicy::<P>::set_link_rate(buffer.policy_mut(), rate),
             Self::Choke(choke) => choke.set_link_rate(rate),
             Self::FqCodel(_) => {}
+            Self::Ramp(ramp) => ramp.set_link_rate(rate),
         }
     }
 }
@@ -267,6 +293,19 @@ impl<P: Packet> Discipline<P> {
             Core::Buffered(buffer) => BufferPolicy::<P>::statistics(buffer.policy(), show),
             Core::Choke(choke) => choke.statistics(show),
             Core::FqCodel(_) => {}
+            Core::Ramp(ramp) => ramp.statistics(show),
+        }
+    }
+}
+
+/// What it divides among flows.
+impl<P: Packet> Discipline<P> {
+    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What
+    /// was due until `now` is done first.
+    pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
+        if let Core::Ramp(ramp) = self.core_mut() {
+            ramp.advance(now, sink);
+            ramp.shares().for_each(|(flow, share)| show(flow, share));
         }
     }
 }
@@ -278,7 +317,7 @@ impl<P: Packet> Discipline<P> {
     pub fn link_state(&self) -> Option<&Sffc> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().link_state(),
-            Core::Choke(_) | Core::FqCodel(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
         }
     }
 
@@ -286,7 +325,7 @@ impl<P: Packet> Discipline<P> {
     pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().link_state_mut(),
-            Core::Choke(_) | Core::FqCodel(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
         }
     }
 }
@@ -314,10 +353,15 @@ impl<P: Packet> Discipline<P> {
         self.core_mut().set_weight(flow, weight)
     }
 
-    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether this
-    /// discipline knows guarantees.
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether
+    /// this discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         self.core_mut().set_guarantee(flow, guarantee, rtt)
+    }
+
+    /// The class of `flow` from its next packet on. Whether this discipline knows classes.
+    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        self.core_mut().set_class(flow, class)
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
@@ -349,6 +393,7 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.enqueue(now, packet, sink),
             Self::Choke(queue) => queue.enqueue(now, packet, sink),
             Self::FqCodel(queue) => queue.enqueue(now, packet, sink),
+            Self::Ramp(queue) => queue.enqueue(now, packet, sink),
         }
     }
     #[inline]
@@ -357,12 +402,19 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.dequeue(now, sink),
             Self::Choke(queue) => queue.dequeue(now, sink),
             Self::FqCodel(queue) => queue.dequeue(now, sink),
+            Self::Ramp(queue) => queue.dequeue(now, sink),
         }
     }
     fn is_transparent(&self) -> bool {
         match self {
             Self::Buffered(queue) => Queue::<P>::is_transparent(queue),
-            Self::Choke(_) | Self::FqCodel(_) => false,
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => None,
+            Self::Ramp(queue) => queue.next_wakeup(),
         }
     }
     fn backlog(&self) -> Backlog {
@@ -370,6 +422,7 @@ impl<P: Packet> Queue<P> for Core<P> {
             Self::Buffered(queue) => queue.backlog(),
             Self::Choke(queue) => queue.backlog(),
             Self::FqCodel(queue) => queue.backlog(),
+            Self::Ramp(queue) => queue.backlog(),
         }
     }
 }

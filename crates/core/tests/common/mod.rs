@@ -6,7 +6,9 @@ use apportion_core::drop::hcsfq::Customers;
 use apportion_core::label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
+use apportion_core::{
+    Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, QosException, Queue, Sink,
+};
 
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -30,6 +32,7 @@ pub fn setup(weights: &[Weight]) -> Setup<'_> {
         weights,
         rtts: &[],
         guarantees: &[],
+        classes: &[],
         customers: Customers::default(),
         seed: 1,
         name: "link",

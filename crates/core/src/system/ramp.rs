@@ -1,0 +1,467 @@
+//! RAMP: a packet scheduler that gives each real-rate flow the bandwidth that it seems to need, and greedy
+//! flows the rest.
+//!
+//! Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN
+//! 2001. A [monitor](requirement) samples how full the queue of a flow is, a controller turns that into a
+//! part of the link, a dispatcher enforces it with a reservation (`reservations.rs`). A system rather than a
+//! scheduler with a policy: it holds packets back, by what it sees of its queues.
+//!
+//! ```text
+//! real-rate flow ── its queue ──┐ by budget, earliest deadline first
+//!                               ├──> interface queue ──> link
+//! greedy flows ──── one queue ──┘ what is left
+//! ```
+//!
+//! Readings, where the paper leaves room:
+//! - A real-rate flow never uses what others leave. If it did, its queue would stay empty, and the controller
+//!   would take its allocation away.
+//! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and
+//!   greedy packets come at any time; and flows would be told of overloads that come and go with an
+//!   acknowledgement.
+//! - In overload all allocations are scaled down alike (the paper leaves the policy open). A flow that is
+//!   silent does not count. An overload is over when there was none for `exception_interval`.
+//! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole
+//!   multiples of `sample`, also when nobody calls in between: what happened since is caught up in its order.
+//! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits come by periods all
+//!   the same.
+//! - A queue's `limit` is the discipline's own; the paper's flows are held by their socket buffers.
+//!
+//! Beyond the paper, off unless set: `period_control`, and what [`requirement`] lists.
+//!
+//! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of
+//! control delay. Parameters: [`ENTRY`].
+
+mod params;
+pub mod requirement;
+mod reservations;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+pub use self::params::{ENTRY, RampParams};
+use self::requirement::{Controller, Requirement};
+use self::reservations::Reservations;
+use crate::drop::Limit;
+use crate::list::{PacketQueue, Pool};
+use crate::packet::{FlowClass, FlowId, Packet};
+use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
+use crate::schedule::{End, Queued};
+use crate::units::{Bytes, Rate, Time};
+
+/// What stands in the table of classes for a flow that is greedy.
+const GREEDY: u32 = u32::MAX;
+
+/// What RAMP knows of a flow that is or was real-rate.
+#[derive(Clone, Debug)]
+struct Flow {
+    id: FlowId,
+    is_real_rate: bool,
+    queue: PacketQueue,
+    fill: Backlog,
+    requirement: Requirement,
+    /// The part of the link that it is to have now.
+    wanted: f64,
+    granted: Rate,
+    /// Bits that its allocation amounted to until `Ramp::counted`.
+    allocated: f64,
+    /// When its application last heard of an overload; none since the end of it.
+    told: Option<Time>,
+}
+
+/// What a real-rate flow has and holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowShare {
+    /// What the dispatcher gives it.
+    pub allocation: Rate,
+    /// What its controller asks for.
+    pub requirement: Rate,
+    /// What its queue holds, the interface queue not counted.
+    pub fill: Bytes,
+    /// What its allocation amounts to since the start: differences give its mean over any time.
+    pub allocated: Bytes,
+}
+
+/// Monitor, controller and dispatcher.
+#[derive(Clone, Debug)]
+pub struct Ramp<P> {
+    params: RampParams,
+    link_rate: Rate,
+    controller: Controller,
+    /// By slot: the index of the flow, or [`GREEDY`].
+    classes: Vec<u32>,
+    flows: Vec<Flow>,
+    reservations: Reservations,
+    packets: Pool<P>,
+    greedy: PacketQueue,
+    interface: VecDeque<P>,
+    in_greedy: Backlog,
+    in_interface: Backlog,
+    backlog: Backlog,
+    next_sample: Time,
+    /// The latest time seen, and up to which allocations are counted.
+    clock: Time,
+    counted: Time,
+    /// When the link last had less than real-rate flows wanted; none once that is over.
+    overloaded: Option<Time>,
+    updates: u64,
+    exceptions: u64,
+}
+
+impl<P: Packet> Ramp<P> {
+    /// Empty queues in front of a link of `link_rate`; every flow is greedy.
+    #[must_use]
+    pub fn new(params: &RampParams, link_rate: Rate) -> Self {
+        Self {
+            link_rate,
+            controller: Controller::new(params, link_rate),
+            classes: Vec::new(),
+            flows: Vec::new(),
+            reservations: Reservations::new(params.period, params.mtu, params.period_control),
+            packets: Pool::new(),
+            greedy: PacketQueue::EMPTY,
+            interface: VecDeque::new(),
+            in_greedy: Backlog::EMPTY,
+            in_interface: Backlog::EMPTY,
+            backlog: Backlog::EMPTY,
+            next_sample: Time::ZERO + params.sample,
+            clock: Time::ZERO,
+            counted: Time::ZERO,
+            overloaded: None,
+            updates: 0,
+            exceptions: 0,
+            params: params.clone(),
+        }
+    }
+
+    /// The class of `flow` from its next packet on. What waits of it moves to its new queue.
+    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) {
+        let index = self.index(flow);
+        match (class, index) {
+            (FlowClass::RealRate, None) => self.make_real_rate(flow),
+            (FlowClass::Greedy, Some(index)) => {
+                self.count();
+                self.flows[index].is_real_rate = false;
+                self.flows[index].told = None;
+                self.reservations.set_backlogged(index, false);
+                self.reservations.set(index, Rate::ZERO);
+                self.flows[index].granted = Rate::ZERO;
+                while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
+                    self.flows[index].fill.remove(&queued.packet);
+                    self.in_greedy.add(&queued.packet);
+                    self.greedy.push(&mut self.packets, queued);
+                }
+            }
+            (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
+        }
+    }
+
+    fn make_real_rate(&mut self, flow: FlowId) {
+        let slot = flow.slot();
+        if slot >= self.classes.len() {
+            self.classes.resize(slot + 1, GREEDY);
+        }
+        if self.classes[slot] == GREEDY {
+            self.classes[slot] = self.flows.len() as u32;
+            self.reservations.add();
+            self.flows.push(Flow {
+                id: flow,
+                is_real_rate: true,
+                queue: PacketQueue::EMPTY,
+                fill: Backlog::EMPTY,
+                requirement: Requirement::new(&self.controller),
+                wanted: 0.0,
+                granted: Rate::ZERO,
+                allocated: 0.0,
+                told: None,
+            });
+        }
+        let index = self.classes[slot] as usize;
+        self.count();
+        let floor = self.floor();
+        let flow = &mut self.flows[index];
+        flow.is_real_rate = true;
+        flow.requirement = Requirement::new(&self.controller);
+        flow.wanted = floor;
+        flow.granted = part(self.link_rate, floor);
+        self.reservations.set(index, part(self.link_rate, floor));
+        // Each packet of the greedy queue once around, in its order.
+        for _ in 0..self.in_greedy.packets.get() {
+            let Some(queued) = self.greedy.pop(&mut self.packets, End::Head) else { break };
+            if queued.packet.flow().slot() == slot {
+                self.in_greedy.remove(&queued.packet);
+                self.flows[index].fill.add(&queued.packet);
+                self.flows[index].queue.push(&mut self.packets, queued);
+            } else {
+                self.greedy.push(&mut self.packets, queued);
+            }
+        }
+        self.reservations.set_backlogged(index, !self.flows[index].queue.is_empty());
+    }
+
+    /// The index of a flow that is real-rate.
+    fn index(&self, flow: FlowId) -> Option<usize> {
+        let index = *self.classes.get(flow.slot())? as usize;
+        self.flows.get(index).filter(|flow| flow.is_real_rate).map(|_| index)
+    }
+
+    /// What real-rate flows may have together, in parts of the link.
+    fn available(&self) -> f64 {
+        1.0 - self.params.greedy_minimum.get()
+    }
+
+    fn floor(&self) -> f64 {
+        let flows = self.flows.iter().filter(|flow| flow.is_real_rate).count();
+        self.controller.floor_among(flows, self.available())
+    }
+
+    /// Lets everything happen that is due by `now`, in its order.
+    pub fn advance(&mut self, now: Time, sink: &mut dyn Sink<P>) {
+        // Terminates: each pass takes a sample, of which there are so many until `now`, or lets a packet go
+        // whose credit came, or finds the interface queue full.
+        loop {
+            let ready = self.reservations.ready().filter(|_| self.has_room());
+            let is_sample = ready.is_none_or(|ready| self.next_sample <= ready);
+            let due = if is_sample { self.next_sample } else { ready.unwrap_or(self.next_sample) };
+            if due > now {
+                break;
+            }
+            self.clock = due;
+            self.reservations.advance(due);
+            if is_sample {
+                self.sample(sink);
+                self.skip_idle_samples(now);
+            }
+            self.dispatch();
+        }
+        self.clock = now;
+        self.reservations.advance(now);
+    }
+
+    /// The requirement monitor, the controller and what the overload policy makes of it.
+    fn sample(&mut self, sink: &mut dyn Sink<P>) {
+        self.count();
+        let (floor, available) = (self.floor(), self.available());
+        let mut total = 0.0;
+        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
+            let saturated = flow.granted < part(self.link_rate, flow.wanted);
+            flow.wanted = flow.requirement.sample(&self.controller, flow.fill.bytes, floor, saturated);
+            if flow.wanted > floor || !flow.fill.is_empty() {
+                total += flow.wanted;
+            }
+        }
+        let scale = if total > available { available / total } else { 1.0 };
+        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
+            flow.granted = part(self.link_rate, flow.wanted * scale);
+            self.reservations.set(index, flow.granted);
+        }
+        self.updates += 1;
+        self.next_sample += self.params.sample;
+        self.tell(scale < 1.0, sink);
+    }
+
+    /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
+    fn skip_idle_samples(&mut self, now: Time) {
+        let is_idle = |flow: &Flow| {
+            !flow.is_real_rate || (flow.fill.is_empty() && flow.requirement.is_settled(&self.controller))
+        };
+        if self.overloaded.is_some() || self.next_sample > now || !self.flows.iter().all(is_idle) {
+            return;
+        }
+        let samples = now.since(self.next_sample).as_nanos() / self.params.sample.as_nanos();
+        self.next_sample += self.params.sample * samples;
+        self.updates += samples;
+    }
+
+    /// Tells applications that have less than they want, not more often than they can use it; and that it is
+    /// over.
+    fn tell(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
+        let (now, interval) = (self.clock, self.params.exception_interval);
+        if is_overloaded {
+            self.overloaded = Some(now);
+        }
+        let Some(overloaded) = self.overloaded else { return };
+        let is_over = now.since(overloaded) >= interval;
+        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
+            let (wanted, granted) = (part(self.link_rate, flow.wanted), flow.granted);
+            let is_short = granted < wanted && !flow.fill.is_empty();
+            let is_news = match flow.told {
+                Some(told) => is_over || (is_short && now.since(told) >= interval),
+                None => is_short,
+            };
+            if is_news {
+                flow.told = (!is_over).then_some(now);
+                sink.exception(now, QosException { flow: flow.id, wanted, granted, is_over });
+                self.exceptions += 1;
+            }
+        }
+        if is_over {
+            self.overloaded = None;
+        }
+    }
+
+    /// The packet dispatcher: moves into the interface queue what may go while there is room.
+    fn dispatch(&mut self) {
+        while self.has_room() {
+            let queued = match self.reservations.next() {
+                Some(index) => self.take(index),
+                None => self.take_greedy(),
+            };
+            let Some(Queued { packet, .. }) = queued else { return };
+            self.in_interface.add(&packet);
+            self.interface.push_back(packet);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_interface.packets < self.params.interface_queue
+    }
+
+    /// The next packet of a real-rate flow, paid for.
+    fn take(&mut self, index: usize) -> Option<Queued<P>> {
+        let flow = &mut self.flows[index];
+        let queued = flow.queue.pop(&mut self.packets, End::Head)?;
+        flow.fill.remove(&queued.packet);
+        let is_empty = flow.queue.is_empty();
+        self.reservations.charge(index, queued.packet.size(), !is_empty);
+        Some(queued)
+    }
+
+    fn take_greedy(&mut self) -> Option<Queued<P>> {
+        let queued = self.greedy.pop(&mut self.packets, End::Head)?;
+        self.in_greedy.remove(&queued.packet);
+        Some(queued)
+    }
+
+    /// Counts what the allocations amount to until now.
+    fn count(&mut self) {
+        let seconds = self.clock.since(self.counted).as_secs_f64();
+        self.counted = self.clock;
+        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
+            flow.allocated += flow.granted.as_bit() as f64 * seconds;
+        }
+    }
+
+    /// Each real-rate flow, as of the last call that had a time.
+    pub fn shares(&self) -> impl Iterator<Item = (FlowId, FlowShare)> {
+        let seconds = self.clock.since(self.counted).as_secs_f64();
+        let link_rate = self.link_rate;
+        self.flows.iter().filter(|flow| flow.is_real_rate).map(move |flow| {
+            let bits = flow.allocated + flow.granted.as_bit() as f64 * seconds;
+            let share = FlowShare {
+                allocation: flow.granted,
+                requirement: part(link_rate, flow.wanted),
+                fill: flow.fill.bytes,
+                allocated: Bytes::new((bits / 8.0) as u64),
+            };
+            (flow.id, share)
+        })
+    }
+
+    pub(super) fn drain(&mut self) -> Option<P> {
+        let packet = match self.interface.pop_front() {
+            Some(packet) => {
+                self.in_interface.remove(&packet);
+                packet
+            }
+            None => {
+                let held = self.flows.iter().position(|flow| !flow.queue.is_empty());
+                held.and_then(|index| self.take(index)).or_else(|| self.take_greedy())?.packet
+            }
+        };
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    pub(super) const fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+
+    pub(super) fn set_link_rate(&mut self, rate: Rate) {
+        self.count();
+        self.link_rate = rate;
+        self.controller = Controller::new(&self.params, rate);
+        let scale = {
+            let total: f64 = self.flows.iter().filter(|flow| flow.is_real_rate).map(|flow| flow.wanted).sum();
+            (self.available() / total).min(1.0)
+        };
+        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
+            flow.granted = part(rate, flow.wanted * scale);
+            self.reservations.set(index, flow.granted);
+        }
+    }
+
+    pub(super) fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let real_rate = || self.flows.iter().filter(|flow| flow.is_real_rate);
+        show("real_rate_flows", real_rate().count() as f64);
+        show("requirement", real_rate().map(|flow| flow.wanted).sum());
+        show("allocation", real_rate().map(|flow| flow.granted.as_bit() as f64).sum::<f64>());
+        show("updates", self.updates as f64);
+        show("exceptions", self.exceptions as f64);
+    }
+}
+
+/// A part of a rate, rounded down.
+fn part(rate: Rate, part: f64) -> Rate {
+    Rate::from_bit((rate.as_bit() as f64 * part) as u64)
+}
+
+impl<P: Packet> Queue<P> for Ramp<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        self.advance(now, sink);
+        let queued = Queued { packet, arrived: now };
+        let packet = &queued.packet;
+        let index = self.index(packet.flow());
+        let held = match index {
+            Some(index) => self.flows[index].fill,
+            None => Backlog {
+                packets: self.in_greedy.packets + self.in_interface.packets,
+                bytes: self.in_greedy.bytes + self.in_interface.bytes,
+            },
+        };
+        if !self.params.limit.admits(packet, held) {
+            return sink.dropped(now, queued.packet, DropReason::Overflow);
+        }
+        self.backlog.add(packet);
+        match index {
+            Some(index) => {
+                let flow = &mut self.flows[index];
+                let was_empty = flow.fill.is_empty();
+                flow.fill.add(packet);
+                flow.queue.push(&mut self.packets, queued);
+                if was_empty {
+                    self.reservations.set_backlogged(index, true);
+                }
+            }
+            None => {
+                self.in_greedy.add(packet);
+                self.greedy.push(&mut self.packets, queued);
+            }
+        }
+        self.dispatch();
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.advance(now, sink);
+        self.dispatch();
+        let packet = self.interface.pop_front()?;
+        self.in_interface.remove(&packet);
+        self.backlog.remove(&packet);
+        self.dispatch();
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        if !self.interface.is_empty() || self.reservations.next().is_some() || !self.greedy.is_empty() {
+            return Some(self.clock);
+        }
+        let is_held = !self.backlog.is_empty();
+        is_held
+            .then(|| self.reservations.ready().map_or(self.next_sample, |ready| ready.min(self.next_sample)))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}

@@ -1,0 +1,256 @@
+//! RAMP's parameters.
+
+use super::requirement::{Tuning, Units};
+use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::drop::Limit;
+use crate::drop::tail::LIMIT;
+use crate::units::{Bytes, Packets, Ratio, Span};
+
+/// RAMP in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "ramp",
+    role: Role::System,
+    summary: "RAMP: real-rate flows get what their queues say that they need, greedy flows the rest.",
+    reference: "Li, Walpole, McNamee, Pu, Steere 2001",
+    cost: "O(log flows) per packet, O(flows) per sample, 250 bytes per real-rate flow",
+    params: &[
+        Param {
+            default: Some("1000p"),
+            source: "chosen: above all that flows with sockets of 64 KB keep in a queue",
+            doc: "Size of the queue of each real-rate flow, and of that of all greedy flows, for which the \
+                  interface queue counts too.",
+            ..LIMIT
+        },
+        Param::new(
+            "target",
+            "–",
+            Kind::Bytes,
+            "16KiB",
+            "section 5",
+            "What a real-rate flow's queue should hold.",
+        ),
+        Param {
+            name: "target_delay",
+            symbol: "–",
+            kind: Kind::Span,
+            default: None,
+            source: "off unless set; planned in section 6.2",
+            doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
+        },
+        Param::new(
+            "sample",
+            "–",
+            Kind::Span,
+            "10ms",
+            "section 4: 100 Hz",
+            "Time between samples of the queues.",
+        ),
+        Param::new(
+            "l",
+            "L",
+            Kind::Ratio,
+            "0.5",
+            "section 4",
+            "Weight of the newest sample in the low-pass filter.",
+        ),
+        Param::new("p", "P", Kind::Number, "0.35", "section 4", "Gain of the filtered pressure."),
+        Param::new("i", "I", Kind::Number, "0.005", "section 4", "Gain of its sum, per sample."),
+        Param::new("d", "D", Kind::Number, "0.01", "section 4", "Gain of its change, per sample."),
+        Param::new(
+            "units",
+            "–",
+            Kind::Choice(&["percent", "bytes", "fraction"]),
+            "percent",
+            "sections 3.3 and 5, by their words",
+            "What `p`, `i` and `d` turn into what: KB into percent of the link, bytes into bytes per \
+             sample, or parts of the target into parts of the link.",
+        ),
+        Param::new(
+            "gains",
+            "–",
+            Kind::Choice(&["printed", "designed"]),
+            "printed",
+            "section 4",
+            "Whether `p`, `i`, `d` and `units` hold, or gains made for this loop at any rate of the link.",
+        ),
+        Param::new(
+            "control_delay",
+            "–",
+            Kind::Span,
+            "0ms",
+            "the paper mentions none",
+            "Time until an allocation takes effect, in whole samples.",
+        ),
+        Param::new(
+            "predictor",
+            "–",
+            Kind::Switch,
+            "false",
+            "beyond the paper",
+            "Whether the controller reckons with its orders that `control_delay` still holds back.",
+        ),
+        Param::new(
+            "floor",
+            "–",
+            Kind::Ratio,
+            "0.02",
+            "chosen: a packet of 1500 B in 60 ms at 10 Mb/s",
+            "Least allocation of a real-rate flow; less if there are too many for it.",
+        ),
+        Param::new(
+            "anti_windup",
+            "–",
+            Kind::Switch,
+            "true",
+            "beyond the paper, which does not say how it avoids it",
+            "Whether the sum of pressures stays within what an allocation can be.",
+        ),
+        Param::new("period", "–", Kind::Span, "0.1ms", "section 4", "Time between additions to the budgets."),
+        Param::new(
+            "period_control",
+            "–",
+            Kind::Switch,
+            "false",
+            "section 4: further work",
+            "Whether the deadlines of a flow are as far apart as its allocation takes for a packet.",
+        ),
+        Param::new(
+            "mtu",
+            "–",
+            Kind::Bytes,
+            "1514B",
+            "chosen: one Ethernet frame",
+            "What the budget of a silent flow may save up, unless two periods are more.",
+        ),
+        Param::new(
+            "greedy_minimum",
+            "–",
+            Kind::Ratio,
+            "0.05",
+            "chosen: section 3.1 gives none",
+            "Part of the link that real-rate flows never get.",
+        ),
+        Param::new(
+            "interface_queue",
+            "–",
+            Kind::Packets,
+            "100p",
+            "Linux 2.0: the length of an Ethernet device's queue",
+            "Packets between dispatcher and link.",
+        ),
+        Param::new(
+            "exception_interval",
+            "–",
+            Kind::Span,
+            "1s",
+            "chosen: an application has time to act",
+            "Least time between exceptions in one overload, and without overload until it is over.",
+        ),
+    ],
+};
+
+/// Parameters of [`Ramp`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct RampParams {
+    pub limit: Limit,
+    pub target: Bytes,
+    pub target_delay: Option<Span>,
+    pub sample: Span,
+    pub l: Ratio,
+    pub p: f64,
+    pub i: f64,
+    pub d: f64,
+    pub units: Units,
+    pub gains: Tuning,
+    pub control_delay: Span,
+    pub predictor: bool,
+    pub floor: Ratio,
+    pub anti_windup: bool,
+    pub period: Span,
+    pub period_control: bool,
+    pub mtu: Bytes,
+    pub greedy_minimum: Ratio,
+    pub interface_queue: Packets,
+    pub exception_interval: Span,
+}
+
+/// Most samples of control delay. Chosen: 8 KB per flow.
+const LONGEST_DELAY: u64 = 1_000;
+
+impl RampParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When one of them stops a flow or the loop for ever.
+    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
+        let args = args.of(&ENTRY);
+        let params = Self {
+            limit: args.limit("limit"),
+            target: args.bytes("target"),
+            target_delay: args.span_if_set("target_delay"),
+            sample: args.span("sample"),
+            l: args.ratio("l"),
+            p: args.number("p"),
+            i: args.number("i"),
+            d: args.number("d"),
+            units: match args.choice("units") {
+                "bytes" => Units::Bytes,
+                "fraction" => Units::Fraction,
+                _ => Units::Percent,
+            },
+            gains: if args.choice("gains") == "designed" { Tuning::Designed } else { Tuning::Printed },
+            control_delay: args.span("control_delay"),
+            predictor: args.switch("predictor"),
+            floor: args.ratio("floor"),
+            anti_windup: args.switch("anti_windup"),
+            period: args.span("period"),
+            period_control: args.switch("period_control"),
+            mtu: args.bytes("mtu"),
+            greedy_minimum: args.ratio("greedy_minimum"),
+            interface_queue: args.packets("interface_queue"),
+            exception_interval: args.span("exception_interval"),
+        };
+        params.check()?;
+        Ok(params)
+    }
+
+    fn check(&self) -> Result<(), ParamError> {
+        let takes_time = |span: Span| span > Span::ZERO;
+        require(
+            self.target > Bytes::ZERO,
+            "target",
+            "an empty queue tells nothing; write for example \"16KiB\"",
+        )?;
+        let in_time = self.target_delay.is_none_or(takes_time);
+        require(in_time, "target_delay", "an empty queue tells nothing; write for example \"20ms\"")?;
+        require(takes_time(self.sample), "sample", "samples take time; write for example \"10ms\"")?;
+        require(
+            self.l > Ratio::ZERO,
+            "l",
+            "with 0 the controller never sees a sample; write for example 0.5",
+        )?;
+        for (key, gain) in [("p", self.p), ("i", self.i), ("d", self.d)] {
+            require((0.0..=1e6).contains(&gain), key, "a gain lies between 0 and 1000000")?;
+        }
+        let samples = self.control_delay.as_nanos() / self.sample.as_nanos();
+        let is_whole = self.sample * samples == self.control_delay && samples <= LONGEST_DELAY;
+        require(is_whole, "control_delay", "it must be a multiple of `sample`, at most 1000 times it")?;
+        require(
+            self.floor > Ratio::ZERO,
+            "floor",
+            "with nothing to begin with no flow ever starts; write for example \"2%\"",
+        )?;
+        require(takes_time(self.period), "period", "a period takes time; write for example \"0.1ms\"")?;
+        require(self.mtu > Bytes::ZERO, "mtu", "a packet has at least 1B")?;
+        let leaves_some = self.greedy_minimum < Ratio::ONE;
+        require(leaves_some, "greedy_minimum", "real-rate flows need something; write for example \"5%\"")?;
+        require(self.interface_queue > Packets::ZERO, "interface_queue", "nothing passes a queue of 0p")?;
+        let interval = takes_time(self.exception_interval);
+        require(
+            interval,
+            "exception_interval",
+            "exceptions without a pause are a flood; write for example \"1s\"",
+        )
+    }
+}

@@ -1,0 +1,180 @@
+//! RAMP against a slow transcript of its controller, and laws of its dispatcher that no other discipline has.
+
+mod common;
+
+use apportion_core::counted::Counted;
+use apportion_core::system::ramp::requirement::{Controller, Requirement};
+use apportion_core::system::{CoreParams, Discipline, Setup};
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::{FlowClass, FlowId, Queue};
+use apportion_reference::ramp::Controller as SlowController;
+use common::{Log, TestPacket, packet, read, setup};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Enqueue(u32, u64),
+    /// Time passes, and packets leave as the link takes them.
+    Advance(u64),
+    /// A call that nobody needs.
+    Spurious(u64),
+    Class(u32, bool),
+}
+
+fn ops(classes: bool) -> impl Strategy<Value = Vec<Op>> {
+    let one = prop_oneof![
+        6 => (0u32..4, 40u64..1_500).prop_map(|(flow, size)| vec![Op::Enqueue(flow, size)]),
+        4 => (0u64..20_000_000).prop_map(|ns| vec![Op::Advance(ns)]),
+        2 => (1usize..30, 100u64..1_500).prop_map(|(n, size)| vec![Op::Enqueue(0, size); n]),
+        1 => (0u64..1_000_000_000).prop_map(|ns| vec![Op::Advance(ns)]),
+        2 => (0u64..3_000_000).prop_map(|ns| vec![Op::Spurious(ns)]),
+        1 => (0u32..4, any::<bool>()).prop_map(move |(flow, real)| {
+            if classes { vec![Op::Class(flow, real)] } else { Vec::new() }
+        }),
+    ];
+    prop::collection::vec(one, 1..100).prop_map(|all| all.concat())
+}
+
+fn build(pairs: &[&str]) -> Counted<Discipline<TestPacket>> {
+    // Flows 0 and 1 are real-rate, 2 and 3 greedy.
+    let classes = [FlowClass::RealRate; 2];
+    let setup = Setup { classes: &classes, ..setup(&[]) };
+    Counted::new(read("ramp", pairs).expect("a valid table").build(&setup))
+}
+
+/// A link of 10 Mb/s that asks when it is free and when it was told to.
+struct Link {
+    queue: Counted<Discipline<TestPacket>>,
+    now: Time,
+    free: Time,
+    sent: Vec<(Time, u32)>,
+    log: Log,
+}
+
+impl Link {
+    fn new(pairs: &[&str]) -> Self {
+        let log = Log::default();
+        Self { queue: build(pairs), now: Time::ZERO, free: Time::ZERO, sent: Vec::new(), log }
+    }
+
+    fn advance(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            let at = if self.free > self.now { Some(self.free) } else { self.queue.next_wakeup() };
+            let Some(at) = at.map(|at| at.max(self.now)).filter(|at| *at <= end) else { break };
+            self.now = at;
+            self.ask();
+        }
+        self.now = end;
+    }
+
+    fn ask(&mut self) {
+        if self.free > self.now {
+            return;
+        }
+        if let Some(sent) = self.queue.dequeue(self.now, &mut self.log) {
+            self.sent.push((self.now, sent.id));
+            self.free = self.now + Rate::from_mbit(10).time_for(sent.size);
+        } else if !self.queue.backlog().is_empty() {
+            let wakeup = self.queue.next_wakeup();
+            assert!(wakeup.is_some_and(|at| at > self.now), "a way on is known");
+        }
+    }
+
+    fn run(&mut self, ops: &[Op], spurious: bool) {
+        for (id, op) in (0..).zip(ops) {
+            match *op {
+                Op::Enqueue(flow, size) => {
+                    self.queue.enqueue(self.now, packet(id, flow, size), &mut self.log);
+                    self.ask();
+                }
+                Op::Advance(ns) => self.advance(Span::from_nanos(ns)),
+                Op::Spurious(ns) if spurious => {
+                    // Looking changes nothing; and a link that has nothing to send may ask at any time.
+                    let (now, log) = (self.now, &mut self.log);
+                    self.queue.inner_mut().shares(now, log, &mut |_, _| {});
+                    self.advance(Span::from_nanos(ns));
+                    self.ask();
+                }
+                Op::Spurious(ns) => self.advance(Span::from_nanos(ns)),
+                Op::Class(flow, real) => {
+                    let class = if real { FlowClass::RealRate } else { FlowClass::Greedy };
+                    assert!(self.queue.inner_mut().set_class(FlowId(flow), class));
+                    self.ask();
+                }
+            }
+        }
+    }
+}
+
+fn flow_of(ops: &[Op], id: u32) -> u32 {
+    match ops[id as usize] {
+        Op::Enqueue(flow, _) => flow,
+        _ => unreachable!("only enqueued packets leave"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_controller_is_the_paper_s(
+        fills in prop::collection::vec(0u64..40_000, 1..300),
+        p in 0.01f64..1.0,
+        i in 0.0001f64..0.02,
+        d in 0.0f64..0.1,
+        l in 0.05f64..1.0,
+    ) {
+        let pairs = [format!("p={p}"), format!("i={i}"), format!("d={d}"), format!("l={l}")];
+        let mut pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
+        pairs.push("anti_windup=false");
+        let CoreParams::Ramp(params) = read("ramp", &pairs).unwrap().core else { panic!("ramp") };
+        let controller = Controller::new(&params, Rate::from_mbit(10));
+        let mut ours = Requirement::new(&controller);
+        // A flow begins at the floor of 2 %.
+        let mut slow = SlowController { l, p, i, d, target: 16.0, x: 0.0, sum: 2.0 / i };
+        for fill in fills {
+            let share = ours.sample(&controller, Bytes::new(fill), 0.02, false);
+            // The transcript knows no bounds.
+            let expected = (slow.sample(fill as f64 / 1_024.0) / 100.0).clamp(0.02, 1.0);
+            prop_assert!((share - expected).abs() < 1e-9, "{} against {}", share, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_depends_on_calls_that_nobody_needs(ops in ops(false)) {
+        for pairs in [&[][..], &["interface_queue=2p", "gains=designed", "target_delay=30ms"]] {
+            let [with, without] = [true, false].map(|spurious| {
+                let mut link = Link::new(pairs);
+                link.run(&ops, spurious);
+                (link.sent, link.log)
+            });
+            prop_assert_eq!(with, without);
+        }
+    }
+
+    #[test]
+    fn packets_keep_their_order_and_none_is_lost_whatever_the_class(ops in ops(true)) {
+        for pairs in [&["limit=30p", "interface_queue=3p"][..], &["period_control=true", "floor=0.3"]] {
+            let mut link = Link::new(pairs);
+            link.run(&ops, true);
+            // Long enough for what waits: the floor is given to each.
+            link.advance(Span::from_secs(600));
+            prop_assert!(link.queue.backlog().is_empty());
+            for flow in 0..4 {
+                let order: Vec<_> =
+                    link.sent.iter().map(|sent| sent.1).filter(|&id| flow_of(&ops, id) == flow).collect();
+                prop_assert!(order.is_sorted(), "order of flow {}", flow);
+            }
+            let offered = ops.iter().filter(|op| matches!(op, Op::Enqueue(..))).count();
+            prop_assert_eq!(link.sent.len() + link.log.dropped.len(), offered);
+        }
+    }
+}
+
+#[test]
+fn other_disciplines_know_no_classes_and_show_no_shares() {
+    let mut fifo: Discipline<TestPacket> = read("fifo", &[]).unwrap().build(&setup(&[]));
+    assert!(!fifo.set_class(FlowId(0), FlowClass::RealRate));
+    fifo.shares(Time::ZERO, &mut Log::default(), &mut |flow, share| panic!("{flow:?} {share:?}"));
+}
