@@ -1,0 +1,100 @@
+//! The experiments of soft fair flow control are all there, by the names that scripts rely on.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use apportion_core::units::Time;
+use apportion_reproduce::{Besides, Plan};
+use apportion_scenario::model::Scenario;
+use common::{check_names, folder, paper};
+
+/// Ids with the names of their metrics, in the order of the file.
+const EXPERIMENTS: &[(&str, &[&str])] = &[
+    (
+        "sffc/fig2",
+        &[
+            "cbr_share_mbps/link1_2_3",
+            "wasted_mbps_total",
+            "cbr_final_throughput_mbps",
+            "cbr_measured_mbps/link1_2_3",
+        ],
+    ),
+    (
+        "sffc/fig7",
+        &["throughput_mbps_each/drr", "throughput_mbps/fifo", "jain/drr", "r2_throughput_vs_rate/fifo"],
+    ),
+    ("sffc/fig8", &["tcp_mbps/drr", "tcp_mbps/fifo"]),
+    ("sffc/fig9", &["tcp_mean_fifo_over_drr"]),
+    ("sffc/fig10", &["tcp_total_mbps/drr", "udp_total_mbps/drr"]),
+    ("sffc/fig12", &["tcp_mean_drr_minus_fifo", "tcp_mean_mbps/drr"]),
+];
+
+#[test]
+fn every_experiment_and_metric_is_there_by_its_name() {
+    check_names(&paper("sffc"), EXPERIMENTS);
+}
+
+#[test]
+fn every_scenario_loads_as_the_runs_and_variants_have_it() {
+    let plan = Plan::new(vec![paper("sffc")], &[], Besides::Usual).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.papers[0].experiments.len(), EXPERIMENTS.len());
+    let plan =
+        Plan::new(vec![paper("sffc")], &[], Besides::Variants(&[])).unwrap_or_else(|error| panic!("{error}"));
+    assert!(!plan.papers[0].variants.is_empty());
+}
+
+fn scenario(name: &str, set: &[(&str, &str)]) -> Scenario {
+    let path = folder().join("sffc").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    apportion_scenario::load(&text, &path, &set, &|path| std::fs::read(path))
+        .unwrap()
+        .points
+        .remove(0)
+        .scenario
+}
+
+/// What flows are due in Mb/s, those of a group one after another.
+fn due(scenario: &Scenario, group: &str) -> Vec<f64> {
+    // From the time when all have started.
+    let all = scenario.entitlements_between(Time::from_secs(1), scenario.stop).unwrap();
+    let flows = scenario.flows.iter().zip(all);
+    let members = flows.filter(|(flow, _)| flow.name == group || flow.name.starts_with(&format!("{group}.")));
+    members.map(|(_, rate)| (rate.as_mbit_f64() * 1e6).round() / 1e6).collect()
+}
+
+#[test]
+fn flows_are_due_what_the_text_reckons() {
+    // Ten flows on 10 Mb/s; all datagrams on 1 Mb/s leave 9 to five TCP flows.
+    let sharing = scenario("sharing.toml", &[]);
+    assert_eq!((due(&sharing, "tcp"), due(&sharing, "udp")), (vec![1.0; 5], vec![1.0; 5]));
+    let narrow = scenario("sharing.toml", &[("link.udp_sink.rate", "1Mbit")]);
+    assert_eq!((due(&narrow, "tcp"), due(&narrow, "udp")), (vec![1.8; 5], vec![0.2; 5]));
+    assert_eq!(due(&scenario("datagrams.toml", &[]), "udp"), [1.0; 10]);
+    // 1 Mb/s at the end of the chain leaves 9 on each hop.
+    let chain = scenario("chain.toml", &[]);
+    assert_eq!((due(&chain, "tcp"), due(&chain, "udp")), (vec![1.8; 45], vec![1.0]));
+    // The third link has 1 Mb/s for each of six flows; what that leaves of the others is their TCP flows'.
+    let waste = scenario("waste.toml", &[]);
+    let tcp = ["tcp1", "tcp2", "tcp3"].map(|group| due(&waste, group));
+    assert_eq!(tcp, [vec![3.0; 3], vec![1.75; 4], vec![1.0; 5]]);
+}
+
+#[test]
+fn every_hop_of_the_chain_has_five_tcp_flows_and_the_datagrams() {
+    let chain = scenario("chain.toml", &[]);
+    for hop in 1..=9 {
+        let at = chain.links.iter().position(|link| link.name == format!("hop{hop}")).unwrap();
+        let across = chain.flows.iter().filter(|flow| flow.path.iter().any(|id| id.index() == at));
+        let names: Vec<_> = across.map(|flow| flow.name.clone()).collect();
+        let first = 5 * hop - 4;
+        let mut expected: Vec<_> = (first..first + 5).map(|i| format!("tcp.{i}")).collect();
+        expected.push("udp".to_owned());
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        assert_eq!(sorted(names), sorted(expected), "hop{hop}");
+    }
+}
