@@ -289,6 +289,32 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
+/// SF-FC with unresponsive flows that send twice what the link can carry, for each packet in: all flows are active
+/// all the time, and the end of an interval of 50 ms, which divides the link, comes every 12,500 packets.
+fn soft_fair(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sffc non-adaptive flows");
+    for flows in [10, 1_000, 10_000_u32] {
+        let mut queue = build("sffc", None, &[("limit", "64kB")]);
+        let packets = packets(flows);
+        let (mut now, mut i) = (Time::ZERO, 0_usize);
+        let mut arrive = |queue: &mut Discipline<Small>| {
+            // 1000 bytes at 2 Gb/s.
+            now += Span::from_micros(4);
+            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+            i = i.wrapping_add(1);
+            if i.is_multiple_of(2) {
+                black_box(queue.dequeue(now, &mut Discard));
+            }
+        };
+        // Some intervals, after which discard rates stand.
+        (0..100_000).for_each(|_| arrive(&mut queue));
+        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
+            bencher.iter(|| arrive(&mut queue));
+        });
+    }
+    group.finish();
+}
+
 /// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core,
 /// where packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is
 /// dropped for its label, every other one relabelled and sent.
@@ -383,5 +409,5 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, rate_matching, core_stateless, early_drop, push_out, tickets);
+criterion_group!(benches, disciplines, rate_matching, core_stateless, soft_fair, early_drop, push_out, tickets);
 criterion_main!(benches);
