@@ -3,11 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::message::{Answer, FlowState, Proof, Report};
+use super::message::{FlowState, Proof, Report};
 use super::tests::{DOWN, Node, UP, exchange, key, ms, node, node_with, report_of};
 use super::*;
 
-/// An upstream router, its honest next hop of flow 7, and a report of that next hop that was not delivered yet.
+/// An upstream router, its honest next hop of flow 7, and a report of that next hop that was not delivered
+/// yet.
 fn acquainted(secret: Option<&[u8]>) -> (Node, Node, Report) {
     let (mut up, mut down) = (node(1, secret, [7, 8]), node(2, secret, [7, 8]));
     down.report(ms(0), [7]);
@@ -214,7 +215,8 @@ fn a_flood_of_queries_moves_no_next_hop() {
     let (mut up, mut down, _) = acquainted(None);
     let mut answered = 0;
     for at in (100..10_000).step_by(50) {
-        // 1000 strangers every 50 ms ask for the flow, in the name of the next hop too; the honest router goes on.
+        // 1000 strangers every 50 ms ask for the flow, in the name of the next hop too; the honest router
+        // goes on.
         for stranger in 0..1_000 {
             answered += u32::from(up.answers(ms(at), 1_000 + stranger + u128::from(at), 7));
         }

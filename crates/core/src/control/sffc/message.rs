@@ -1,12 +1,13 @@
 //! The messages between SF-FC routers, as bytes: a header, then fields of type, length and value.
 //!
-//! Tamura, Tobe, Tokuda, NOSSDAV 2000, section 3.2 names the messages and gives no format; this one is ours, and
-//! `docs/sffc-messages.md` is its page. Everything is big endian.
+//! Tamura, Tobe, Tokuda, NOSSDAV 2000, section 3.2 names the messages and gives no format; this one is ours,
+//! and `docs/sffc-messages.md` is its page. Everything is big endian.
 //!
 //! - A reader takes every minor version of its major version and skips fields that it does not know.
 //! - Lengths must agree to the byte; what is too long, cut short or said twice is refused.
-//! - With a shared key the last field is an HMAC-SHA-256 (RFC 2104, FIPS 180-4) over everything before it, cut to
-//!   16 bytes (RFC 2104 section 5 allows half of the output). A reader with a key takes nothing without it.
+//! - With a shared key the last field is an HMAC-SHA-256 (RFC 2104, FIPS 180-4) over everything before it,
+//!   cut to 16 bytes (RFC 2104 section 5 allows half of the output). A reader with a key takes nothing
+//!   without it.
 //!
 //! Cost: O(bytes), at most [`MAX_SIZE`] of them; a reader allocates at most as many entries as bytes came.
 
@@ -21,8 +22,8 @@ use crate::units::{Bytes, Span};
 #[cfg(test)]
 mod tests;
 
-/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its header, so that
-/// none is fragmented.
+/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its
+/// header, so that none is fragmented.
 pub const MAX_SIZE: usize = 1_280 - 40;
 /// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
 pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;

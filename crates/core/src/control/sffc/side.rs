@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::aged::Aged;
 use super::count::{Counters, Refusal};
-use super::message::{Answer, FlowKey, FlowState, Proof, Query, Report, RouterId};
+use super::message::{FlowKey, FlowState, Proof, Query, Report, RouterId};
 use super::{FlowReport, Forwarding, ManagerParams, Port, Secret, check};
 use crate::packet::FlowId;
 use crate::units::{Span, Time};
@@ -69,8 +69,8 @@ struct Claim {
     heard: Option<Time>,
 }
 
-/// The next hops beyond one port. The time of a router and of a claim is when it ends, unless a report extends it;
-/// that of a router is never before those of its claims.
+/// The next hops beyond one port. The time of a router and of a claim is when it ends, unless a report
+/// extends it; that of a router is never before those of its claims.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
     askers: Aged<RouterId, Asker>,
@@ -84,18 +84,16 @@ impl Side {
         while self.askers.pop_due(now).is_some() {}
     }
 
-    /// The answer to a query about flows that leave by this port.
-    #[expect(clippy::too_many_arguments, reason = "parts of the Manager that are borrowed one by one")]
+    /// The cookie and the flows of an answer to a query about flows that leave by this port.
     pub fn query(
         &mut self,
         now: Time,
         query: &Query,
         carried: &[(FlowKey, FlowId)],
-        id: RouterId,
         params: &ManagerParams,
         secret: &mut Secret,
         counters: &mut Counters,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<(u64, Vec<FlowKey>), Refusal> {
         self.expire(now);
         let known = self.is_known(now, query, params)?;
         if !known && !self.strangers.take(now, params.query_rate, params.burst) {
@@ -118,12 +116,11 @@ impl Side {
         if flows.len() < carried.len() {
             counters.refused(refused);
         }
-        let cookie = self.cookie(now, query.router, known, params, secret);
-        Ok(Answer { router: id, nonce: query.nonce, cookie, flows })
+        Ok((self.cookie(now, query.router, known, params, secret), flows))
     }
 
-    /// Whether a query is shown to come from a router that was answered. One with an outdated cookie may be, after a
-    /// pause, and is treated as a stranger's; one that was there before is refused.
+    /// Whether a query is shown to come from a router that was answered. One with an outdated cookie may be,
+    /// after a pause, and is treated as a stranger's; one that was there before is refused.
     fn is_known(&mut self, now: Time, query: &Query, params: &ManagerParams) -> Result<bool, Refusal> {
         let Some((asker, proof)) = self.askers.get_mut(query.router).zip(query.proof) else {
             return Ok(false);
@@ -135,8 +132,8 @@ impl Side {
         }
     }
 
-    /// Makes `router` the next hop of a flow that has none. Asking again extends nothing: a query may be an old one
-    /// that somebody sent again.
+    /// Makes `router` the next hop of a flow that has none. Asking again extends nothing: a query may be an
+    /// old one that somebody sent again.
     fn claim(
         &mut self,
         now: Time,

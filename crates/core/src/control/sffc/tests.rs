@@ -112,8 +112,8 @@ impl Node {
     }
 }
 
-/// Carries messages between an upstream router and the one behind its port `DOWN`, without delay, until both are
-/// silent.
+/// Carries messages between an upstream router and the one behind its port `DOWN`, without delay, until both
+/// are silent.
 pub(super) fn exchange(now: Time, upstream: &mut Node, downstream: &mut Node) {
     for _ in 0..10 {
         for out in downstream.sent() {

@@ -116,7 +116,11 @@ proptest! {
     }
 
     #[test]
-    fn with_a_key_no_bit_may_flip_and_no_byte_be_missing(message in message(), at: prop::sample::Index, bit in 0..8) {
+    fn with_a_key_no_bit_may_flip_and_no_byte_be_missing(
+        message in message(),
+        at: prop::sample::Index,
+        bit in 0..8,
+    ) {
         let mut bytes = message.encode(Some(&shared())).unwrap();
         let at = at.index(bytes.len());
         prop_assert!(Message::decode(&bytes[..at], Some(&shared())).is_err());
