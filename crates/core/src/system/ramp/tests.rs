@@ -532,6 +532,19 @@ fn the_interface_queue_stays_short_for_a_step_of_a_real_rate_flow() {
 }
 
 #[test]
+fn a_look_at_the_shares_before_a_belated_question_counts_nothing_twice() {
+    let mut ramp = Ramp::new(&params(&[]), Rate::from_mbit(10));
+    let mut log = Log::default();
+    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    for ms in [1_000, 995, 2_000, 1_995] {
+        ramp.advance(Time::from_millis(ms), &mut log);
+        ramp.set_link_rate(Rate::from_mbit(10));
+    }
+    // 2 % of 10 Mb/s for 2 s.
+    assert_eq!(ramp.shares().map(|share| share.1.allocated.get()).collect::<Vec<_>>(), [50_000]);
+}
+
+#[test]
 fn a_new_rate_of_the_link_holds_for_allocations_at_once() {
     let mut link = Link::new(&[], 1, std::vec![cbr(0, 1_500, &[(0, 1.2)])]);
     link.run(5_000);
