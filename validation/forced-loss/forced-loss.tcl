@@ -31,13 +31,41 @@ proc preset {profile} {
     Agent/TCPSink set ts_echo_bugfix_ false
 }
 
-# The name of the agent and of the sink.
-proc agents {algorithm delack} {
+# The two ends of a connection: a sender and a sink, or two of the two-way agents of the profile `ns2-full`.
+proc ends {profile algorithm delack window} {
+    if {$profile eq "ns2-full"} {
+        set ends [list [new Agent/TCP/FullTcp] [new Agent/TCP/FullTcp]]
+        foreach end $ends {
+            $end set window_ $window
+            $end set segsize_ 1000
+            $end set segsperack_ [expr {$delack ? 2 : 1}]
+        }
+        [lindex $ends 1] listen
+        return $ends
+    }
     set agent [dict get {tahoe Agent/TCP reno Agent/TCP/Reno newreno Agent/TCP/Newreno sack Agent/TCP/Sack1} $algorithm]
     set sink Agent/TCPSink
     if {$algorithm eq "sack"} { append sink /Sack1 }
     if {$delack} { append sink /DelAck }
-    return [list $agent $sink]
+    set tcp [new $agent]
+    $tcp set window_ $window
+    return [list $tcp [new $sink]]
+}
+
+# Ordinals of packets to lose, in ns-2's count. FullTcp answers the SYN of the other end with a packet of its own
+# before its data: whatever comes after the SYN that gets through is one later.
+proc losses {profile drops} {
+    if {$drops eq "-"} { return {} }
+    set ordinals [split $drops ,]
+    if {$profile ne "ns2-full"} { return $ordinals }
+    set syn 0
+    while {$syn in $ordinals} { incr syn }
+    return [lmap ordinal $ordinals { expr {$ordinal + ($ordinal > $syn)} }]
+}
+
+# Hands over so many packets.
+proc supply {profile tcp ftp packets} {
+    if {$profile eq "ns2-full"} { $tcp advance-bytes [expr {$packets * 1000}] } else { $ftp producemore $packets }
 }
 
 proc run {name profile algorithm delack window packets stop drops} {
@@ -45,18 +73,18 @@ proc run {name profile algorithm delack window packets stop drops} {
     set ns [new Simulator]
     set from [$ns node]
     set to [$ns node]
-    $ns duplex-link $from $to 2Mb 30ms DropTail
+    # FullTcp's delayed ACKs are due at round times: no packet is to arrive at the same instant, where the order of the
+    # two is a matter of rounding.
+    set delay [expr {$profile eq "ns2-full" ? "30.0137ms" : "30ms"}]
+    $ns duplex-link $from $to 2Mb $delay DropTail
     $ns queue-limit $from $to 10000
     $ns queue-limit $to $from 10000
     set loss [new ErrorModel/List]
-    if {$drops ne "-"} { $loss droplist [split $drops ,] }
+    if {$drops ne "-"} { $loss droplist [losses $profile $drops] }
     $loss drop-target [new Agent/Null]
     $ns lossmodel $loss $from $to
 
-    lassign [agents $algorithm $delack] agent sink
-    set tcp [new $agent]
-    set end [new $sink]
-    $tcp set window_ $window
+    lassign [ends $profile $algorithm $delack $window] tcp end
     $ns attach-agent $from $tcp
     $ns attach-agent $to $end
     $ns connect $tcp $end
@@ -69,9 +97,9 @@ proc run {name profile algorithm delack window packets stop drops} {
     foreach variable {cwnd_ ssthresh_ backoff_ dupacks_} { $tcp trace $variable }
     $tcp attach $variables_out
     if {[scan $packets "%d@%f" burst every] == 2} {
-        for {set n 0} {$n * $every < $stop} {incr n} { $ns at [expr {$n * $every}] "$ftp producemore $burst" }
+        for {set n 0} {$n * $every < $stop} {incr n} { $ns at [expr {$n * $every}] [list supply $profile $tcp $ftp $burst] }
     } elseif {$packets > 0} {
-        $ns at 0.0 "$ftp produce $packets"
+        $ns at 0.0 [list supply $profile $tcp $ftp $packets]
     } else {
         $ns at 0.0 "$ftp start"
     }
@@ -81,19 +109,37 @@ proc run {name profile algorithm delack window packets stop drops} {
     $ns flush-trace
     close $packets_out
     close $variables_out
-    report $name /tmp/forced-loss.[pid].q /tmp/forced-loss.[pid].v
+    report $name $profile /tmp/forced-loss.[pid].q /tmp/forced-loss.[pid].v
 }
 
 # One event a line, from the files that ns-2 wrote.
-proc report {name packets_file variables_file} {
+proc report {name profile packets_file variables_file} {
+    set full [expr {$profile eq "ns2-full"}]
     set in [open $packets_file]
     while {[gets $in line] >= 0} {
-        if {[lindex $line 0] eq "+"} { puts "$name [lindex $line 1] send [lindex $line 10]" }
+        lassign $line event time from to type size flags id source sink number
+        if {$event ne "+"} { continue }
+        # FullTcp counts bytes, the SYN's among them; its packet without data that ends the handshake is left out.
+        if {$full && $number > 0} {
+            if {$size == 40} { continue }
+            set number [expr {($number - 1) / 1000 + 1}]
+        }
+        puts "$name $time send $number"
     }
     close $in
     set in [open $variables_file]
+    set cwnd 0
+    set dupacks 0
     while {[gets $in line] >= 0} {
-        puts "$name [lindex $line 0] [string trimright [lindex $line 5] _] [lindex $line 6]"
+        set variable [string trimright [lindex $line 5] _]
+        set value [lindex $line 6]
+        if {$variable eq "dupacks"} { set dupacks $value }
+        if {$variable eq "cwnd"} {
+            # FullTcp's cwnd contains what duplicate ACKs add to it; the window without that is what is compared.
+            if {$full && $dupacks >= 3 && $value > $cwnd} { continue }
+            set cwnd $value
+        }
+        puts "$name [lindex $line 0] $variable $value"
     }
     close $in
     file delete $packets_file $variables_file

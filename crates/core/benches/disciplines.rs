@@ -14,7 +14,7 @@ use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Queue, Sink};
+use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
@@ -31,6 +31,9 @@ impl Packet for Small {
     }
     fn size(&self) -> Bytes {
         Bytes::new(u64::from(self.size))
+    }
+    fn protocol(&self) -> Protocol {
+        Protocol::Udp
     }
     fn ecn(&self) -> Ecn {
         Ecn::NotEct

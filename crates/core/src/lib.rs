@@ -53,5 +53,5 @@ pub mod tickets;
 mod tree;
 pub mod units;
 
-pub use packet::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet};
+pub use packet::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol};
 pub use queue::{Backlog, DropReason, QosException, Queue, Sink};

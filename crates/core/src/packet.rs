@@ -61,6 +61,19 @@ impl Ecn {
     }
 }
 
+/// What the IP header says is inside (RFC 791 section 3.1, "Protocol"), as far as disciplines care. The sender
+/// writes it, and may lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP, which lowers its rate when packets are lost.
+    Tcp,
+    /// UDP and whatever else carries data without a word about congestion.
+    #[default]
+    Udp,
+    /// Messages between routers.
+    Control,
+}
+
 /// The drop precedence that a marker gave a packet (RFC 2697 section 1; RFC 2597 section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Colour {
@@ -92,6 +105,8 @@ pub trait Packet {
     fn flow(&self) -> FlowId;
     /// Its size on the wire, headers included.
     fn size(&self) -> Bytes;
+    /// What it says it carries.
+    fn protocol(&self) -> Protocol;
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to "congestion experienced". Called only when [`Ecn::is_capable`].

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::label::Label;
 use super::units::{Bytes, Time};
-use super::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, QosException, Sink};
+use super::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, QosException, Sink};
 
 /// A packet with an identity, so that tests can follow who left and who was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,16 +14,18 @@ pub struct TestPacket {
     pub id: u32,
     pub flow: FlowId,
     pub size: Bytes,
+    pub protocol: Protocol,
     pub ecn: Ecn,
     pub colour: Colour,
     /// By kind.
     pub labels: [Option<Label>; 3],
 }
 
-/// A packet without ECN, colour or label.
+/// A datagram without ECN, colour or label.
 pub fn packet(id: u32, flow: u32, size: u64) -> TestPacket {
     let (flow, size) = (FlowId(flow), Bytes::new(size));
-    TestPacket { id, flow, size, ecn: Ecn::NotEct, colour: Colour::Unmarked, labels: [None; 3] }
+    let (protocol, ecn, colour) = (Protocol::Udp, Ecn::NotEct, Colour::Unmarked);
+    TestPacket { id, flow, size, protocol, ecn, colour, labels: [None; 3] }
 }
 
 impl Packet for TestPacket {
@@ -32,6 +34,9 @@ impl Packet for TestPacket {
     }
     fn size(&self) -> Bytes {
         self.size
+    }
+    fn protocol(&self) -> Protocol {
+        self.protocol
     }
     fn ecn(&self) -> Ecn {
         self.ecn

@@ -44,6 +44,20 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "end") => "tail",
         (_, "auto") => "true",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows") | ("red" | "codel", "ecn") => "true",
+        ("sffc" | "nbq", "wait") => "4",
+        (_, "increment") => "0.7%",
+        (_, "alpha") => "0.6",
+        (_, "beta") => "0.8",
+        (_, "history") => "5",
+        (_, "regular") => "3%",
+        (_, "active") => "2s",
+        (_, "reports") => "false",
+        (_, "previous") => "final",
+        (_, "report_discards") => "9%",
+        (_, "usage") => "departures",
+        (_, "spare") => "printed",
+        (_, "divisor") => "all",
+        (_, "recount") => "true",
         (_, "wait" | "gap" | "full") | ("fq_codel", "ecn") => "false",
         (_, "mean_pktsize") => "333B",
         ("ramp", "target") => "7kB",
@@ -188,7 +202,8 @@ fn every_parameter_is_set_and_read_back() {
         let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             let value = param.parse(other_value(entry.name, param)).unwrap();
-            let optional = matches!(param.name, "peak" | "bucket" | "initial" | "target_delay");
+            let optional =
+                matches!(param.name, "peak" | "bucket" | "initial" | "target_delay" | "report_discards");
             // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
@@ -313,6 +328,34 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             "`out_max_th`: 90p can never be reached with a `limit` of 60p: raise the limit",
         ),
         ("tred", &["k=1"], "`k`: K is above 1, or no packet counts; 0 counts all; the paper has 2"),
+        (
+            "sffc",
+            &["interval=50us"],
+            "`interval`: in so short a time no rate can be measured; write at least \"1ms\"",
+        ),
+        (
+            "sffc",
+            &["active=40ms"],
+            "`active`: a flow is active for at least one `interval`, 50ms, and at most 1000 of them",
+        ),
+        (
+            "nbq",
+            &["interval=1ms", "active=2s"],
+            "`active`: a flow is active for at least one `interval`, 1ms, and at most 1000 of them",
+        ),
+        ("sffc", &["history=9"], "`history`: an average is over 1 to 8 intervals"),
+        ("sffc", &["history=0"], "`history`: an average is over 1 to 8 intervals"),
+        (
+            "sffc",
+            &["increment=0%"],
+            "`increment`: a rate that was lowered must rise again; write for example \"0.5%\"",
+        ),
+        (
+            "nbq",
+            &["beta=0.5"],
+            "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
+             active, reports, previous, report_discards)",
+        ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: an average takes time; write for example \"100ms\""),
         (

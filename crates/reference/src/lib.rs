@@ -14,6 +14,7 @@
 //! | [`tickets`] | Zhang et al. 2002, sections II-B, II-D, II-F.1, II-G |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
 //! | [`pfd`] | Srinivasan, Vaidyanathan, Baras, figure 3 with its slips mended, and RND of section 3 |
+//! | [`sffc`] | Tamura, Tobe, Tokuda 2000, figure 5, and water filling by bisection |
 //! | [`drr`] | Shreedhar, Varghese 1996, section III |
 //! | [`round_robin`] | weighted round robin, packet by packet |
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
@@ -39,6 +40,7 @@ pub mod red;
 pub mod rio;
 pub mod round_robin;
 pub mod scfq;
+pub mod sffc;
 pub mod start_time_fq;
 pub mod tickets;
 pub mod tred;

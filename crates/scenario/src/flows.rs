@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
+use apportion_core::packet::Protocol;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 use crate::customers;
@@ -214,6 +215,7 @@ impl<'a> Builder<'a> {
             tickets,
             ack_tickets,
             mark: group.mark.clone(),
+            protocol: protocol(group),
             transport: transport?,
             connections: connections?,
             source: source?,
@@ -416,6 +418,15 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         return None;
     }
     Some(Transport::Udp { packet, header: UDP_HEADER })
+}
+
+fn protocol(group: &Group<'_>) -> Protocol {
+    match group.fields.text("protocol") {
+        Some("tcp") => Protocol::Tcp,
+        Some(_) => Protocol::Udp,
+        None if group.tcp.is_some() => Protocol::Tcp,
+        None => Protocol::Udp,
+    }
 }
 
 fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`outcome`] | what one run of it measured |
+//! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
@@ -14,6 +15,7 @@ pub mod describe;
 mod marking;
 pub mod model;
 pub mod outcome;
+pub mod routing;
 pub mod tcp;
 
 mod admission;
@@ -34,7 +36,6 @@ mod network;
 mod problem;
 mod queue;
 mod render;
-mod routing;
 mod rtt;
 mod selection;
 mod sweep;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
+use apportion_core::packet::Protocol;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};
 
@@ -40,6 +41,14 @@ pub struct Scenario {
 /// The index of a node in [`Scenario::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Its position in [`Scenario::nodes`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The index of a link in [`Scenario::links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +141,8 @@ pub struct Flow {
     pub mark: Option<Arc<MarkerParams>>,
     /// What carries it.
     pub transport: Transport,
+    /// What its packets, acknowledgements included, say they carry.
+    pub protocol: Protocol,
     /// Connections that it consists of, each with a transport, a source and a random start of its own.
     /// Whatever divides by flows sees one. Always 1 for [`Source::ShortFlows`], which makes its own.
     pub connections: u32,

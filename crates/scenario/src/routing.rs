@@ -13,7 +13,8 @@ use crate::model::{Link, LinkId, NodeId};
 type Cost = (u128, u32);
 
 /// Finds and remembers paths.
-pub(crate) struct Routing<'a> {
+#[derive(Debug)]
+pub struct Routing<'a> {
     links: &'a [Link],
     /// Links that leave each node, and links that enter it, in the order of their names.
     out: Vec<Vec<LinkId>>,
@@ -25,7 +26,8 @@ pub(crate) struct Routing<'a> {
 
 impl<'a> Routing<'a> {
     /// Of `nodes` nodes. Links are in the order of their names.
-    pub(crate) fn new(nodes: usize, links: &'a [Link]) -> Self {
+    #[must_use]
+    pub fn new(nodes: usize, links: &'a [Link]) -> Self {
         let (mut out, mut into) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
         for (id, link) in (0..).map(LinkId).zip(links) {
             out[index(link.from)].push(id);
@@ -39,13 +41,14 @@ impl<'a> Routing<'a> {
     }
 
     /// The link from one node to its neighbour: the one of least delay, then of the first name.
-    pub(crate) fn direct(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+    #[must_use]
+    pub fn direct(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         let fits = self.out[index(from)].iter().copied().filter(|id| self.link(*id).to == to);
         fits.min_by_key(|id| self.link(*id).delay)
     }
 
     /// The path from one node to another; `None` if there is none. Empty from a node to itself.
-    pub(crate) fn path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<[LinkId]>> {
+    pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<[LinkId]>> {
         if let Some(path) = self.paths.get(&(from, to)) {
             return path.clone();
         }

@@ -207,7 +207,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &both::<17>(
+pub(crate) const FLOW: &[Key] = &both::<18>(
     &[
         key(
             "count",
@@ -243,7 +243,7 @@ pub(crate) const FLOW: &[Key] = &both::<17>(
 );
 
 /// What flows may have in common.
-const SHARED_FLOW: [Key; 11] = [
+const SHARED_FLOW: [Key; 12] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MOST_CONNECTIONS)),
@@ -252,6 +252,13 @@ const SHARED_FLOW: [Key; 11] = [
          rate is that of each one; queues, markers and `lost` see one flow. 1 if absent.",
     ),
     key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
+    key(
+        "protocol",
+        Kind::Word(&["tcp", "udp"]),
+        Optional,
+        "What its packets say they carry, where a queue asks; if absent, what does carry them. TCP that says \"udp\" \
+         is like QUIC, and datagrams that say \"tcp\" are a lie.",
+    ),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
     key(

@@ -10,6 +10,7 @@
 //! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK 200 ms |
 //! | `ns2-235` | the defaults of ns-2.35 |
 //! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
+//! | `ns2-full` | ns-2's two-way TCP (FullTcp) around the year 2000, with delayed ACKs |
 
 mod algorithms;
 mod profiles;
@@ -19,7 +20,7 @@ use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::model::MAX_PACKET;
 pub use algorithms::{ALGORITHMS, AlgorithmEntry};
-use profiles::{ns2_235, ns2_2000, reno_1999, rfc};
+use profiles::{ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
 use text::Text;
 
 /// Everything that distinguishes one TCP from another.
@@ -69,6 +70,8 @@ pub struct TcpParams {
     pub forget_srtt: bool,
     /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
     pub stale_rto: bool,
+    /// Whether every ACK of new data ends backoff, even if it yields no RTT sample.
+    pub ack_ends_backoff: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
     /// Whether the sender closes with a FIN.
@@ -80,6 +83,9 @@ pub struct TcpParams {
     /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast
     /// retransmit.
     pub bug_fix: bool,
+    /// Whether a second hole of a window is retransmitted as fast as the first: `bug_fix` then guards
+    /// against the last timeout alone.
+    pub fast_again: bool,
     /// Which duplicate ACKs inflate the window of Reno and NewReno.
     pub inflate: Inflate,
     /// New segments that one ACK from the threshold on may release in NewReno.
@@ -169,6 +175,11 @@ pub enum Inflate {
     Recovery,
     /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
     Always,
+    /// Those in fast recovery, and into `cwnd` itself, as in BSD and ns-2's FullTcp: a timeout halves what
+    /// they made of it; the ACK that starts recovery lets nothing out but the retransmission; if `bug_fix`
+    /// suppressed that, duplicates above the threshold count still; and the first new ACK after them brings
+    /// `cwnd` down to `ssthresh`.
+    Cwnd,
 }
 
 /// The window that is halved after a loss.
@@ -325,6 +336,12 @@ pub const PROFILES: &[ProfileEntry] = &[
         source: "dated comments in ns-2's default files; forced-loss traces (validation/forced-loss)",
         params: ns2_2000,
     },
+    ProfileEntry {
+        name: "ns2-full",
+        summary: "Agent/TCP/FullTcp of ns-2 around 2000: BSD's Reno in bytes, delayed ACK 100 ms",
+        source: "as ns2-2000; forced-loss traces of ns-2.35 (validation/forced-loss)",
+        params: ns2_full,
+    },
 ];
 
 /// One parameter that a scenario may set by name.
@@ -386,12 +403,14 @@ params! {
     max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
     stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
+    ack_ends_backoff: bool, "an ACK of new data ends backoff without an RTT sample", "ns-2 FullTcp";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
     bug_fix: bool, "no second fast retransmit for the window of the last loss",
         "RFC 6582 section 3.2; bugFix_";
+    fast_again: bool, "a second hole of one window is fast retransmitted despite bug_fix", "ns-2 FullTcp";
     inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
     recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery", "ns-2 Newreno: 2";
     halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
@@ -430,11 +449,13 @@ mod tests {
         ("max_backoff", "16"),
         ("forget_srtt", "true"),
         ("stale_rto", "true"),
+        ("ack_ends_backoff", "true"),
         ("syn", "false"),
         ("fin", "false"),
         ("nagle", "false"),
         ("ecn", "true"),
         ("bug_fix", "false"),
+        ("fast_again", "true"),
         ("inflate", "always"),
         ("recovery_burst", "4"),
         ("halving", "window"),
@@ -481,6 +502,16 @@ mod tests {
             PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
         let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
                         max_backoff stale_rto syn inflate truncate_cwnd";
+        assert_eq!(moved.join(" "), expected);
+    }
+
+    #[test]
+    fn the_two_way_tcp_of_ns2_differs_from_the_one_way_one_in_what_its_traces_show() {
+        let (one_way, two_way) = (ns2_2000(), ns2_full());
+        let moved: Vec<_> =
+            PARAMS.iter().filter(|p| one_way.get(p.name) != two_way.get(p.name)).map(|p| p.name).collect();
+        let expected =
+            "header delayed_ack ack_gap_fill delay_repeat ack_ends_backoff syn fast_again inflate idle";
         assert_eq!(moved.join(" "), expected);
     }
 

@@ -318,7 +318,7 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
     assert_eq!(
         error("tcp = \"rfc\"", "tcp = \"rcf\""),
         "dir/x.toml:14: defaults.flow.tcp: `rcf` is no TCP profile (did you mean `rfc`?); known: rfc, reno-1999, \
-         ns2-235, ns2-2000"
+         ns2-235, ns2-2000, ns2-full"
     );
     assert_eq!(
         error("\"2 * i\"", "\"i - 2\""),

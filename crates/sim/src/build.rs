@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start};
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start, Transport};
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
@@ -18,6 +18,7 @@ use crate::marks::Marks;
 use crate::measure::Totals;
 use crate::packet::{Packet, Store};
 use crate::probe::{Counters, FlowProbe, LinkProbe};
+use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::source::short_flows::arrivals;
 
@@ -78,6 +79,8 @@ impl<'a> Simulation<'a> {
             customers: Vec::new(),
             customer_weights: scenario.customer_weights(),
             marks: Vec::new(),
+            protocols: Vec::new(),
+            routers: None,
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
@@ -104,7 +107,11 @@ impl<'a> Simulation<'a> {
         simulation.guarantees = simulation.guarantees();
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
-        simulation.shared.counters = vec![Counters::default(); simulation.id_count()];
+        simulation.protocols = simulation.protocols();
+        // The last one is of messages between routers.
+        let messages = FlowId(simulation.id_count() as u32);
+        simulation.shared.counters = vec![Counters::default(); simulation.id_count() + 1];
+        simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
@@ -228,6 +235,15 @@ impl<'a> Simulation<'a> {
         self.connections.chunk_by(|one, next| one.id == next.id).map(marks).collect()
     }
 
+    /// What packets say they carry, by id; empty if each says what does carry it.
+    fn protocols(&self) -> Vec<Protocol> {
+        let honest = |flow: &Flow| match flow.transport {
+            Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
+            Transport::Udp { .. } => flow.protocol == Protocol::Udp,
+        };
+        if self.scenario.flows.iter().all(honest) { Vec::new() } else { self.by_id(|flow| flow.protocol) }
+    }
+
     /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
     /// acknowledgements if its other direction is.
     fn exchanges(&self, link: &LinkModel) -> Vec<(LabelKind, CurrencyExchange)> {
@@ -301,6 +317,9 @@ impl<'a> Simulation<'a> {
         }
         if full && self.scenario.sample > Span::ZERO {
             events.schedule(Time::ZERO + self.scenario.sample, Event::Sample);
+        }
+        for router in 0..self.routers.as_ref().map_or(0, |routers| routers.count()) {
+            events.schedule(Time::ZERO, Event::Router(router));
         }
         for (index, connection) in self.connections.iter().enumerate() {
             events.schedule(connection.start, Event::Start(index as u32));

@@ -62,6 +62,8 @@ pub struct Captured<'a> {
 pub enum Transport<'a> {
     /// The payload is what the size leaves beside 28 bytes of headers.
     Udp,
+    /// A message between routers, under a protocol number for experiments (RFC 3692 section 2.1).
+    Message,
     /// With these fields.
     Tcp(TcpFields<'a>),
 }
@@ -141,6 +143,7 @@ impl<W: Write> Capture<W> {
         self.headers.clear();
         let length = match packet.transport {
             Transport::Udp => udp(packet, &mut self.headers)?,
+            Transport::Message => message(packet, &mut self.headers),
             Transport::Tcp(fields) => tcp(packet, &fields, &mut self.headers)?,
         };
         let size = u16::try_from(packet.size.get()).unwrap_or(u16::MAX);
@@ -181,6 +184,7 @@ impl LinkCapture {
         }
         let transport = match &body.header {
             Header::Udp => Transport::Udp,
+            Header::Message { .. } => Transport::Message,
             Header::Tcp(segment) => Transport::Tcp(TcpFields {
                 seq: segment.seq,
                 ack: segment.ack,
@@ -225,6 +229,15 @@ fn udp(packet: &Captured<'_>, headers: &mut Vec<u8>) -> Result<u16, CaptureError
     headers.extend_from_slice(&ip.to_bytes());
     headers.extend_from_slice(&udp.to_bytes());
     Ok(ip.total_len)
+}
+
+/// Appends the header of a message between routers; returns its length on the network.
+fn message(packet: &Captured<'_>, headers: &mut Vec<u8>) -> u16 {
+    let size = usize::try_from(packet.size.get()).unwrap_or(MAX_PACKET).min(MAX_PACKET);
+    let number = IpNumber::EXPERIMENTAL_AND_TESTING_0;
+    let ip = ip(packet, number, size.saturating_sub(Ipv4Header::MIN_LEN));
+    headers.extend_from_slice(&ip.to_bytes());
+    ip.total_len
 }
 
 /// Appends the headers of a segment; returns its length on the network.

@@ -32,6 +32,8 @@ pub enum Event {
     Stop(u32),
     /// This change of the scenario takes effect.
     Change(u32),
+    /// A router that exchanges reports has something to do.
+    Router(u32),
     /// The measured part of the run begins.
     Measure,
     /// A sample interval ends.
@@ -57,8 +59,9 @@ impl Event {
             Self::Start(i) => (5, i),
             Self::Stop(i) => (6, i),
             Self::Change(i) => (7, i),
-            Self::Measure => (8, 0),
-            Self::Sample => (9, 0),
+            Self::Router(i) => (8, i),
+            Self::Measure => (9, 0),
+            Self::Sample => (10, 0),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -76,7 +79,8 @@ impl Event {
             5 => Self::Start(index),
             6 => Self::Stop(index),
             7 => Self::Change(index),
-            8 => Self::Measure,
+            8 => Self::Router(index),
+            9 => Self::Measure,
             _ => Self::Sample,
         }
     }

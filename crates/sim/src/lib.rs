@@ -12,6 +12,7 @@
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`source`] | what applications write, and when |
 //! | [`connection`] | a connection at work: source, transport, routes |
+//! | `router` | routers that exchange reports about their links |
 //! | [`build`] | a world from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`probe`], [`histogram`], [`measure`] | what is counted, and the outcome |
@@ -29,6 +30,7 @@ pub mod measure;
 pub mod packet;
 pub mod probe;
 pub mod replicate;
+mod router;
 pub mod simulation;
 pub mod source;
 pub mod tcp;

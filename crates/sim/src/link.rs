@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
+use apportion_core::drop::sffc::Sffc;
 use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
@@ -410,6 +411,17 @@ impl Link {
     /// Changes what a flow is guaranteed, where the discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) {
         self.queue.inner_mut().set_guarantee(flow, guarantee, rtt);
+    }
+
+    /// What its queue shares with those of other routers, if it does.
+    #[must_use]
+    pub fn link_state(&self) -> Option<&Sffc> {
+        self.queue.inner().link_state()
+    }
+
+    /// What its queue shares with those of other routers, if it does.
+    pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+        self.queue.inner_mut().link_state_mut()
     }
 
     /// Changes what the router at its end issues to it, or for acknowledgements the one at its beginning.

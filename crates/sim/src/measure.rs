@@ -174,6 +174,9 @@ impl Simulation<'_> {
             ..Default::default()
         };
         self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
+        if let Some(routers) = &self.routers {
+            routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
+        }
         let backlog = self.links[index].backlog();
         if let Some(probe) = self.links[index].probe_mut() {
             outcome.queue_mean = probe.queue_mean(self.scenario.stop, backlog, measured);

@@ -1,11 +1,12 @@
 //! Packets of the simulator: a small handle that moves through queues and wires, and a body that stays where
 //! it is.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 
 use apportion_core::label::Label;
-use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind};
+use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Time};
 
 use crate::tcp::Segment;
@@ -17,7 +18,7 @@ use crate::tcp::Segment;
 /// or an acknowledgement and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
-    /// Place of the body plus one, 28 bits; flow, 28; colour, 2; which label it has, 2.
+    /// Place of the body plus one, 28 bits; flow, 28; colour, 2; which label it has, 2; protocol, 2.
     body_flow: NonZeroU64,
     /// Hop, 28 bits; label, 17; size, 16; ECN, 2; direction, 1.
     rest: u64,
@@ -53,6 +54,7 @@ impl Field {
     }
 }
 
+const PROTOCOL: Field = Field(2, 2);
 const LABELLED: Field = Field(4, 2);
 const COLOUR: Field = Field(6, 2);
 const FLOW: Field = Field(8, 28);
@@ -75,6 +77,13 @@ impl Packet {
         let rest = SIZE.put(HOP.put(0, u64::from(hop)), size.get());
         let rest = DIRECTION.put(ECN.put(rest, ecn as u64), direction as u64);
         Self { body_flow: NonZeroU64::new(body_flow).unwrap_or(NonZeroU64::MAX), rest }
+    }
+
+    /// The same packet, whose header says that it carries `protocol` and not the datagram that it is otherwise.
+    #[must_use]
+    pub fn carrying(mut self, protocol: Protocol) -> Self {
+        self.put(PROTOCOL, carried(protocol));
+        self
     }
 
     /// The place of its body in the [`Store`].
@@ -108,6 +117,15 @@ impl Packet {
     }
 }
 
+/// How [`PROTOCOL`] says what a packet carries; 0 is a datagram.
+const fn carried(protocol: Protocol) -> u64 {
+    match protocol {
+        Protocol::Udp => 0,
+        Protocol::Tcp => 1,
+        Protocol::Control => 2,
+    }
+}
+
 /// How [`LABELLED`] says which label there is; 0 is none.
 const fn labelled(kind: LabelKind) -> u64 {
     kind as u64 + 1
@@ -119,6 +137,10 @@ impl apportion_core::Packet for Packet {
     }
     fn size(&self) -> Bytes {
         Bytes::new(SIZE.get(self.rest))
+    }
+    fn protocol(&self) -> Protocol {
+        const ALL: [Protocol; 4] = [Protocol::Udp, Protocol::Tcp, Protocol::Control, Protocol::Control];
+        ALL[PROTOCOL.get(self.body_flow.get()) as usize]
     }
     fn ecn(&self) -> Ecn {
         const ALL: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
@@ -188,6 +210,11 @@ pub enum Header {
     Tcp(Segment),
     /// UDP.
     Udp,
+    /// A message between routers, which the [`Store`] keeps.
+    Message {
+        /// Whether routers on its way read it too.
+        query: bool,
+    },
 }
 
 /// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under
@@ -196,6 +223,9 @@ pub enum Header {
 pub struct Store {
     bodies: Vec<Body>,
     free: Vec<u32>,
+    /// What messages say, by place of the body. That of a message that is gone stays until another takes its
+    /// place.
+    messages: BTreeMap<u32, Box<[u8]>>,
 }
 
 impl Store {
@@ -207,6 +237,17 @@ impl Store {
         }
         self.bodies.push(body);
         (self.bodies.len() - 1) as u32
+    }
+    /// Keeps the body of a message with what it says, and returns where.
+    pub fn insert_message(&mut self, body: Body, bytes: &[u8]) -> u32 {
+        let index = self.insert(body);
+        self.messages.insert(index, bytes.into());
+        index
+    }
+    /// What the message at `index` says.
+    #[must_use]
+    pub fn message(&self, index: u32) -> &[u8] {
+        self.messages.get(&index).map_or(&[], |bytes| bytes)
     }
     /// The body at `index`.
     #[must_use]
@@ -247,6 +288,11 @@ mod tests {
             packet.set_ce();
             packet.set_colour(Colour::Red);
             packet.set_label(LabelKind::AckTickets, Label::from_code(u32::MAX));
+            assert_eq!(packet.protocol(), Protocol::Udp);
+            for protocol in [Protocol::Tcp, Protocol::Control, Protocol::Udp] {
+                packet = packet.carrying(protocol);
+                assert_eq!((packet.protocol(), packet.colour()), (protocol, Colour::Red));
+            }
             assert_eq!((packet.size(), packet.ecn(), packet.hop()), (MAX_SIZE, Ecn::Ce, 10));
             assert_eq!((packet.body(), packet.flow(), packet.direction()), (7, flow, direction));
             assert_eq!((packet.colour(), packet.label(LabelKind::Tickets)), (Colour::Red, None));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
 use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::packet::{Ecn, FlowId, LabelKind};
+use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
@@ -20,6 +20,7 @@ use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::probe::FlowProbe;
+use crate::router::Routers;
 use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
 
@@ -27,6 +28,8 @@ use crate::tcp::{Receiver, Segment, Sender, Wire};
 pub(crate) const SINK: u32 = u32::MAX;
 /// Ends a route: the packet has reached the source of its flow.
 pub(crate) const SOURCE: u32 = u32::MAX - 1;
+/// Ends a route: the packet is a message to the router at the end of its last link.
+pub(crate) const ROUTER: u32 = u32::MAX - 2;
 /// Events between two looks at whether the run was cancelled.
 const CANCEL_CHECK: u64 = 1 << 16;
 /// Initial sequence number of every connection. Any will do: sequence numbers are relative.
@@ -39,7 +42,7 @@ pub struct Simulation<'a> {
     pub(crate) seed: u64,
     pub(crate) links: Vec<Link>,
     pub(crate) shared: Shared,
-    /// Links in order for each distinct path, each path ended by [`SINK`] or [`SOURCE`].
+    /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,
     /// The first connection of each flow of the scenario, and the number of connections.
@@ -60,6 +63,10 @@ pub struct Simulation<'a> {
     pub(crate) customer_weights: Vec<Weight>,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
+    /// What packets say they carry, by id; empty if each says what does carry it.
+    pub(crate) protocols: Vec<Protocol>,
+    /// Those that exchange reports; none if no queue does.
+    pub(crate) routers: Option<Box<Routers<'a>>>,
     /// One for each flow of the scenario, or none if nobody wants them.
     pub(crate) probes: Vec<FlowProbe>,
     /// What connections did that have ended, for each connection.
@@ -88,7 +95,8 @@ impl Wire for Outlet<'_> {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
         let body = self.store.insert(body);
-        self.packets.push(Packet::new(body, self.flow, self.hop, size, ecn, self.direction));
+        let packet = Packet::new(body, self.flow, self.hop, size, ecn, self.direction);
+        self.packets.push(packet.carrying(Protocol::Tcp));
     }
 }
 
@@ -116,6 +124,7 @@ impl Simulation<'_> {
             Event::Start(connection) => self.start(now, connection),
             Event::Stop(connection) => self.stop(now, connection),
             Event::Change(index) => self.change(now, index),
+            Event::Router(index) => self.manage(now, index),
             Event::Measure => self.begin_measuring(now),
             Event::Sample => self.sample(now),
         }
@@ -129,12 +138,14 @@ impl Simulation<'_> {
         match self.routes[packet.hop() as usize] {
             SINK => self.deliver_to_sink(now, packet),
             SOURCE => self.deliver_to_source(now, packet),
+            ROUTER => self.receive_message(now, link, packet, true),
+            _ if packet.protocol() == Protocol::Control => self.receive_message(now, link, packet, false),
             next => self.enter(now, next, packet),
         }
     }
 
     /// A packet arrives in front of a link.
-    fn enter(&mut self, now: Time, link: u32, packet: Packet) {
+    pub(crate) fn enter(&mut self, now: Time, link: u32, packet: Packet) {
         self.links[link as usize].receive(now, packet, &mut self.shared);
         if packet.label(LabelKind::AckTickets).is_some() {
             self.issue_other_way(now, link);
@@ -196,6 +207,9 @@ impl Simulation<'_> {
     fn inject(&mut self, now: Time, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             marks.mark(now, &mut packet);
+        }
+        if let Some(&protocol) = self.protocols.get(packet.flow().index()) {
+            packet = packet.carrying(protocol);
         }
         if packet.direction() == Direction::Forth {
             self.shared.counters[packet.flow().index()].sent.add(packet.size());

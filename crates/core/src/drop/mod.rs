@@ -15,6 +15,7 @@
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`csfq`] | core-stateless fair queueing: CSFQ, MCSFQ | Stoica et al. 1998; Pelsser, De Cnodder 2002 |
 //! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
+//! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
 //! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
@@ -41,6 +42,7 @@ pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;
 pub mod rio;
+pub mod sffc;
 pub mod sred;
 pub mod tail;
 pub mod tred;

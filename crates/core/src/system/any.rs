@@ -20,6 +20,7 @@ use crate::drop::pfd::{self, Pfd, PfdParams};
 use crate::drop::random_queue::{self, RandomQueueDrop, RandomQueueDropParams};
 use crate::drop::red::{self, Red, RedParams};
 use crate::drop::rio::{self, Rio, RioParams};
+use crate::drop::sffc::{self, Sffc, SffcParams};
 use crate::drop::sred::{self, Sred, SredParams};
 use crate::drop::tail::{self, TailDrop, TailDropParams};
 use crate::drop::tred::{self, Tred, TredParams};
@@ -117,6 +118,11 @@ pub static POLICIES: &[Known<PolicyParams>] = &[
         read: |args| CsfqParams::from_args(args, &csfq::MCSFQ).map(PolicyParams::Csfq),
     },
     Known { entry: &hcsfq::ENTRY, read: |args| HcsfqParams::from_args(args).map(PolicyParams::Hcsfq) },
+    Known {
+        entry: &sffc::SFFC,
+        read: |args| SffcParams::from_args(args, &sffc::SFFC).map(PolicyParams::Sffc),
+    },
+    Known { entry: &sffc::NBQ, read: |args| SffcParams::from_args(args, &sffc::NBQ).map(PolicyParams::Sffc) },
     Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
 ];
 
@@ -168,6 +174,7 @@ pub enum PolicyParams {
     Tred(TredParams),
     Csfq(CsfqParams),
     Hcsfq(HcsfqParams),
+    Sffc(SffcParams),
     Codel(CodelParams),
 }
 
@@ -200,6 +207,7 @@ pub enum AnyPolicy {
     Tred(Tred),
     Csfq(Csfq),
     Hcsfq(Hcsfq),
+    Sffc(Sffc),
     Codel(Codel),
 }
 
@@ -243,7 +251,25 @@ impl AnyPolicy {
                 let (random, root) = (setup.stream(), setup.stream_for("root"));
                 Self::Hcsfq(Hcsfq::new(params, setup.link_rate, &setup.customers, random, root))
             }
+            PolicyParams::Sffc(params) => Self::Sffc(Sffc::new(params, setup.link_rate, setup.stream())),
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
+        }
+    }
+}
+
+impl AnyPolicy {
+    /// Its part in exchanging reports, if it has one.
+    pub(super) fn link_state(&self) -> Option<&Sffc> {
+        match self {
+            Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
+            _ => None,
+        }
+    }
+    /// Its part in exchanging reports, if it has one.
+    pub(super) fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+        match self {
+            Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
+            _ => None,
         }
     }
 }
@@ -279,6 +305,7 @@ macro_rules! policy {
             AnyPolicy::Tred($it) => $body,
             AnyPolicy::Csfq($it) => $body,
             AnyPolicy::Hcsfq($it) => $body,
+            AnyPolicy::Sffc($it) => $body,
             AnyPolicy::Codel($it) => $body,
         }
     };

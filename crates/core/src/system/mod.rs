@@ -26,6 +26,7 @@ use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::drop::csfq::RouterRole;
 use crate::drop::hcsfq::Customers;
+use crate::drop::sffc::Sffc;
 use crate::drop::{BufferPolicy, Limit};
 use crate::packet::{FlowClass, FlowId, LabelKind, Packet};
 use crate::queue::{Backlog, Queue, Sink};
@@ -143,6 +144,15 @@ impl DisciplineParams {
                 Some((params.role, params.egress))
             }
             _ => None,
+        }
+    }
+
+    /// Whether it exchanges reports with those of other routers.
+    #[must_use]
+    pub const fn exchanges_reports(&self) -> bool {
+        match &self.core {
+            CoreParams::Buffered { drop: PolicyParams::Sffc(params), .. } => params.reports,
+            _ => false,
         }
     }
 
@@ -270,13 +280,16 @@ impl<P: Packet> Core<P> {
 }
 
 impl<P: Packet> Discipline<P> {
-    /// Shows numbers by name that say what it has done or stands at, for results.
-    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let core = match self {
+    fn core(&self) -> &Core<P> {
+        match self {
             Self::Plain(core) => core,
             Self::Shaped(shaper) => shaper.inner(),
-        };
-        match core {
+        }
+    }
+
+    /// Shows numbers by name that say what it has done or stands at, for results.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        match self.core() {
             Core::Buffered(buffer) => BufferPolicy::<P>::statistics(buffer.policy(), show),
             Core::Choke(choke) => choke.statistics(show),
             Core::FqCodel(_) => {}
@@ -293,6 +306,26 @@ impl<P: Packet> Discipline<P> {
         if let Core::Ramp(ramp) = self.core_mut() {
             ramp.advance(now, sink);
             ramp.shares().for_each(|(flow, share)| show(flow, share));
+        }
+    }
+}
+
+/// Of disciplines that exchange reports with those of other routers.
+impl<P: Packet> Discipline<P> {
+    /// Its part in that, if it has one.
+    #[must_use]
+    pub fn link_state(&self) -> Option<&Sffc> {
+        match self.core() {
+            Core::Buffered(buffer) => buffer.policy().link_state(),
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
+        }
+    }
+
+    /// Its part in that, if it has one.
+    pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+        match self.core_mut() {
+            Core::Buffered(buffer) => buffer.policy_mut().link_state_mut(),
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
         }
     }
 }

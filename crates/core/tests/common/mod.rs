@@ -6,7 +6,9 @@ use apportion_core::drop::hcsfq::Customers;
 use apportion_core::label;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, QosException, Queue, Sink};
+use apportion_core::{
+    Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, QosException, Queue, Sink,
+};
 
 #[path = "../../src/testing.rs"]
 mod testing;

@@ -31,11 +31,13 @@ pub(super) fn rfc() -> TcpParams {
         max_backoff: None,
         forget_srtt: false,
         stale_rto: false,
+        ack_ends_backoff: false,
         syn: true,
         fin: true,
         nagle: true,
         ecn: false,
         bug_fix: true,
+        fast_again: false,
         inflate: Inflate::Recovery,
         recovery_burst: None,
         halving: Halving::Flight,
@@ -106,5 +108,21 @@ pub(super) fn ns2_2000() -> TcpParams {
         inflate: Inflate::Always,
         truncate_cwnd: true,
         ..ns2_235()
+    }
+}
+
+pub(super) fn ns2_full() -> TcpParams {
+    TcpParams {
+        // Whatever the others did then, FullTcp always had headers and a handshake.
+        header: Bytes::new(40),
+        syn: true,
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(100), aligned: true }),
+        ack_gap_fill: true,
+        delay_repeat: false,
+        ack_ends_backoff: true,
+        fast_again: true,
+        inflate: Inflate::Cwnd,
+        idle: Idle::Restart,
+        ..ns2_2000()
     }
 }

@@ -58,7 +58,7 @@ macro_rules! words {
 words! {
     Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
-    Inflate { Recovery = "recovery", Always = "always" }
+    Inflate { Recovery = "recovery", Always = "always", Cwnd = "cwnd" }
     Halving { Window = "window", Flight = "flight" }
     RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
     Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }

@@ -75,9 +75,10 @@ impl Sender {
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
             self.on_duplicate(now, wire);
         }
-        // ns-2's Sack1 leaves it at the retransmission with the ACK that starts recovery.
+        // ns-2's Sack1 and FullTcp leave it at the retransmission with the ACK that starts recovery.
         let starts = self.recovery.active && !was_active;
-        if !(starts && self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe) {
+        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
+        if !(starts && (pipe || self.params.inflate == Inflate::Cwnd)) {
             self.send_allowed(now, self.burst(), wire);
         }
     }
@@ -136,6 +137,10 @@ impl Sender {
             return;
         }
         self.advance(now, ack);
+        if self.params.inflate == Inflate::Cwnd && self.recovery.dupacks >= self.params.dupack_threshold {
+            // Whatever the duplicates were for, the window is not above the threshold after them.
+            self.congestion.cwnd = self.congestion.cwnd.min(self.congestion.ssthresh);
+        }
         self.recovery.dupacks = 0;
         self.recovery.extra = 0;
         self.recovery.inflation = 0.0;
@@ -226,7 +231,8 @@ impl Sender {
         // 6675 section 5).
         let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
         let beyond = self.recovery.recover + u64::from(!reached);
-        self.snd_una >= beyond || self.recovery.last_cut.is_none()
+        let again = self.params.fast_again && self.recovery.last_cut == Some(Cut::FastRetransmit);
+        self.snd_una >= beyond || self.recovery.last_cut.is_none() || again
     }
 
     /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
@@ -242,13 +248,16 @@ impl Sender {
             return;
         }
         let inflates = match self.params.inflate {
-            Inflate::Recovery => self.recovery.active,
+            Inflate::Recovery | Inflate::Cwnd => self.recovery.active,
             Inflate::Always => true,
         };
         if inflates && dupacks == self.params.dupack_threshold {
             self.recovery.inflation = f64::from(dupacks);
         } else if inflates {
             self.recovery.inflation += 1.0;
+        } else if self.params.inflate == Inflate::Cwnd && dupacks > self.params.dupack_threshold {
+            // `bug_fix` keeps the retransmission back, but not the growth after it.
+            self.congestion.cwnd += 1.0;
         }
     }
 

@@ -91,6 +91,11 @@ impl Rtt {
         }
     }
 
+    /// The path answers again: the timeout is the one of the last sample.
+    pub const fn end_backoff(&mut self) {
+        self.backoff = 1;
+    }
+
     /// The handshake lost its SYN: without a sample, data starts with 3 s (RFC 6298 (5.7)).
     pub fn syn_was_lost(&mut self) {
         self.backoff = 1;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Idle, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{Idle, Inflate, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
 use super::receiver::window_scale;
@@ -438,6 +438,9 @@ impl Sender {
         self.stats.timeouts += 1;
         let again = self.rtt.is_backed_off();
         let (window, flight) = (self.window_segments(), self.flight_segments());
+        if self.params.inflate == Inflate::Cwnd {
+            self.congestion.cwnd += self.recovery.inflation;
+        }
         self.congestion.time_out(&self.params, window, flight, again);
         self.rtt.back_off(&self.params);
         self.abandon_recovery(Cut::Timeout);
@@ -494,6 +497,8 @@ impl Sender {
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
+        } else if self.params.ack_ends_backoff {
+            self.rtt.end_backoff();
         }
         self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
             None

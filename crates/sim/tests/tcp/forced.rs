@@ -11,6 +11,10 @@ pub type Failure = Box<dyn std::error::Error>;
 /// to two. It is the same in every process because ns-2's default generator has a fixed seed.
 const NS2_PHASE: f64 = 0.555_88;
 
+/// The same of a connection between two of its two-way agents, measured to within 0.0004: round trips of 60
+/// to 67 ms that cross one border of ticks or none.
+const NS2_FULL_PHASE: f64 = 0.312_86;
+
 /// One line of the case file.
 pub struct Case {
     pub name: String,
@@ -79,12 +83,21 @@ pub fn simulate(case: &Case) -> Result<Run, Failure> {
     let mut params = TcpParams::profile(&case.profile).ok_or("no such profile")?;
     params.set("algorithm", &case.algorithm)?;
     params.set("window", &format!("{}p", case.window))?;
-    params.set("delayed_ack", if case.delayed_ack { "2 100ms" } else { "off" })?;
+    match (case.delayed_ack, &params.delayed_ack) {
+        (true, None) => params.set("delayed_ack", "2 100ms")?,
+        (true, Some(_)) => {}
+        (false, _) => params.set("delayed_ack", "off")?,
+    }
     let segment = params.segment.get();
     let syn = u64::from(params.syn);
-    let phase = Span::from_secs_f64(params.tick.as_secs_f64() * NS2_PHASE);
-    let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), Span::from_millis(30)).losing(&case.losses);
+    let full = case.profile == "ns2-full";
+    let phase = if full { NS2_FULL_PHASE } else { NS2_PHASE };
+    let phase = Span::from_secs_f64(params.tick.as_secs_f64() * phase);
+    // As in forced-loss.tcl: an odd delay where delayed ACKs are due at round times.
+    let delay = if full { Span::from_nanos(30_013_700) } else { Span::from_millis(30) };
+    let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), delay).losing(&case.losses);
     pipe.sender = pipe.sender.with_clock_phase(phase);
+    pipe.handshake_ack = full;
     // ns-2 ends a little later than asked, so that nothing else is due then.
     let stop = case.stop + Span::from_micros(50);
     match case.supply {

@@ -48,6 +48,9 @@ pub struct Pipe {
     pub trace: Vec<Snapshot>,
     pub fate: Judge,
     pub ack_fate: Judge,
+    /// Whether a packet of the size of an ACK goes ahead of the first data, as it ends the handshake of a
+    /// two-way TCP; it is not in `sent`.
+    pub handshake_ack: bool,
     rate: Rate,
     delay: Span,
     free: [Time; 2],
@@ -78,6 +81,7 @@ impl Pipe {
             trace: Vec::new(),
             fate: Box::new(|_, _| Fate::Pass),
             ack_fate: Box::new(|_, _| Fate::Pass),
+            handshake_ack: false,
             rate,
             delay,
             free: [Time::ZERO; 2],
@@ -148,6 +152,10 @@ impl Pipe {
 
     fn offer_data(&mut self, outbox: Outbox) {
         for (segment, size, ecn) in outbox.0 {
+            if self.handshake_ack && segment.payload > 0 {
+                self.handshake_ack = false;
+                self.free[1] = self.free[1].max(self.now) + self.rate.time_for(self.params.ack);
+            }
             let fate = (self.fate)(self.sent.len(), &segment);
             self.sent.push((self.now, segment));
             self.carry(true, segment, size, ecn, fate);

@@ -1,0 +1,109 @@
+//! What a Manager counts.
+
+use super::message::{DecodeError, Message};
+
+/// Why a message, or what it says of a flow, was refused although it could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It says that it comes from this router.
+    Own,
+    /// An answer to no question of this router.
+    Unasked,
+    /// From a router that was not answered on this side.
+    Stranger,
+    /// With another cookie than that of its answer.
+    Cookie,
+    /// With a number that was there before.
+    Replayed,
+    /// Over an interval that is zero or very long.
+    Interval,
+    /// More departed than arrived, or nothing or too much arrived.
+    Inflated,
+    /// Of a flow whose next hop is another, or none.
+    NotNextHop,
+    /// Of a flow that does not leave by this port.
+    NotCarried,
+    /// Too soon after the last one of the flow.
+    TooSoon,
+    /// Too many messages of a router.
+    Rate,
+    /// Too many queries of strangers.
+    QueryRate,
+    /// A query about a flow that has a next hop.
+    Claimed,
+    /// A query for which there is no room.
+    Full,
+    /// A message to send for which there is no room.
+    Outbox,
+}
+
+const REFUSALS: [(Refusal, &str); 15] = [
+    (Refusal::Own, "refused_own"),
+    (Refusal::Unasked, "refused_unasked"),
+    (Refusal::Stranger, "refused_stranger"),
+    (Refusal::Cookie, "refused_cookie"),
+    (Refusal::Replayed, "refused_replayed"),
+    (Refusal::Interval, "refused_interval"),
+    (Refusal::Inflated, "refused_inflated"),
+    (Refusal::NotNextHop, "refused_not_next_hop"),
+    (Refusal::NotCarried, "refused_not_carried"),
+    (Refusal::TooSoon, "refused_too_soon"),
+    (Refusal::Rate, "refused_rate"),
+    (Refusal::QueryRate, "refused_query_rate"),
+    (Refusal::Claimed, "refused_claimed"),
+    (Refusal::Full, "refused_full"),
+    (Refusal::Outbox, "unsent_outbox_full"),
+];
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    queries: u64,
+    answers: u64,
+    reports: u64,
+    /// Reports of single flows that were handed on.
+    heard: u64,
+    /// Searches that found nobody.
+    not_found: u64,
+    undecoded: [u64; DecodeError::ALL.len()],
+    refused: [u64; REFUSALS.len()],
+}
+
+impl Counters {
+    pub fn sent(&mut self, message: &Message) {
+        *match message {
+            Message::Query(_) => &mut self.queries,
+            Message::Answer(_) => &mut self.answers,
+            Message::Report(_) => &mut self.reports,
+        } += 1;
+    }
+
+    pub fn heard(&mut self) {
+        self.heard += 1;
+    }
+
+    pub fn not_found(&mut self) {
+        self.not_found += 1;
+    }
+
+    pub fn undecoded(&mut self, error: DecodeError) {
+        self.undecoded[error as usize] += 1;
+    }
+
+    pub fn refused(&mut self, refusal: Refusal) {
+        self.refused[refusal as usize] += 1;
+    }
+
+    pub fn show(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("queries_sent", self.queries as f64);
+        show("answers_sent", self.answers as f64);
+        show("reports_sent", self.reports as f64);
+        show("heard", self.heard as f64);
+        show("searches_without_answer", self.not_found as f64);
+        for error in DecodeError::ALL {
+            show(error.name(), self.undecoded[error as usize] as f64);
+        }
+        for (refusal, name) in REFUSALS {
+            show(name, self.refused[refusal as usize] as f64);
+        }
+    }
+}

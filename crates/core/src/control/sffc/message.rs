@@ -1,0 +1,509 @@
+//! The messages between SF-FC routers, as bytes: a header, then fields of type, length and value.
+//!
+//! Tamura, Tobe, Tokuda, NOSSDAV 2000, section 3.2 names the messages and gives no format; this one is ours, and
+//! `docs/sffc-messages.md` is its page. Everything is big endian.
+//!
+//! - A reader takes every minor version of its major version and skips fields that it does not know.
+//! - Lengths must agree to the byte; what is too long, cut short or said twice is refused.
+//! - With a shared key the last field is an HMAC-SHA-256 (RFC 2104, FIPS 180-4) over everything before it, cut to
+//!   16 bytes (RFC 2104 section 5 allows half of the output). A reader with a key takes nothing without it.
+//!
+//! Cost: O(bytes), at most [`MAX_SIZE`] of them; a reader allocates at most as many entries as bytes came.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::units::{Bytes, Span};
+
+#[cfg(test)]
+mod tests;
+
+/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its header, so that
+/// none is fragmented.
+pub const MAX_SIZE: usize = 1_280 - 40;
+/// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
+pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;
+/// Longest [`FlowKey`]. Chosen: an IPv6 five-tuple is 37 bytes.
+pub const MAX_KEY: usize = 40;
+
+const MAGIC: [u8; 4] = *b"SFFC";
+const MAJOR: u8 = 1;
+const MINOR: u8 = 0;
+const HEADER: usize = 10;
+/// Bytes of a field's type and length.
+const FIELD: usize = 2;
+/// Bytes of a field with eight bytes of value, and with sixteen.
+const WORD: usize = FIELD + 8;
+const LONG: usize = FIELD + 16;
+/// Bytes of an authenticator.
+const TAG: usize = 16;
+
+const QUERY: u8 = 1;
+const ANSWER: u8 = 2;
+const REPORT: u8 = 3;
+
+/// Flag of a query: it travels towards the source of its flow.
+const TOWARDS_SOURCE: u8 = 1;
+
+/// Types of fields.
+mod field {
+    pub const ROUTER: u8 = 1;
+    pub const NONCE: u8 = 2;
+    pub const COOKIE: u8 = 3;
+    pub const SEQUENCE: u8 = 4;
+    pub const INTERVAL: u8 = 5;
+    pub const FLOW: u8 = 6;
+    pub const STATE: u8 = 7;
+    pub const AUTHENTICATOR: u8 = 255;
+}
+
+/// A router's address, as other routers know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouterId(pub u128);
+
+/// What names a flow between routers: opaque bytes that the world makes, a five-tuple or a number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowKey {
+    len: u8,
+    /// Zero from `len` on, so that equal keys are equal bytes.
+    bytes: [u8; MAX_KEY],
+}
+
+impl FlowKey {
+    /// A key of these bytes; none if there are none or more than [`MAX_KEY`].
+    #[must_use]
+    pub fn from_bytes(key: &[u8]) -> Option<Self> {
+        let len = u8::try_from(key.len()).ok().filter(|len| (1..=MAX_KEY as u8).contains(len))?;
+        let mut bytes = [0; MAX_KEY];
+        bytes[..key.len()].copy_from_slice(key);
+        Some(Self { len, bytes })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowKey({:02x?})", self.as_bytes())
+    }
+}
+
+/// What shows that a message comes from a router that was answered, and is not an old one sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// What the answer gave.
+    pub cookie: u64,
+    /// Larger in each message of a router.
+    pub sequence: u64,
+}
+
+/// Who asks, by a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The routers one hop away; nobody forwards it.
+    Neighbours,
+    /// The first SF-FC router on the way to the source that carries the flow; the others forward it.
+    TowardsSource,
+}
+
+/// "Which router do these flows come from?" The neighbour discovery packet of section 3.2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Who asks.
+    pub router: RouterId,
+    /// Comes back in the answer.
+    pub nonce: u64,
+    /// Who is asked.
+    pub scope: Scope,
+    /// From a router that was answered before and asks for a fresh cookie.
+    pub proof: Option<Proof>,
+    /// At least one; exactly one if it travels towards the source.
+    pub flows: Vec<FlowKey>,
+}
+
+/// "From me."
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Who answers.
+    pub router: RouterId,
+    /// That of the query.
+    pub nonce: u64,
+    /// What reports about these flows must show.
+    pub cookie: u64,
+    /// Those of the query that the router sends to the asker; at least one.
+    pub flows: Vec<FlowKey>,
+}
+
+/// What a link did to a flow in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowState {
+    /// The flow.
+    pub key: FlowKey,
+    /// Of the paper's lambda, in the interval.
+    pub arrived: Bytes,
+    /// Of the paper's mu, in the interval.
+    pub departed: Bytes,
+}
+
+/// "My output link overflowed, and this is what it did to your flows."
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Who reports.
+    pub router: RouterId,
+    /// What the answer gave.
+    pub proof: Proof,
+    /// The interval in which the bytes were counted.
+    pub interval: Span,
+    /// At least one.
+    pub flows: Vec<FlowState>,
+}
+
+/// Any message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Asks where flows come from.
+    Query(Query),
+    /// Says so.
+    Answer(Answer),
+    /// Reports what became of flows.
+    Report(Report),
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// Fewer bytes than the message says it has.
+    Truncated,
+    /// More bytes than the message says it has, or than any message may have.
+    TooLong,
+    /// Not of this protocol.
+    Magic,
+    /// Of another major version.
+    Version,
+    /// A type of message that does not exist.
+    Type,
+    /// A field that reaches beyond the end, or is not as long as its type says.
+    FieldLength,
+    /// A field that may be there once, twice.
+    Duplicate,
+    /// A field is missing that this type must have, or a query towards a source asks for several flows.
+    Missing,
+    /// There is a key, and no authenticator at the end.
+    Unauthenticated,
+    /// The authenticator is not that of this message and key.
+    Forged,
+}
+
+impl DecodeError {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Truncated,
+        Self::TooLong,
+        Self::Magic,
+        Self::Version,
+        Self::Type,
+        Self::FieldLength,
+        Self::Duplicate,
+        Self::Missing,
+        Self::Unauthenticated,
+        Self::Forged,
+    ];
+
+    /// Its name in statistics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "refused_truncated",
+            Self::TooLong => "refused_too_long",
+            Self::Magic => "refused_magic",
+            Self::Version => "refused_version",
+            Self::Type => "refused_type",
+            Self::FieldLength => "refused_field_length",
+            Self::Duplicate => "refused_duplicate",
+            Self::Missing => "refused_missing",
+            Self::Unauthenticated => "refused_unauthenticated",
+            Self::Forged => "refused_forged",
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the message is shorter than it says",
+            Self::TooLong => "the message is longer than it says or than a message may be",
+            Self::Magic => "the protocol identifier is another",
+            Self::Version => "the major version is another",
+            Self::Type => "the type of message is unknown",
+            Self::FieldLength => "a field has a wrong length",
+            Self::Duplicate => "a field is there twice",
+            Self::Missing => "a field that the message needs is missing",
+            Self::Unauthenticated => "the authenticator is missing",
+            Self::Forged => "the authenticator is wrong",
+        })
+    }
+}
+impl core::error::Error for DecodeError {}
+
+/// A key that routers share.
+#[derive(Clone)]
+pub struct Key(Hmac<Sha256>);
+
+impl Key {
+    /// Of these bytes, of which there should be 32 random ones.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Self {
+        // RFC 2104 section 2: a key longer than a block is hashed, a shorter one is padded with zeros.
+        let mut block = [0; 64];
+        if key.len() > block.len() {
+            block[..32].copy_from_slice(&Sha256::digest(key));
+        } else {
+            block[..key.len()].copy_from_slice(key);
+        }
+        Self(Hmac::new(&block.into()))
+    }
+
+    /// HMAC-SHA-256 of these bytes.
+    pub(super) fn authenticate(&self, bytes: &[u8]) -> [u8; 32] {
+        self.0.clone().chain_update(bytes).finalize().into_bytes().into()
+    }
+
+    /// In a time that tells nothing about where they differ.
+    fn verifies(&self, bytes: &[u8], tag: &[u8]) -> bool {
+        self.0.clone().chain_update(bytes).verify_truncated_left(tag).is_ok()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Writing
+
+/// Bytes of a flow in a query or an answer.
+#[must_use]
+pub fn flow_size(key: &FlowKey) -> usize {
+    FIELD + key.as_bytes().len()
+}
+
+/// Bytes of a flow in a report.
+#[must_use]
+pub fn state_size(state: &FlowState) -> usize {
+    FIELD + 16 + state.key.as_bytes().len()
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new(kind: u8, flags: u8, router: RouterId) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend_from_slice(&MAGIC);
+        // The length follows when it is known.
+        bytes.extend_from_slice(&[MAJOR, MINOR, kind, flags, 0, 0]);
+        Self(bytes).field(field::ROUTER, &router.0.to_be_bytes(), &[])
+    }
+
+    /// A field whose value are these two pieces, which are short.
+    fn field(mut self, kind: u8, value: &[u8], more: &[u8]) -> Self {
+        self.0.extend_from_slice(&[kind, (value.len() + more.len()) as u8]);
+        self.0.extend_from_slice(value);
+        self.0.extend_from_slice(more);
+        self
+    }
+
+    fn word(self, kind: u8, value: u64) -> Self {
+        self.field(kind, &value.to_be_bytes(), &[])
+    }
+
+    fn proof(self, proof: Proof) -> Self {
+        self.word(field::COOKIE, proof.cookie).word(field::SEQUENCE, proof.sequence)
+    }
+
+    fn flows(self, flows: &[FlowKey]) -> Self {
+        flows.iter().fold(self, |writer, flow| writer.field(field::FLOW, flow.as_bytes(), &[]))
+    }
+
+    fn state(self, state: &FlowState) -> Self {
+        let mut counts = [0; 16];
+        counts[..8].copy_from_slice(&state.arrived.get().to_be_bytes());
+        counts[8..].copy_from_slice(&state.departed.get().to_be_bytes());
+        self.field(field::STATE, &counts, state.key.as_bytes())
+    }
+
+    fn finish(mut self, key: Option<&Key>) -> Option<Vec<u8>> {
+        let total = self.0.len() + key.map_or(0, |_| FIELD + TAG);
+        let length = u16::try_from(total).ok().filter(|_| total <= MAX_SIZE)?;
+        self.0[HEADER - 2..HEADER].copy_from_slice(&length.to_be_bytes());
+        if let Some(key) = key {
+            let tag = key.authenticate(&self.0);
+            self = self.field(field::AUTHENTICATOR, &tag[..TAG], &[]);
+        }
+        Some(self.0)
+    }
+}
+
+impl Message {
+    /// Its bytes; none if it is larger than [`MAX_SIZE`], which it is not with at most [`ROOM`] of flows.
+    #[must_use]
+    pub fn encode(&self, key: Option<&Key>) -> Option<Vec<u8>> {
+        let writer = match self {
+            Self::Query(query) => {
+                let flags = if query.scope == Scope::TowardsSource { TOWARDS_SOURCE } else { 0 };
+                let writer = Writer::new(QUERY, flags, query.router).word(field::NONCE, query.nonce);
+                let writer = match query.proof {
+                    Some(proof) => writer.proof(proof),
+                    None => writer,
+                };
+                writer.flows(&query.flows)
+            }
+            Self::Answer(answer) => Writer::new(ANSWER, 0, answer.router)
+                .word(field::NONCE, answer.nonce)
+                .word(field::COOKIE, answer.cookie)
+                .flows(&answer.flows),
+            Self::Report(report) => {
+                let writer = Writer::new(REPORT, 0, report.router)
+                    .proof(report.proof)
+                    .word(field::INTERVAL, report.interval.as_nanos());
+                report.flows.iter().fold(writer, Writer::state)
+            }
+        };
+        writer.finish(key)
+    }
+
+    /// Reads a message. With a key, only what carries its authenticator.
+    ///
+    /// # Errors
+    /// When it is no message of this protocol, with the first thing that is wrong.
+    pub fn decode(bytes: &[u8], key: Option<&Key>) -> Result<Self, DecodeError> {
+        let (kind, flags) = header(bytes)?;
+        if let Some(key) = key {
+            let (content, tag) = bytes.split_at(bytes.len().saturating_sub(TAG));
+            if content.len() < HEADER + FIELD || !content.ends_with(&[field::AUTHENTICATOR, TAG as u8]) {
+                return Err(DecodeError::Unauthenticated);
+            }
+            if !key.verifies(&content[..content.len() - FIELD], tag) {
+                return Err(DecodeError::Forged);
+            }
+        }
+        Fields::read(&bytes[HEADER..])?.message(kind, flags).ok_or(DecodeError::Missing)
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reading
+
+/// Checks the header and gives the type and the flags.
+fn header(bytes: &[u8]) -> Result<(u8, u8), DecodeError> {
+    let Some(&[m0, m1, m2, m3, major, _, kind, flags, high, low]) = bytes.first_chunk::<HEADER>() else {
+        return Err(DecodeError::Truncated);
+    };
+    if [m0, m1, m2, m3] != MAGIC {
+        return Err(DecodeError::Magic);
+    }
+    if major != MAJOR {
+        return Err(DecodeError::Version);
+    }
+    let total = usize::from(u16::from_be_bytes([high, low]));
+    if bytes.len() < total {
+        return Err(DecodeError::Truncated);
+    }
+    if bytes.len() > total || total > MAX_SIZE {
+        return Err(DecodeError::TooLong);
+    }
+    if !(QUERY..=REPORT).contains(&kind) {
+        return Err(DecodeError::Type);
+    }
+    Ok((kind, flags))
+}
+
+/// The fields that were there. Those that a type has no use for are passed over.
+#[derive(Default)]
+struct Fields {
+    router: Option<[u8; 16]>,
+    nonce: Option<[u8; 8]>,
+    cookie: Option<[u8; 8]>,
+    sequence: Option<[u8; 8]>,
+    interval: Option<[u8; 8]>,
+    flows: Vec<FlowKey>,
+    states: Vec<FlowState>,
+}
+
+impl Fields {
+    fn read(mut rest: &[u8]) -> Result<Self, DecodeError> {
+        let mut fields = Self::default();
+        while let [kind, length, behind @ ..] = rest {
+            let (value, next) =
+                behind.split_at_checked(usize::from(*length)).ok_or(DecodeError::FieldLength)?;
+            fields.take(*kind, value)?;
+            rest = next;
+        }
+        if rest.is_empty() { Ok(fields) } else { Err(DecodeError::FieldLength) }
+    }
+
+    fn take(&mut self, kind: u8, value: &[u8]) -> Result<(), DecodeError> {
+        match kind {
+            field::ROUTER => once(&mut self.router, value)?,
+            field::NONCE => once(&mut self.nonce, value)?,
+            field::COOKIE => once(&mut self.cookie, value)?,
+            field::SEQUENCE => once(&mut self.sequence, value)?,
+            field::INTERVAL => once(&mut self.interval, value)?,
+            field::FLOW => self.flows.push(FlowKey::from_bytes(value).ok_or(DecodeError::FieldLength)?),
+            field::STATE => self.states.push(state(value).ok_or(DecodeError::FieldLength)?),
+            // An authenticator was checked before, if there is a key to check it with.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn proof(&self) -> Option<Proof> {
+        Some(Proof { cookie: u64::from_be_bytes(self.cookie?), sequence: u64::from_be_bytes(self.sequence?) })
+    }
+
+    /// The message of this type; none if something is missing.
+    fn message(self, kind: u8, flags: u8) -> Option<Message> {
+        let router = RouterId(u128::from_be_bytes(self.router?));
+        let nonce = self.nonce.map(u64::from_be_bytes);
+        let towards_source = flags & TOWARDS_SOURCE != 0;
+        let scope = if towards_source { Scope::TowardsSource } else { Scope::Neighbours };
+        let proof = self.proof();
+        match kind {
+            QUERY if self.flows.is_empty() || towards_source && self.flows.len() > 1 => None,
+            QUERY => Some(Message::Query(Query { router, nonce: nonce?, scope, proof, flows: self.flows })),
+            ANSWER if self.flows.is_empty() => None,
+            ANSWER => {
+                let cookie = u64::from_be_bytes(self.cookie?);
+                Some(Message::Answer(Answer { router, nonce: nonce?, cookie, flows: self.flows }))
+            }
+            _ if self.states.is_empty() => None,
+            _ => {
+                let interval = Span::from_nanos(u64::from_be_bytes(self.interval?));
+                Some(Message::Report(Report { router, proof: proof?, interval, flows: self.states }))
+            }
+        }
+    }
+}
+
+fn once<const N: usize>(place: &mut Option<[u8; N]>, value: &[u8]) -> Result<(), DecodeError> {
+    let value = value.try_into().map_err(|_| DecodeError::FieldLength)?;
+    if place.replace(value).is_some() { Err(DecodeError::Duplicate) } else { Ok(()) }
+}
+
+fn state(value: &[u8]) -> Option<FlowState> {
+    let (arrived, value) = value.split_first_chunk()?;
+    let (departed, key) = value.split_first_chunk()?;
+    Some(FlowState {
+        key: FlowKey::from_bytes(key)?,
+        arrived: Bytes::new(u64::from_be_bytes(*arrived)),
+        departed: Bytes::new(u64::from_be_bytes(*departed)),
+    })
+}

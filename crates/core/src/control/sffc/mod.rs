@@ -1,0 +1,316 @@
+//! The SF-FC Manager: finds the routers that a router's flows come from, and tells them what its links did to them.
+//!
+//! Tamura, Tobe, Tokuda, "SF-FC: neighbor-state based soft fair flow control", NOSSDAV 2000, section 3.2 and
+//! Fig. 3. One Manager per router. It does no I/O: the world hands in what arrived and takes out what is to be sent.
+//!
+//! A router whose link overflowed looks its flow up; if it does not know where the flow comes from it asks its
+//! neighbours, then sends the question towards the flow's source, where the first SF-FC router that carries the
+//! flow takes it and answers. Reports go to whoever answered.
+//!
+//! The paper trusts its neighbours. Here one of them may lie:
+//! - A router answers only about flows that leave by the port from whose side the question came. The asker is then
+//!   its next hop for them, nobody else can be before it has fallen silent, and only its reports count.
+//! - An answer gives a cookie, which whoever does not see the answer cannot guess; reports show it. It is renewed
+//!   by further questions, and the one before is taken too, because messages may overtake each other.
+//! - Messages with a cookie are numbered, and none is taken twice.
+//! - Reports of a flow, and messages of a router and of all strangers, are bounded in rate.
+//! - A report of more departures than arrivals, or of an interval that is zero or very long, is refused. That a
+//!   report lowers a flow no further than it could honestly is the business of whoever hears it.
+//! - Tables are bounded; for each port they are apart, so that what comes from one side costs the others nothing.
+//!
+//! With a shared key messages carry an authenticator ([`message`]). Routers with the key can still lie as above.
+//!
+//! Readings: a report waits for an answer only as long as it is news, which is one interval of its own. How often is
+//! asked, and what follows when nobody answers, is chosen (see [`ManagerParams`]).
+//!
+//! Cost: nothing per packet. Per message O(flows in it × log flows); 250 bytes per flow and table at most.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use crate::packet::FlowId;
+use crate::random::Stream;
+use crate::units::{Bytes, Span, Time};
+
+mod aged;
+mod count;
+#[cfg(test)]
+mod lies;
+pub mod message;
+mod search;
+mod side;
+#[cfg(test)]
+mod tests;
+
+pub use message::{FlowKey, RouterId};
+
+use aged::Aged;
+use count::{Counters, Refusal};
+use message::{Key, Message, Query, Scope};
+use search::Upstream;
+use side::Side;
+
+/// One of this router's output links, numbered by the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Port(pub u32);
+
+/// What a link did to one flow in one interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowReport {
+    /// The flow.
+    pub flow: FlowId,
+    /// What came for the link.
+    pub arrived: Bytes,
+    /// What left by the link; of a valid report not more than arrived.
+    pub departed: Bytes,
+    /// The time in which this was counted.
+    pub interval: Span,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To every router one hop away, and no further.
+    Neighbours,
+    /// On the way to where the flow comes from, until a Manager takes it.
+    TowardsSource(FlowId),
+    /// To this router; routers on the way only forward it.
+    Router(RouterId),
+}
+
+/// A message to send: the payload, to which the world adds its headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where it goes.
+    pub to: Destination,
+    /// At most [`message::MAX_SIZE`].
+    pub bytes: Vec<u8>,
+}
+
+/// What becomes of a message that came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// It ends here.
+    Taken,
+    /// It is a query towards a source that means another router: forward it as it is.
+    Pass,
+}
+
+/// What the Manager must know of the router around it.
+pub trait Forwarding {
+    /// The name of a flow among routers; none if the flow is unknown.
+    fn key(&self, flow: FlowId) -> Option<FlowKey>;
+    /// The flow of this name; none if no packet of it was seen lately.
+    fn flow(&self, key: &FlowKey) -> Option<FlowId>;
+    /// Whether `flow` leaves by `port` now, as a non-adaptive flow that was seen lately.
+    fn carries(&self, port: Port, flow: FlowId) -> bool;
+    /// A valid report of the next hop about what left by `port`.
+    fn heard(&mut self, port: Port, report: FlowReport);
+}
+
+/// Parameters of a [`Manager`]. The routers of a network should have the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagerParams {
+    /// What the first two questions of a search wait for an answer; each further one waits twice as long.
+    pub search_timeout: Span,
+    /// Questions towards the source before a search ends.
+    pub tries: u32,
+    /// How long a flow is left alone whose search found nobody.
+    pub pause: Span,
+    /// A router that was silent so long is no longer the next hop; an answer is believed as long.
+    pub expiry: Span,
+    /// Age at which a cookie is changed. Routers ask again after half of it.
+    pub renewal: Span,
+    /// Reports of a flow that follow closer are refused.
+    pub min_interval: Span,
+    /// Reports over a longer time are refused.
+    pub longest_interval: Span,
+    /// Messages a second that are taken from a router that was answered.
+    pub message_rate: u32,
+    /// Queries a second that are taken of all others on the side of a port.
+    pub query_rate: u32,
+    /// Messages above either rate that may come at once.
+    pub burst: u32,
+    /// Flows that are reported, and flows that are claimed by next hops on the side of each port.
+    pub flows: usize,
+    /// Routers that are next hops on the side of each port.
+    pub neighbours: usize,
+    /// Messages that wait to be sent.
+    pub outbox: usize,
+}
+
+impl Default for ManagerParams {
+    fn default() -> Self {
+        Self {
+            // Chosen: twice the way through 64 KB at 10 Mb/s (52 ms), the buffers of the paper.
+            search_timeout: Span::from_millis(100),
+            // Chosen: with the doubling the last waits 0.4 s, longer than a satellite's round trip takes to a neighbour.
+            tries: 3,
+            // Chosen: as long as an answer is believed, so finding nobody costs no more than finding someone.
+            pause: Span::from_secs(6),
+            // Chosen: three renewals, so that two may be lost.
+            expiry: Span::from_secs(6),
+            // Chosen: longer than any search takes (0.8 s); one query a second and neighbour is no load.
+            renewal: Span::from_secs(2),
+            // Chosen: half of the paper's shortest useful interval of 50 ms, as delays vary.
+            min_interval: Span::from_millis(25),
+            // Chosen: a hundred of its longest.
+            longest_interval: Span::from_secs(10),
+            // Chosen: 1,000 flows at 20 a message every 50 ms.
+            message_rate: 1_000,
+            // Chosen: as many; behind routers that know nothing of SF-FC each flow needs a query of its own.
+            query_rate: 1_000,
+            // Chosen: the messages of two intervals at the full rate.
+            burst: 100,
+            // Chosen: 1 MB a table.
+            flows: 4_096,
+            // Chosen: more than the routers of a usual shared network.
+            neighbours: 64,
+            // Chosen: 1.3 MB; a query to each source of a quarter of the flows.
+            outbox: 1_024,
+        }
+    }
+}
+
+/// Numbers that nobody outside can guess, also not from those that were given out before.
+#[derive(Clone, Debug)]
+struct Secret {
+    key: Key,
+    drawn: u64,
+}
+
+impl Secret {
+    fn new(mut random: Stream) -> Self {
+        let mut key = [0; 32];
+        key.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
+        Self { key: Key::new(&key), drawn: 0 }
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        let tag = self.key.authenticate(&self.drawn.to_be_bytes());
+        tag[..8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    }
+}
+
+/// The Manager of a router.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    id: RouterId,
+    params: ManagerParams,
+    key: Option<Key>,
+    secret: Secret,
+    /// Number of the last message with a cookie.
+    sequence: u64,
+    /// Where the flows that were reported come from. Their time is when they are forgotten.
+    upstream: Aged<FlowId, Upstream>,
+    /// When the next step of each search is due.
+    agenda: Aged<FlowId, ()>,
+    /// The next hops beyond each port.
+    sides: BTreeMap<Port, Side>,
+    outbox: VecDeque<Transmit>,
+    counters: Counters,
+}
+
+impl Manager {
+    /// The Manager of the router `id`. With `key`, which its neighbours must share, messages are authenticated.
+    /// On real links `random` must come from a seed that nobody knows.
+    #[must_use]
+    pub fn new(id: RouterId, params: &ManagerParams, key: Option<&[u8]>, random: Stream) -> Self {
+        Self {
+            id,
+            params: params.clone(),
+            key: key.map(Key::new),
+            secret: Secret::new(random),
+            sequence: 0,
+            upstream: Aged::default(),
+            agenda: Aged::default(),
+            sides: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A message came in from the side that `port` leads to: one to this router or to all neighbours, or a query on
+    /// its way to a source.
+    pub fn receive(&mut self, now: Time, port: Port, bytes: &[u8], router: &mut dyn Forwarding) -> Handled {
+        let message = match Message::decode(bytes, self.key.as_ref()) {
+            Ok(message) => message,
+            Err(error) => {
+                self.counters.undecoded(error);
+                return Handled::Taken;
+            }
+        };
+        let sender = match &message {
+            Message::Query(query) => query.router,
+            Message::Answer(answer) => answer.router,
+            Message::Report(report) => report.router,
+        };
+        if sender == self.id {
+            self.counters.refused(Refusal::Own);
+            return Handled::Taken;
+        }
+        match message {
+            Message::Query(query) => return self.query(now, port, &query, router),
+            Message::Answer(answer) => self.answer(now, &answer, router),
+            Message::Report(report) => match self.sides.get_mut(&port) {
+                Some(side) => side.report(now, port, &report, &self.params, router, &mut self.counters),
+                None => self.counters.refused(Refusal::Stranger),
+            },
+        }
+        Handled::Taken
+    }
+
+    /// Answers a query about flows that leave by `port`.
+    fn query(&mut self, now: Time, port: Port, query: &Query, router: &dyn Forwarding) -> Handled {
+        let flow = |key: &FlowKey| Some((*key, router.flow(key)?));
+        let mut carried: Vec<_> = query.flows.iter().filter_map(flow).collect();
+        carried.retain(|(_, flow)| router.carries(port, *flow));
+        if carried.is_empty() {
+            return if query.scope == Scope::TowardsSource { Handled::Pass } else { Handled::Taken };
+        }
+        let side = self.sides.entry(port).or_default();
+        let answer =
+            side.query(now, query, &carried, self.id, &self.params, &mut self.secret, &mut self.counters);
+        match answer {
+            Ok(answer) => self.send(Destination::Router(query.router), &Message::Answer(answer)),
+            Err(refusal) => self.counters.refused(refusal),
+        }
+        Handled::Taken
+    }
+
+    /// The next message to send, none if all are out.
+    pub fn transmit(&mut self) -> Option<Transmit> {
+        self.outbox.pop_front()
+    }
+
+    /// Counts of messages sent, of reports of flows that were heard, and of what was refused, by reason.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.counters.show(show);
+    }
+
+    fn send(&mut self, to: Destination, message: &Message) {
+        if self.outbox.len() >= self.params.outbox {
+            self.counters.refused(Refusal::Outbox);
+            return;
+        }
+        // Lists of flows are split before; a message that were too large nonetheless would be refused everywhere.
+        if let Some(bytes) = message.encode(self.key.as_ref()) {
+            self.counters.sent(message);
+            self.outbox.push_back(Transmit { to, bytes });
+        }
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}
+
+/// Whether a report may be true: something arrived, not more departed, and in a time that an interval may have.
+fn check(arrived: Bytes, departed: Bytes) -> Result<(), Refusal> {
+    // Chosen: no link carries 2^50 bytes in `longest_interval`; counts below it can be multiplied by bits and sums.
+    let most = Bytes::new(1 << 50);
+    let plausible = Bytes::ZERO < arrived && arrived <= most && departed <= arrived;
+    if plausible { Ok(()) } else { Err(Refusal::Inflated) }
+}

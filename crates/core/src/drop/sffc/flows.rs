@@ -1,0 +1,160 @@
+//! What is known of each flow that was active lately: SF-FC's estimator.
+
+use alloc::vec::Vec;
+
+use crate::packet::FlowId;
+use crate::units::{Span, Time};
+
+/// Intervals of which departures are remembered.
+pub(super) const HISTORY: usize = 8;
+
+/// One flow. Amounts are bytes of the current interval.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub id: FlowId,
+    /// Whether it lowers its rate when packets are lost.
+    pub adaptive: bool,
+    /// τ, when its last packet arrived.
+    tau: Time,
+    /// λ, what arrived.
+    pub lambda: u64,
+    /// Of that, what was discarded on arrival.
+    pub discarded: u64,
+    /// μ, what left.
+    pub mu: u64,
+    /// What left in the intervals before.
+    pub left: History,
+    /// The basic discard rate.
+    pub bdr: f64,
+    /// The discard rate.
+    pub v: f64,
+    /// What arrived at the next router in an interval, and what left it, if it said so since the last one.
+    pub heard: Option<[f64; 2]>,
+    /// Intervals since then.
+    pub silent: u64,
+}
+
+impl Flow {
+    fn new(id: FlowId, adaptive: bool) -> Self {
+        Self {
+            id,
+            adaptive,
+            tau: Time::ZERO,
+            lambda: 0,
+            discarded: 0,
+            mu: 0,
+            left: History::default(),
+            bdr: 0.0,
+            v: 0.0,
+            heard: None,
+            silent: 0,
+        }
+    }
+
+    /// What it would send after its basic discard rate.
+    pub(super) fn demand(&self) -> f64 {
+        self.lambda as f64 * (1.0 - self.bdr)
+    }
+}
+
+/// Amounts of the last intervals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct History {
+    /// The last one last; 4 GiB in an interval are as good as more.
+    amounts: [u32; HISTORY],
+    count: u32,
+}
+
+impl History {
+    pub(super) fn push(&mut self, amount: u64) {
+        self.amounts.rotate_left(1);
+        self.amounts[HISTORY - 1] = u32::try_from(amount).unwrap_or(u32::MAX);
+        self.count = (self.count + 1).min(HISTORY as u32);
+    }
+
+    /// Over the last `intervals`, or as many as there were; 0 if none.
+    pub(super) fn mean(&self, intervals: usize) -> f64 {
+        let intervals = intervals.min(self.count as usize);
+        let sum: u64 = self.amounts.iter().rev().take(intervals).map(|&amount| u64::from(amount)).sum();
+        sum as f64 / intervals.max(1) as f64
+    }
+
+    pub(super) fn most(&self) -> u32 {
+        self.amounts.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// The flows that were active lately, in the order of their first packets but for those that took the places
+/// of others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flows {
+    /// By slot of the flow: its place in `active` plus one, or 0.
+    places: Vec<u32>,
+    active: Vec<Flow>,
+}
+
+impl Flows {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+    pub(super) const fn len(&self) -> usize {
+        self.active.len()
+    }
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.active.iter()
+    }
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.active.iter_mut()
+    }
+
+    fn place(&self, id: FlowId) -> Option<usize> {
+        (*self.places.get(id.slot())? as usize).checked_sub(1)
+    }
+    pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
+        self.active.get(self.place(id)?)
+    }
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        let place = self.place(id)?;
+        self.active.get_mut(place)
+    }
+
+    /// A packet of the flow `id` has arrived. A flow that was taken for one of the other kind starts anew.
+    pub(super) fn seen(&mut self, id: FlowId, now: Time, adaptive: bool) -> &mut Flow {
+        let place = match self.place(id) {
+            Some(place) => place,
+            None => self.add(id, adaptive),
+        };
+        let flow = &mut self.active[place];
+        if flow.adaptive != adaptive {
+            *flow = Flow::new(flow.id, adaptive);
+        }
+        flow.tau = now;
+        flow
+    }
+
+    fn add(&mut self, id: FlowId, adaptive: bool) -> usize {
+        let slot = id.slot();
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, 0);
+        }
+        self.active.push(Flow::new(FlowId(slot as u32), adaptive));
+        self.places[slot] = self.active.len() as u32;
+        self.active.len() - 1
+    }
+
+    /// Forgets the flows that have been silent for longer than `most`.
+    pub(super) fn forget_silent(&mut self, now: Time, most: Span) {
+        let mut place = 0;
+        while place < self.active.len() {
+            if now.since(self.active[place].tau) <= most {
+                place += 1;
+                continue;
+            }
+            let gone = self.active.swap_remove(place);
+            self.places[gone.id.slot()] = 0;
+            if let Some(moved) = self.active.get(place) {
+                self.places[moved.id.slot()] = place as u32 + 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,370 @@
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::buffer::Buffer;
+use crate::catalog::Selection;
+use crate::queue::Queue;
+use crate::schedule::fifo::Fifo;
+use crate::testing::{Log, TestPacket, packet};
+use crate::units::Packets;
+
+/// In front of 10 Mb/s with intervals of 50 ms: 62,500 bytes in each. Averages are over one interval, so that
+/// numbers are plain.
+struct Bench {
+    queue: Buffer<Fifo<TestPacket>, Sffc>,
+    log: Log,
+}
+
+const CAPACITY: f64 = 62_500.0;
+
+impl Bench {
+    fn new(pairs: &[(&str, &str)]) -> Self {
+        let mut selection = Selection::new("sffc", None, None).unwrap();
+        for (key, value) in [("limit", "100MB"), ("history", "1")].iter().chain(pairs) {
+            selection.set(key, value).unwrap();
+        }
+        let params = SffcParams::from_args(&selection.args, &SFFC).unwrap();
+        let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "sffc"));
+        Self { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() }
+    }
+
+    fn sffc(&self) -> &Sffc {
+        self.queue.policy()
+    }
+
+    fn flow(&self, flow: u32) -> &Flow {
+        self.sffc().flows.get(FlowId(flow)).unwrap()
+    }
+
+    /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and what is not discarded leaves
+    /// at once.
+    fn interval(&mut self, flows: &[(u32, Protocol, u64)]) {
+        let now = self.sffc().interval_ends() - Span::from_millis(1);
+        let rounds = flows.iter().map(|&(.., bytes)| bytes / 100).max().unwrap_or(0);
+        for round in 0..rounds {
+            for &(flow, protocol, _) in flows.iter().filter(|&&(.., bytes)| round < bytes / 100) {
+                let arriving = TestPacket { protocol, ..packet(round as u32, flow, 100) };
+                self.queue.enqueue(now, arriving, &mut self.log);
+                self.queue.dequeue(now, &mut self.log);
+            }
+        }
+        self.queue.policy_mut().advance(now + Span::from_millis(1));
+    }
+
+    fn hear(&mut self, flow: u32, arrived: u64, departed: u64) {
+        self.queue.policy_mut().heard(FlowReport {
+            flow: FlowId(flow),
+            arrived: Bytes::new(arrived),
+            departed: Bytes::new(departed),
+            interval: Span::from_millis(50),
+        });
+    }
+}
+
+use Protocol::{Tcp, Udp};
+
+fn near(value: f64, expected: f64) {
+    assert!((value - expected).abs() < 1e-9, "{value}, not {expected}");
+}
+
+#[test]
+fn a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.0);
+    // Eq. 2: 1 - (20/50)·50/50 = 0.6 would have lost nothing; eq. 3 goes half the way from 0.
+    bench.hear(0, 50_000, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3);
+    near(bench.flow(0).v, 0.3);
+    // In the next interval some 35,000 leave, of which it forwards 20,000: again 0.6 is wanted, 0.45 set.
+    bench.interval(&[(0, Udp, 50_000)]);
+    let left = bench.flow(0).left.mean(1);
+    bench.hear(0, left as u64, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    let left_then = bench.flow(0).left.mean(1);
+    let wanted = 1.0 - 20_000.0 / left * left_then / 50_000.0;
+    near(bench.flow(0).bdr, 0.15 + wanted / 2.0);
+    assert!((bench.flow(0).bdr - 0.45).abs() < 0.03, "{}", bench.flow(0).bdr);
+}
+
+#[test]
+fn the_rates_of_reports_count_not_their_amounts() {
+    // Half the bytes in half the time.
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    let (flow, interval) = (FlowId(0), Span::from_millis(25));
+    let [arrived, departed] = [25_000, 10_000].map(Bytes::new);
+    bench.queue.policy_mut().heard(FlowReport { flow, arrived, departed, interval });
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3);
+}
+
+#[test]
+fn without_reports_a_flow_may_send_more_after_an_interval_of_patience() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    bench.hear(0, 50_000, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3);
+    // Eq. 4: I is 0.5 % of 62,500, which is 0.00625 of 50,000.
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3 - 0.006_25);
+    for _ in 0..60 {
+        bench.interval(&[(0, Udp, 50_000)]);
+    }
+    near(bench.flow(0).bdr, 0.0);
+}
+
+#[test]
+fn a_report_of_regular_loss_lets_a_flow_send_more_too() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    bench.hear(0, 50_000, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    bench.hear(0, 35_000, 33_600);
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3 - 0.006_25);
+}
+
+#[test]
+fn an_inflated_report_lowers_a_flow_to_what_it_says_has_left_at_most() {
+    // A neighbour cannot have got more than the 50,000 that were sent: 10^9 count as that, and 20,000 of them left.
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    bench.hear(0, 1_000_000_000, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    near(bench.flow(0).bdr, 0.3);
+    // More departures than arrivals are no loss.
+    bench.hear(0, 10_000, 20_000);
+    bench.interval(&[(0, Udp, 50_000)]);
+    assert!(bench.flow(0).bdr < 0.3);
+}
+
+#[test]
+fn nobody_is_starved_on_anothers_word() {
+    let mut bench = Bench::new(&[("active", "10s")]);
+    for _ in 0..100 {
+        bench.interval(&[(0, Udp, 50_000)]);
+        bench.hear(0, 50_000, 0);
+    }
+    // I of 312.5 bytes in 50 ms is left, 50 kbit/s.
+    near(bench.flow(0).bdr, 1.0 - 312.5 / 50_000.0);
+}
+
+#[test]
+fn only_what_was_lost_to_an_overflow_is_reported() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 30_000), (1, Tcp, 10_000)]);
+    assert_eq!(bench.queue.policy_mut().take_reports(), []);
+    BufferPolicy::<TestPacket>::set_limit(bench.queue.policy_mut(), Limit::Packets(Packets::new(1)));
+    let now = bench.sffc().interval_ends() - Span::from_millis(1);
+    for id in 0..3 {
+        bench.queue.enqueue(now, packet(id, 0, 1_000), &mut bench.log);
+    }
+    bench.queue.dequeue(now, &mut bench.log);
+    let end = bench.sffc().interval_ends();
+    bench.queue.policy_mut().advance(end);
+    // Adaptive flows are not reported.
+    let [report] = bench.queue.policy_mut().take_reports()[..] else { panic!("one report") };
+    assert_eq!((report.flow, report.arrived), (FlowId(0), Bytes::new(3_000)));
+    assert_eq!((report.departed, report.interval), (Bytes::new(1_000), Span::from_millis(50)));
+    let end = bench.sffc().interval_ends();
+    bench.queue.policy_mut().advance(end);
+    assert_eq!(bench.queue.policy_mut().take_reports(), [], "the next interval had no overflow");
+}
+
+#[test]
+fn a_router_that_reports_its_own_discards_never_falls_silent() {
+    let reports = |more: &[(&str, &str)]| {
+        let mut bench = Bench::new(more);
+        bench.interval(&[(0, Udp, 50_000)]);
+        bench.hear(0, 50_000, 20_000);
+        bench.interval(&[(0, Udp, 50_000)]);
+        bench.interval(&[(0, Udp, 50_000)]);
+        bench.queue.policy_mut().take_reports().len()
+    };
+    assert_eq!(reports(&[]), 0);
+    assert_eq!(reports(&[("report_discards", "5%")]), 1);
+    assert_eq!(reports(&[("report_discards", "5%"), ("reports", "false")]), 0);
+}
+
+/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, beside five
+/// adaptive ones of 1 Mb/s each that do not mind, in Mb/s.
+fn five_and_five(intervals: u32, pairs: &[(&str, &str)]) -> Vec<f64> {
+    let mut bench = Bench::new(pairs);
+    // 1 Mb/s is 6,250 bytes in 50 ms; packets have 100.
+    let udp = (1..=5).map(|n| (n, Udp, 12_500 * u64::from(n)));
+    let flows: Vec<_> = udp.chain((6..=10).map(|n| (n, Tcp, 6_200))).collect();
+    for _ in 0..intervals {
+        bench.interval(&flows);
+    }
+    (1..=5).map(|n| (1.0 - bench.flow(n).v) * f64::from(2 * n)).collect()
+}
+
+#[test]
+fn unresponsive_flows_share_their_part_max_min_fairly() {
+    // W is half of 10 Mb/s: 1 each of five. The adaptive flows leave 10 - 5·6,200/6,250 = 5.04.
+    let shares = five_and_five(3, &[]);
+    assert!(shares.iter().all(|share| (share - 1.008).abs() < 1e-9), "{shares:?}");
+}
+
+#[test]
+fn what_is_left_of_steady_adaptive_flows_is_not_below_the_share() {
+    // They send 8 Mb/s and leave 2; W is 5. As printed, what they take they keep.
+    let rates = |pairs: &[(&str, &str)]| {
+        let mut bench = Bench::new(pairs);
+        for _ in 0..3 {
+            bench.interval(&[(0, Udp, 62_500), (1, Tcp, 50_000)]);
+        }
+        bench.sffc().fair_bandwidth / CAPACITY
+    };
+    near(rates(&[]), 0.5);
+    near(rates(&[("spare", "printed")]), 0.2);
+}
+
+#[test]
+fn growing_adaptive_flows_get_their_share() {
+    // γ comes from nothing, which brings ρ to 0.9, then doubles four times: 0.9 ρ + 0.05 each time. Below 0.9
+    // W counts, not what they leave.
+    let mut bench = Bench::new(&[]);
+    for bytes in [1_000, 2_000, 4_000, 8_000, 16_000] {
+        bench.interval(&[(0, Udp, 62_500), (1, Tcp, bytes)]);
+    }
+    near(bench.sffc().rho, 0.4 * 0.9 * 0.9 * 0.9 * 0.9 + 0.5);
+    near(bench.sffc().fair_bandwidth / CAPACITY, 0.5);
+}
+
+#[test]
+fn the_divisor_as_printed_starves_unresponsive_flows_with_departures_for_usage() {
+    // W is 5 Mb/s, ten flows divide it: 0.5 each. 2.5 left, which is below W and becomes FB: 0.25, 0.125, ...
+    let printed = [("usage", "departures"), ("divisor", "all"), ("recount", "true"), ("spare", "printed")];
+    let after = |intervals| five_and_five(intervals, &printed)[4];
+    near(after(1), 0.5);
+    assert!((after(2) - 0.25).abs() < 0.02, "{}", after(2));
+    assert!((after(3) - 0.125).abs() < 0.02, "{}", after(3));
+    assert!(after(12) < 0.01, "{}", after(12));
+    // By itself it gives half of what is due.
+    let shares = five_and_five(12, &[("divisor", "all")]);
+    assert!(shares.iter().all(|share| (0.45..0.56).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn departures_for_usage_freeze_flows_at_their_rate() {
+    // After eight intervals of 1 Mb/s a flow wants 10 and nobody else is there to share with but one silent
+    // adaptive flow that is still active. W is 5; what left, 1, is below.
+    let rate = |usage: &str| {
+        let mut bench = Bench::new(&[("usage", usage), ("active", "10s")]);
+        bench.interval(&[(0, Udp, 6_200), (1, Tcp, 100)]);
+        for _ in 0..8 {
+            bench.interval(&[(0, Udp, 62_500)]);
+        }
+        bench.flow(0).left.mean(1) / CAPACITY
+    };
+    assert!(rate("demand") > 0.45, "{}", rate("demand"));
+    // The first interval of 10 Mb/s passes as it was; from then on it is what it was held to.
+    assert!(rate("departures") <= rate("demand"), "{}", rate("departures"));
+}
+
+#[test]
+fn the_final_rate_as_the_previous_one_makes_cuts_stay() {
+    // FB cuts the flow of 10 Mb/s to 5 beside an adaptive one. When that is gone, BDR by itself is 0; from v it
+    // has to climb by I.
+    let bdr = |previous: &str| {
+        let mut bench = Bench::new(&[("previous", previous), ("active", "50ms")]);
+        for _ in 0..4 {
+            bench.interval(&[(0, Udp, 62_500), (1, Tcp, 31_200)]);
+        }
+        for _ in 0..3 {
+            bench.interval(&[(0, Udp, 62_500)]);
+        }
+        bench.flow(0).bdr
+    };
+    near(bdr("bdr"), 0.0);
+    assert!(bdr("final") > 0.4, "{}", bdr("final"));
+}
+
+#[test]
+fn recounting_gives_out_too_much_or_too_little() {
+    let lambda = [0.6, 2.7, 4.7];
+    let mut delta = Vec::new();
+    max_min_estimate(7.8, &lambda, 3, true, &mut delta);
+    assert!((delta.iter().sum::<f64>() - 6.9).abs() < 1e-9, "{delta:?}");
+    max_min_estimate(7.8, &lambda, 3, false, &mut delta);
+    assert!((delta[2] - 4.5).abs() < 1e-9, "{delta:?}");
+}
+
+#[test]
+fn nbq_discards_what_is_reported_and_nothing_else() {
+    let params = SffcParams::from_args(&Args::default(), &NBQ).unwrap();
+    let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "nbq"));
+    let mut bench = Bench { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() };
+    bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
+    bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
+    near(bench.flow(0).v, 0.0);
+    bench.hear(0, 100_000, 50_000);
+    bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
+    near(bench.flow(0).v, 0.25);
+}
+
+#[test]
+fn messages_between_routers_are_neither_counted_nor_discarded() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Protocol::Control, 100_000)]);
+    assert!(bench.sffc().flows.is_empty());
+    assert_eq!(bench.log.dropped, []);
+}
+
+#[test]
+fn a_silent_flow_is_forgotten_and_a_long_silence_costs_nothing() {
+    let mut bench = Bench::new(&[]);
+    for flow in 0..1_000 {
+        bench.interval(&[(flow, Udp, 100)]);
+    }
+    // Active for 500 ms: this interval and the ten before.
+    assert!(bench.sffc().flows.len() <= 11, "{}", bench.sffc().flows.len());
+    let year = Time::from_secs(365 * 24 * 3_600);
+    bench.queue.policy_mut().advance(year);
+    assert!(bench.sffc().flows.is_empty());
+    let ends = bench.sffc().interval_ends();
+    assert!(ends > year && ends.since(year) <= Span::from_millis(50));
+}
+
+#[test]
+fn a_flow_that_says_something_else_starts_anew() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 50_000)]);
+    assert!(bench.sffc().carries(FlowId(0)));
+    bench.interval(&[(0, Tcp, 50_000)]);
+    assert!(!bench.sffc().carries(FlowId(0)));
+}
+
+#[test]
+fn a_flow_takes_as_much_memory_as_is_said() {
+    // Its place in the table of slots, and itself.
+    assert!(size_of::<Flow>() + size_of::<u32>() <= 148, "{}", size_of::<Flow>());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    /// With both switches it is the figure; with neither, water filling.
+    #[test]
+    fn the_division_is_the_one_printed_or_the_one_meant(
+        amount in 0.01..100.0,
+        lambda in proptest::collection::vec(0.01..20.0, 1..30),
+        adaptive in 0usize..10,
+    ) {
+        let mut delta = Vec::new();
+        max_min_estimate(amount, &lambda, lambda.len() + adaptive, true, &mut delta);
+        let literal = apportion_reference::sffc::max_min_estimate(amount, &lambda, adaptive);
+        prop_assert_eq!(&delta, &literal);
+        max_min_estimate(amount, &lambda, lambda.len(), false, &mut delta);
+        let meant = apportion_reference::sffc::water_filling(amount, &lambda);
+        for (share, due) in delta.iter().zip(&meant) {
+            prop_assert!((share - due).abs() < 1e-6, "{:?} {:?}", delta, meant);
+        }
+    }
+}

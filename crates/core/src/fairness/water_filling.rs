@@ -1,0 +1,73 @@
+//! The max-min fair split of one amount over demands: nobody who wants more has less than anybody else.
+//!
+//! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, for one link: every demand is filled up to the
+//! same level. [`max_min`](super::max_min()) does it for networks; this is for the way of packets.
+//!
+//! Cost: O(n log n), no memory of its own.
+
+/// The level up to which `demands` are filled so that they take `amount` together; infinite if they want less.
+/// Each takes the smaller of its demand and the level. Sorts `demands`, which are not negative, nor is
+/// `amount`.
+#[must_use]
+pub fn level(amount: f64, demands: &mut [f64]) -> f64 {
+    demands.sort_unstable_by(f64::total_cmp);
+    let (mut left, mut unfilled) = (amount, demands.len());
+    for &demand in &*demands {
+        let level = left / unfilled as f64;
+        if demand > level {
+            return level;
+        }
+        left -= demand;
+        unfilled -= 1;
+    }
+    f64::INFINITY
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(amount: f64, demands: &[f64]) -> Vec<f64> {
+        let level = level(amount, &mut demands.to_vec());
+        demands.iter().map(|demand| demand.min(level)).collect()
+    }
+
+    #[test]
+    fn small_demands_are_met_and_the_rest_is_divided_equally() {
+        // 7.8 over three: 2.6 each; 0.6 leaves 7.2 for two, 3.6 each; 2.7 leaves 4.5.
+        assert_eq!(split(7.8, &[0.6, 2.7, 4.7]), [0.6, 2.7, 4.5]);
+        // 0.3, 0.8 and 1.4 leave 5.7 for three, 1.9 each, which the fourth wants to the last bit.
+        let shares = split(8.2, &[4.8, 0.3, 1.9, 0.8, 2.5, 1.4]);
+        let expected = [1.9, 0.3, 1.9, 0.8, 1.9, 1.4];
+        assert!(shares.iter().zip(expected).all(|(share, due)| (share - due).abs() < 1e-12), "{shares:?}");
+    }
+
+    #[test]
+    fn who_wants_less_than_there_is_has_it() {
+        assert_eq!(split(10.0, &[1.0, 2.0]), [1.0, 2.0]);
+        assert_eq!(split(3.0, &[1.0, 2.0]), [1.0, 2.0]);
+        assert_eq!(split(0.0, &[0.0, 2.0]), [0.0, 0.0]);
+        assert_eq!(split(1.0, &[]), [0.0; 0]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        /// Against the level found by bisection.
+        #[test]
+        fn it_is_the_split_of_the_reference(
+            amount in 0.0..100.0,
+            demands in proptest::collection::vec(prop_oneof![Just(0.0), Just(2.5), 0.0..20.0], 1..40),
+        ) {
+            let shares = split(amount, &demands);
+            let reference = apportion_reference::sffc::water_filling(amount, &demands);
+            for (share, due) in shares.iter().zip(&reference) {
+                prop_assert!((share - due).abs() < 1e-9, "{shares:?} {reference:?}");
+            }
+            prop_assert!(shares.iter().sum::<f64>() <= amount * (1.0 + 1e-12) + 1e-12);
+        }
+    }
+}
