@@ -378,8 +378,8 @@ fn each_application_is_told_of_its_own_shortage_at_most_once_an_interval() {
 
 #[test]
 fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
-    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Its queue of 0.5 MB
-    // is empty some second later; how far below the rate does it then fall?
+    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Both have queues of
+    // 0.5 MB left, which take a second; when is the allocation within 10 % of the rate for good?
     let settled = |pairs: &[&str]| {
         let rates = [(0, 2.0), (5_000, 7.0), (7_000, 2.0)];
         let stops = [(0, 2.0), (5_000, 7.0), (7_000, 0.0)];
@@ -388,7 +388,8 @@ fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
         10 * all.iter().rposition(|mbit| (mbit - 2.0).abs() > 0.2).unwrap_or_default() as u64
     };
     let (with, without) = (settled(&[]), settled(&["anti_windup=false"]));
-    assert!(with + 1_000 <= without, "{with} against {without}");
+    // A sum within bounds that grew all the same would be at the whole link, and take until 17 s.
+    assert!(with <= 10_000 && without >= 15_000, "{with} against {without}");
 }
 
 #[test]
