@@ -409,5 +409,14 @@ fn tickets(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, disciplines, rate_matching, core_stateless, soft_fair, early_drop, push_out, tickets);
+criterion_group!(
+    benches,
+    disciplines,
+    rate_matching,
+    core_stateless,
+    soft_fair,
+    early_drop,
+    push_out,
+    tickets
+);
 criterion_main!(benches);

@@ -17,10 +17,10 @@
 //! | [`schedule`] | schedulers: who is served next |
 //! | [`mark`], [`exchange`] | what is written on packets at the edge, and rewritten between routers |
 //! | [`tickets`] | how writers of tickets keep to what they were issued |
-//! | [`control`] | what acts by the clock or by messages: the token-bucket shaper, the Manager of SF-FC |
+//! | [`control`] | what acts by the clock or by messages: shaper, blocks of control loops, the Manager of SF-FC |
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
-//! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel |
+//! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, RAMP |
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
 #![no_std]

@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_depends_on_calls_that_nobody_needs(ops in ops(false)) {
+    fn looks_at_the_shares_and_questions_of_an_idle_link_change_nothing(ops in ops(false)) {
         for pairs in [&[][..], &["interface_queue=2p", "gains=designed", "target_delay=30ms"]] {
             let [with, without] = [true, false].map(|spurious| {
                 let mut link = Link::new(pairs);

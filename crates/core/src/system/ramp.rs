@@ -235,8 +235,9 @@ impl<P: Packet> Ramp<P> {
             }
             self.dispatch();
         }
-        self.clock = now;
-        self.reservations.advance(now);
+        // A link may say belatedly when it found nothing, after somebody looked at the shares.
+        self.clock = self.clock.max(now);
+        self.reservations.advance(self.clock);
     }
 
     /// The requirement monitor, the controller and what the overload policy makes of it.
@@ -395,8 +396,9 @@ impl<P: Packet> Ramp<P> {
     pub(super) fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let real_rate = || self.flows.iter().filter(|flow| flow.is_real_rate);
         show("real_rate_flows", real_rate().count() as f64);
-        show("requirement", real_rate().map(|flow| flow.wanted).sum());
-        show("allocation", real_rate().map(|flow| flow.granted.as_bit() as f64).sum::<f64>());
+        let link = self.link_rate.as_bit() as f64;
+        show("requirement", real_rate().map(|flow| flow.wanted * link).sum());
+        show("allocation", real_rate().map(|flow| flow.granted.as_bit() as f64).sum());
         show("updates", self.updates as f64);
         show("exceptions", self.exceptions as f64);
     }

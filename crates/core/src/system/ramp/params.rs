@@ -149,7 +149,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// Parameters of [`Ramp`]; [`ENTRY`] says what each does.
+/// Parameters of [`Ramp`](super::Ramp); [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct RampParams {

@@ -378,8 +378,8 @@ fn each_application_is_told_of_its_own_shortage_at_most_once_an_interval() {
 
 #[test]
 fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
-    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Its queue of 0.5 MB
-    // is empty some second later; how far below the rate does it then fall?
+    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Both have queues of
+    // 0.5 MB left, which take a second; when is the allocation within 10 % of the rate for good?
     let settled = |pairs: &[&str]| {
         let rates = [(0, 2.0), (5_000, 7.0), (7_000, 2.0)];
         let stops = [(0, 2.0), (5_000, 7.0), (7_000, 0.0)];
@@ -388,7 +388,8 @@ fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
         10 * all.iter().rposition(|mbit| (mbit - 2.0).abs() > 0.2).unwrap_or_default() as u64
     };
     let (with, without) = (settled(&[]), settled(&["anti_windup=false"]));
-    assert!(with + 1_000 <= without, "{with} against {without}");
+    // A sum within bounds that grew all the same would be at the whole link, and take until 17 s.
+    assert!(with <= 10_000 && without >= 15_000, "{with} against {without}");
 }
 
 #[test]
@@ -529,6 +530,19 @@ fn the_interface_queue_stays_short_for_a_step_of_a_real_rate_flow() {
     let mut link = Link::new(&[], 1, std::vec![cbr(0, 1_500, &[(0, 0.4), (6_000, 9.0)])]);
     let longest = link.run(10_000).delay_in_interface;
     assert!(longest < 50 * MS, "{longest} ns");
+}
+
+#[test]
+fn a_look_at_the_shares_before_a_belated_question_counts_nothing_twice() {
+    let mut ramp = Ramp::new(&params(&[]), Rate::from_mbit(10));
+    let mut log = Log::default();
+    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    for ms in [1_000, 995, 2_000, 1_995] {
+        ramp.advance(Time::from_millis(ms), &mut log);
+        ramp.set_link_rate(Rate::from_mbit(10));
+    }
+    // 2 % of 10 Mb/s for 2 s.
+    assert_eq!(ramp.shares().map(|share| share.1.allocated.get()).collect::<Vec<_>>(), [50_000]);
 }
 
 #[test]
