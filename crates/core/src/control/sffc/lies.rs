@@ -31,10 +31,17 @@ impl Node {
 
     /// Receives a query without a proof, and says whether it was answered.
     fn answers(&mut self, now: Time, router: u128, flow: u32) -> bool {
+        self.answer(now, router, flow).is_some()
+    }
+
+    fn answer(&mut self, now: Time, router: u128, flow: u32) -> Option<Answer> {
         let (router, scope, flows) = (RouterId(router), Scope::Neighbours, vec![key(flow)]);
         let query = Query { router, nonce: 1, scope, proof: None, flows };
         self.receive(now, DOWN, &Message::Query(query).encode(None).unwrap());
-        !self.sent().is_empty()
+        match self.said().pop()? {
+            (_, Message::Answer(answer)) => Some(answer),
+            _ => None,
+        }
     }
 }
 
@@ -66,6 +73,30 @@ fn a_forged_report_changes_nothing() {
     down.report(ms(150), [7]);
     exchange(ms(150), &mut up, &mut down);
     assert_eq!(up.around.flows(), [7]);
+}
+
+#[test]
+fn a_next_hop_does_not_report_the_flow_of_another() {
+    // Router 3 is the next hop of flow 8 and has a cookie of its own.
+    let (mut up, _, mut report) = acquainted(None);
+    let answer = up.answer(ms(50), 3, 8).unwrap();
+    report.router = RouterId(3);
+    report.proof = Proof { cookie: answer.cookie, sequence: 1 };
+    assert!(!up.hears(ms(50), DOWN, &report), "flow 7");
+    assert_eq!(up.count("refused_not_next_hop"), 1.0);
+    report.flows[0].key = key(8);
+    report.proof.sequence += 1;
+    assert!(up.hears(ms(50), DOWN, &report));
+}
+
+#[test]
+fn who_asks_in_the_name_of_the_next_hop_does_not_change_its_cookie() {
+    let (mut up, _, report) = acquainted(None);
+    // The cookie is due for a change from 2 s on; two changes would make it worthless.
+    for at in (2_000..5_900).step_by(10) {
+        assert!(up.answers(ms(at), 2, 7));
+    }
+    assert!(up.hears(ms(5_900), DOWN, &report));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The SF-FC Manager: finds the routers that a router's flows come from, and tells them what its links did to
 //! them.
 //!
-//! Tamura, Tobe, Tokuda, "SF-FC: neighbor-state based soft fair flow control", NOSSDAV 2000, section 3.2 and
-//! Fig. 3. One Manager per router. It does no I/O: the world hands in what arrived and takes out what is to
-//! be sent.
+//! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
+//! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the world hands in what arrived and takes
+//! out what is to be sent.
 //!
 //! A router whose link overflowed looks its flow up; if it does not know where the flow comes from it asks
 //! its neighbours, then sends the question towards the flow's source, where the first SF-FC router that
@@ -158,9 +158,9 @@ impl Default for ManagerParams {
             expiry: Span::from_secs(6),
             // Chosen: longer than any search takes (0.8 s); one query a second and neighbour is no load.
             renewal: Span::from_secs(2),
-            // Chosen: half of the paper's shortest useful interval of 50 ms, as delays vary.
+            // Chosen: half of an interval of 50 ms, as delays vary; routers with shorter ones set it lower.
             min_interval: Span::from_millis(25),
-            // Chosen: a hundred of its longest.
+            // Chosen: 200 such intervals; a longer count says nothing of now.
             longest_interval: Span::from_secs(10),
             // Chosen: 1,000 flows at 20 a message every 50 ms.
             message_rate: 1_000,
