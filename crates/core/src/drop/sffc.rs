@@ -3,8 +3,9 @@
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and its
 //! predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This file
-//! holds the discarder, [`flows`] the estimator; the manager, which finds the router before this one and
-//! carries reports, is [`control::sffc`](crate::control::sffc), and [`printed`] is figure 5 as printed.
+//! holds the discarder, `sffc/flows.rs` the estimator; the manager, which finds the router before this one and
+//! carries reports, is [`control::sffc`](crate::control::sffc), and `sffc/printed.rs` is figure 5 as
+//! printed.
 //!
 //! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports of
 //! the next router, or falls where there are none; the fair bandwidth FB, what non-adaptive flows may have

@@ -93,17 +93,17 @@ impl Counters {
         self.refused[refusal as usize] += 1;
     }
 
+    /// All that was sent and heard, and what was refused if anything was.
     pub fn show(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("queries_sent", self.queries as f64);
         show("answers_sent", self.answers as f64);
         show("reports_sent", self.reports as f64);
         show("heard", self.heard as f64);
         show("searches_without_answer", self.not_found as f64);
-        for error in DecodeError::ALL {
-            show(error.name(), self.undecoded[error as usize] as f64);
-        }
-        for (refusal, name) in REFUSALS {
-            show(name, self.refused[refusal as usize] as f64);
+        let undecoded = DecodeError::ALL.map(|error| (error.name(), self.undecoded[error as usize]));
+        let refused = REFUSALS.map(|(refusal, name)| (name, self.refused[refusal as usize]));
+        for (name, count) in undecoded.into_iter().chain(refused).filter(|&(_, count)| count > 0) {
+            show(name, count as f64);
         }
     }
 }
