@@ -156,6 +156,13 @@ pub enum Measure {
         /// The numbers.
         value: Numbers,
     },
+    /// What each of several demands gets of an amount that SF-FC divides max-min fairly.
+    WaterFilling {
+        /// What there is.
+        amount: f64,
+        /// What each wants.
+        demands: Vec<f64>,
+    },
     /// The first less the second, element by element; a single number stands for as many as needed.
     Difference {
         /// Two measures.
@@ -492,6 +499,7 @@ impl Measure {
                 one_number()
             }
             Self::Constant { .. }
+            | Self::WaterFilling { .. }
             | Self::Difference { .. }
             | Self::Quotient { .. }
             | Self::RelativeError { .. }
@@ -526,6 +534,12 @@ impl Measure {
             },
             Self::List { of } => Ok(parts(of)?.concat()),
             Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
+            Self::WaterFilling { amount, demands } => {
+                match demands.iter().chain([amount]).all(|number| number.is_finite() && *number >= 0.0) {
+                    true => Ok(vec![String::new(); demands.len()]),
+                    false => Err(("demands", "amounts are not negative".to_owned())),
+                }
+            }
             _ => one_number(),
         }
     }

@@ -1,5 +1,6 @@
 //! Computing measures from what was measured.
 
+use apportion_core::fairness::water_filling;
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_report::mbps;
@@ -97,6 +98,10 @@ impl Measure {
             |of: &[Self]| -> Option<Vec<Vec<f64>>> { of.iter().map(|part| part.take(runs, what)).collect() };
         match self {
             Self::Constant { value } => Some(value.all().to_vec()),
+            Self::WaterFilling { amount, demands } => {
+                let level = water_filling::level(*amount, &mut demands.clone());
+                Some(demands.iter().map(|demand| demand.min(level)).collect())
+            }
             Self::Difference { of } => match parts(of)?.as_slice() {
                 [a, b] => Some(combine(&[a, b], |x| x[0] - x[1])),
                 _ => None,

@@ -22,12 +22,54 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
     ),
     (
         "sffc/fig7",
-        &["throughput_mbps_each/drr", "throughput_mbps/fifo", "jain/drr", "r2_throughput_vs_rate/fifo"],
+        &[
+            "throughput_mbps_each/drr",
+            "throughput_mbps/fifo",
+            "jain/drr",
+            "r2_throughput_vs_rate/fifo",
+            "throughput_mbps_each/sffc",
+        ],
     ),
-    ("sffc/fig8", &["tcp_mbps/drr", "tcp_mbps/fifo"]),
-    ("sffc/fig9", &["tcp_mean_fifo_over_drr"]),
-    ("sffc/fig10", &["tcp_total_mbps/drr", "udp_total_mbps/drr"]),
-    ("sffc/fig12", &["tcp_mean_drr_minus_fifo", "tcp_mean_mbps/drr"]),
+    ("sffc/fig8", &["tcp_mbps/drr", "tcp_mbps/fifo", "tcp_mbps/sffc"]),
+    (
+        "sffc/fig9",
+        &[
+            "tcp_mean_fifo_over_drr",
+            "tcp_mean_mbps/sffc",
+            "udp_mean_mbps/sffc",
+            "tcp_mean_fifo_over_sffc",
+            "jain_drr_minus_sffc",
+            "tcp_mean_mbps/nbq",
+        ],
+    ),
+    (
+        "sffc/fig10",
+        &[
+            "tcp_total_mbps/drr",
+            "udp_total_mbps/drr",
+            "udp_total_mbps/sffc",
+            "udp_sffc_over_drr",
+            "tcp_sffc_over_drr",
+            "tcp_total_mbps_ideal/sffc_drr",
+            "tcp_total_mbps/sffc",
+            "tcp_total_mbps/nbq",
+        ],
+    ),
+    (
+        "sffc/fig12",
+        &[
+            "tcp_mean_drr_minus_fifo",
+            "tcp_mean_mbps/drr",
+            "tcp_mean_sffc_minus_drr",
+            "tcp_mean_mbps_ideal/sffc_drr",
+            "tcp_mean_reports_on_minus_off",
+            "udp_at_first_link_mbps/sffc",
+            "udp_at_sink_mbps/sffc",
+            "udp_mbps/nbq_first_sink",
+            "tcp_mean_mbps/nbq",
+        ],
+    ),
+    ("sffc/allocator", &["alloc/0.6_2.7_4.7_of_7.8", "alloc/0.3_0.8_1.4_1.9_2.5_4.8_of_8.2"]),
 ];
 
 #[test]

@@ -27,6 +27,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "core-stateless",
             "customers",
             "gfc",
+            "neighbours",
             "parking-lot",
             "quickstart",
             "rtt-unfairness",

@@ -87,7 +87,8 @@ fn messages_are_packets_that_a_link_can_lose() {
 #[test]
 fn a_router_that_takes_no_part_is_asked_past() {
     // r1 - plain - r2: the question towards the source passes `plain`, which is no neighbour that answers.
-    let second = "[link.second]\nfrom = \"plain\"\nto = \"r2\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\n[link.middle]";
+    let second =
+        "[link.second]\nfrom = \"plain\"\nto = \"r2\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\n[link.middle]";
     let text = narrow(SFFC, "").replace("[link.middle]", second);
     let text = text.replace("from = \"r1\"\n        to = \"r2\"", "from = \"r1\"\n        to = \"plain\"");
     let outcome = run(&text);
@@ -166,7 +167,8 @@ fn reports_that_are_late_still_help_and_starve_nobody() {
 
 #[test]
 fn datagrams_alone_share_fairly_without_a_word_between_routers() {
-    let alone = narrow(SILENT, "").replace("count = 5\n        from = \"s1\"", "count = 1\n        from = \"s1\"");
+    let alone =
+        narrow(SILENT, "").replace("count = 5\n        from = \"s1\"", "count = 1\n        from = \"s1\"");
     let alone = alone.replace("rate = \"1Mbit\"", "rate = \"100Mbit\"").replace("count = 5", "count = 9");
     let outcome = run(&alone);
     for i in 1..=9 {
