@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind, Protocol};
+use apportion_core::packet::{FlowClass, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -75,6 +75,7 @@ impl<'a> Simulation<'a> {
             probes: Vec::new(),
             weights: Vec::new(),
             rtts: Vec::new(),
+            classes: Vec::new(),
             guarantees: Vec::new(),
             customers: Vec::new(),
             customer_weights: scenario.customer_weights(),
@@ -104,6 +105,7 @@ impl<'a> Simulation<'a> {
         }
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
+        simulation.classes = simulation.classes();
         simulation.guarantees = simulation.guarantees();
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
@@ -204,6 +206,12 @@ impl<'a> Simulation<'a> {
         self.by_id(|flow| self.scenario.base_rtt(flow).unwrap_or_default())
     }
 
+    /// The classes by id; empty if all are greedy.
+    fn classes(&self) -> Vec<FlowClass> {
+        let classes = self.by_id(|flow| flow.class);
+        if classes.iter().all(|&class| class == FlowClass::Greedy) { Vec::new() } else { classes }
+    }
+
     /// The guarantees by id; empty if nothing is guaranteed anything.
     fn guarantees(&self) -> Vec<Rate> {
         let guarantees = self.by_id(|flow| flow.guarantee);
@@ -299,7 +307,7 @@ impl<'a> Simulation<'a> {
             weights: &self.weights,
             rtts: &self.rtts,
             guarantees: &self.guarantees,
-            classes: &[],
+            classes: &self.classes,
             customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             seed: self.seed,
             name: &name,

@@ -13,7 +13,7 @@ use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
 use apportion_core::drop::sffc::Sffc;
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
@@ -381,6 +381,7 @@ impl Link {
 
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut Shared) {
+        self.catch_up(now, shared);
         self.counts.possible_bits = self.possible_bits(now);
         self.counts.rate_since = now;
         self.rate = rate;
@@ -401,6 +402,21 @@ impl Link {
     pub fn set_loss(&mut self, loss: Ratio) {
         self.extras.loss = loss;
         self.plain = self.extras.is_idle();
+    }
+
+    /// Changes the class of a flow, where the discipline keeps classes apart. What it holds back of the flow may
+    /// then go at once.
+    pub fn set_class(&mut self, now: Time, flow: FlowId, class: FlowClass, shared: &mut Shared) {
+        self.catch_up(now, shared);
+        if self.queue.inner_mut().set_class(flow, class) && self.transmitter == Transmitter::Held {
+            self.transmit(now, shared);
+        }
+    }
+
+    /// Lets a discipline that divides by time do what was due until `now`.
+    fn catch_up(&mut self, now: Time, shared: &mut Shared) {
+        let mut books = Books::new(&mut self.counts, shared);
+        self.queue.inner_mut().shares(now, &mut books, &mut |_, _| {});
     }
 
     /// Changes the weight of a flow, where the discipline knows weights.
