@@ -66,7 +66,12 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared { events: events_for(scenario), store: Store::default(), counters: Vec::new() },
+            shared: Shared {
+                events: events_for(scenario),
+                store: Store::default(),
+                counters: Vec::new(),
+                flow_of_id: Vec::new(),
+            },
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
@@ -117,6 +122,10 @@ impl<'a> Simulation<'a> {
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
+            for flow in 0..scenario.flows.len() {
+                let end = simulation.first_id[flow + 1] as usize;
+                simulation.shared.flow_of_id.resize(end, flow as u32);
+            }
         }
         for (index, link) in scenario.links.iter().enumerate() {
             let link = simulation.link(index, link, full && link.watched, captures(index));

@@ -36,6 +36,8 @@ pub struct Shared {
     pub store: Store,
     /// Of each flow that disciplines keep apart.
     pub counters: Vec<Counters>,
+    /// The flow of the scenario by id; empty if nobody wants to know what flows are allocated.
+    pub flow_of_id: Vec<u32>,
 }
 
 /// What the transmitter does.
@@ -413,10 +415,21 @@ impl Link {
         }
     }
 
-    /// Lets a discipline that divides by time do what was due until `now`.
-    fn catch_up(&mut self, now: Time, shared: &mut Shared) {
-        let mut books = Books::new(&mut self.counts, shared);
-        self.queue.inner_mut().shares(now, &mut books, &mut |_, _| {});
+    /// Lets a discipline that infers what flows need do what was due until `now`, and notes what they have.
+    pub fn catch_up(&mut self, now: Time, shared: &mut Shared) {
+        let flow_of_id = std::mem::take(&mut shared.flow_of_id);
+        let probe = self.extras.probe.as_mut();
+        let mut allocations = probe.filter(|_| !flow_of_id.is_empty()).map(|probe| &mut probe.allocations);
+        let mut show = |id: FlowId, share| {
+            if let (Some(allocations), Some(&flow)) = (&mut allocations, flow_of_id.get(id.index())) {
+                allocations.tell(flow, share);
+            }
+        };
+        self.queue.inner_mut().shares(now, &mut Books::new(&mut self.counts, shared), &mut show);
+        if let Some(allocations) = allocations {
+            allocations.end_round();
+        }
+        shared.flow_of_id = flow_of_id;
     }
 
     /// Changes the weight of a flow, where the discipline knows weights.
@@ -460,6 +473,10 @@ impl Link {
     /// sent.
     pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
         queue.set_link_rate(self.rate);
+        self.catch_up(now, shared);
+        if let Some(probe) = &mut self.extras.probe {
+            probe.allocations.replace();
+        }
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
@@ -474,7 +491,10 @@ impl Link {
     }
 
     /// A sample interval ends.
-    pub fn sample(&mut self) {
+    pub fn sample(&mut self, now: Time, shared: &mut Shared) {
+        if self.extras.probe.is_some() {
+            self.catch_up(now, shared);
+        }
         if let Some(probe) = &mut self.extras.probe {
             probe.sample(self.queue.backlog(), self.counts.sent.bytes);
         }
