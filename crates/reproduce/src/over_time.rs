@@ -223,6 +223,8 @@ const fn within() -> f64 {
 pub enum StepNumber {
     /// From first reaching 10 % of the step to first reaching 90 %, ms; infinite if it does not get there.
     Response,
+    /// From the step to first reaching 90 %, ms; infinite if it does not get there.
+    Reach,
     /// From the step to the start of the first `hold` that is near the level after all the time, ms; infinite
     /// if there is none.
     Settling,
@@ -255,6 +257,7 @@ impl Step {
         let at = self.times.at.0.as_secs_f64();
         Some(vec![match self.give {
             StepNumber::Response => (answer.t90 - answer.t10) * 1e3,
+            StepNumber::Reach => (answer.t90 - at) * 1e3,
             StepNumber::Settling => (answer.settled - at) * 1e3,
             StepNumber::Overshoot => (answer.peak.1 - answer.high) / (answer.high - answer.low),
         }])
@@ -463,6 +466,8 @@ pub struct CourseFigure {
     /// What the curves should have.
     #[serde(default)]
     pub levels: Vec<expect::Level>,
+    /// Draws one seed, counting from 1, where a mean over seeds would blur what differs in phase.
+    pub seed: Option<std::num::NonZeroUsize>,
     /// A step that the first curve answers to, in the first seed: response, settling and overshoot are marked.
     pub step: Option<StepTimes>,
 }

@@ -113,12 +113,15 @@ fn an_answer_to_a_step_is_that_of_the_fluid_model() {
          series = [{{ label = \"allocation\", course = {ALLOCATION} }}]\nstep = {TIMES}\n\
          levels = [{{ at = 1.2, from = \"10s\" }}]\n"
     );
-    let (found, html) = measured(&figure, &[&step("response"), &step("settling"), &step("overshoot")]);
+    let numbers = [&step("response"), &step("settling"), &step("overshoot"), &step("reach")];
+    let (found, html) = measured(&figure, &numbers.map(String::as_str));
     // Continuous arrivals, gain KB to percent, no dead time: 290 ms, 1500 ms, 17 % of the step. Packets come every
     // 10 ms at 400 kb/s and every 3.3 ms after.
     assert!((found[0] / 290.0 - 1.0).abs() < 0.15, "{found:?}");
     assert!((found[1] / 1_500.0 - 1.0).abs() < 0.2, "{found:?}");
     assert!((found[2] - 0.17).abs() < 0.06, "{found:?}");
+    // A tenth of the step takes some samples more.
+    assert!(found[3] > found[0] + 10.0 && found[3] < found[0] + 150.0, "{found:?}");
     assert!(html.contains("Fig. 6") && html.contains("target; marks of the step"), "{html}");
     assert!(html.contains("First curve, first seed: response "));
 }

@@ -27,7 +27,11 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: us
     let begin = figure.from.map_or(0.0, |from| from.0.as_secs_f64());
     let end = figure.to.map_or_else(|| ends(f64::max, 0.0), |to| to.0.as_secs_f64());
     let mut levels: Vec<Level> = figure.levels.iter().map(|one| level(one, begin, end)).collect();
-    let mut caption = format!("{}, mean over seeds.", first.course.show.label());
+    let drawn = match figure.seed {
+        Some(seed) => format!("seed {seed}"),
+        None => "mean over seeds".to_owned(),
+    };
+    let mut caption = format!("{}, {drawn}.", first.course.show.label());
     let target = (!levels.is_empty()).then_some("target");
     let mut dashed = target;
     if let Some(times) = &figure.step
@@ -58,7 +62,7 @@ fn draw(
     card(title, caption, &legend(&names, dashed), &curves(plot, &all))
 }
 
-/// Means over seeds, and over a bin where there are more intervals than points.
+/// Means over seeds unless the figure draws one, and over a bin where there are more intervals than points.
 fn points(
     figure: &CourseFigure,
     course: &Course,
@@ -67,7 +71,8 @@ fn points(
 ) -> Option<Vec<(f64, f64)>> {
     let scenario = &run_of(runs, &course.run).ok()?.scenario;
     let window = samples(scenario, figure.from.or(Some(START)), figure.to).ok()?;
-    let all: Vec<_> = (0..seeds).filter_map(|seed| course.values(runs, seed)).collect();
+    let drawn = figure.seed.map_or(0..seeds, |seed| seed.get() - 1..seed.get().min(seeds));
+    let all: Vec<_> = drawn.filter_map(|seed| course.values(runs, seed)).collect();
     let size = window.len().div_ceil(POINTS).max(1);
     let bin = |begin: usize| {
         let values = all.iter().flat_map(|values| values.iter().skip(begin).take(size)).flatten();
