@@ -65,10 +65,12 @@ impl Simulation<'_> {
             self.shared.counters[exception.flow.index()].exceptions += 1;
         }
         let members = self.members(flow as usize);
-        let granted = Rate::from_bit(exception.granted.as_bit() / members.len().max(1) as u64);
+        let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members.len().max(1) as u64);
+        let exception =
+            QosException { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
         for index in members {
             if let Load::Writes(generator, _) = &mut self.connections[index as usize].load {
-                generator.hear(now, granted, exception.is_over);
+                generator.hear(now, &exception);
             }
         }
     }
