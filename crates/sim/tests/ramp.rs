@@ -145,7 +145,8 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     let outcome = run(&sender(r#""ramp""#, tcp));
     let samples = &flow(&outcome, "bulk").tcp;
     assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
-    // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of wires.
+    // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of
+    // wires.
     let rtt =
         samples[150..].iter().filter_map(|tcp| tcp.srtt).map(|rtt| rtt.as_secs_f64()).sum::<f64>() / 50.0;
     assert!((0.23..0.26).contains(&rtt), "{rtt}");
@@ -230,8 +231,8 @@ fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_car
         run(&text.replace("stop = \"20s\"", "stop = \"40s\"").replace("\"5s\"", "\"20s\""))
     };
     let (fifo, ramp) = (of(r#""fifo""#), of(r#""ramp""#));
-    // 43 segments of 1460 B fit the window, 42 in pairs for each of which an acknowledgement comes: 42 packets of
-    // 1500 B every 101.2 ms.
+    // 43 segments of 1460 B fit the window, 42 in pairs for each of which an acknowledgement comes: 42
+    // packets of 1500 B every 101.2 ms.
     let whole = throughput(&fifo, "bulk") / 1e6;
     assert!((whole / (42.0 * 0.012 / 0.1012) - 1.0).abs() < 0.02, "{whole}");
     // 16 KiB of the window wait in the queue all the time.
