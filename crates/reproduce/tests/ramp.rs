@@ -49,7 +49,7 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
 ];
 
 const BEYOND: &[(&str, &[&str])] = &[
-    ("ramp-beyond/silence", &["reach_ms", "reach_ms/restart_delayed_min-rto"]),
+    ("ramp-beyond/silence", &["reach_ms", "reach_ms/keep_delayed_min-rto"]),
     (
         "ramp-beyond/overload",
         &["exceptions_within_200_ms", "exceptions_before", "throughput_mbps/call.1_call.2_greedy"],
@@ -69,9 +69,9 @@ const BEYOND: &[(&str, &[&str])] = &[
         &[
             "overshoot/designed_predictor-150",
             "settling_over_printed/designed_predictor-150",
-            "response/printed_designed_printed-150_designed-150_predictor-150_printed-predictor-150",
-            "settling/printed_designed_printed-150_designed-150_predictor-150_printed-predictor-150",
-            "overshoot/printed_designed_printed-150_designed-150_predictor-150_printed-predictor-150",
+            "response/each",
+            "settling/each",
+            "overshoot/each",
         ],
     ),
     ("ramp-beyond/delay", &["delay_ms/time", "delay_ms/designed", "delay_ms/bytes"]),
