@@ -29,7 +29,7 @@
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
-//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 136 bytes for each, which go when it has
+//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it has
 //! been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
@@ -59,7 +59,7 @@ pub const SFFC: Entry = Entry {
     role: Role::Policy,
     summary: "Soft fair flow control: discards early what routers ahead report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
-    cost: "O(1) per packet, O(n log n) per interval; 136 bytes per active flow",
+    cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
     params: &PARAMS,
 };
 
@@ -463,7 +463,7 @@ impl Sffc {
             let bdr = match wanted {
                 // Eq. (3)
                 Some(wanted) => alpha * previous + (1.0 - alpha) * wanted,
-                None if heard.is_none() && flow.silent <= params.wait => flow.bdr,
+                None if heard.is_none() && u64::from(flow.silent) <= params.wait => flow.bdr,
                 // Eq. (4)
                 None => previous - increment / lambda,
             };

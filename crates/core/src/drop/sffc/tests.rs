@@ -342,12 +342,6 @@ fn a_flow_that_says_something_else_starts_anew() {
     assert!(!bench.sffc().carries(FlowId(0)));
 }
 
-#[test]
-fn a_flow_takes_as_much_memory_as_is_said() {
-    // Its place in the table of slots, and itself.
-    assert!(size_of::<Flow>() + size_of::<u32>() <= 148, "{}", size_of::<Flow>());
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
     /// With both switches it is the figure; with neither, water filling.
