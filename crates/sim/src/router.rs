@@ -77,8 +77,8 @@ impl Forwarding for Outputs<'_> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of `scenario`; none if no queue takes part. `id` is what queues will know messages by; `table` is that
-    /// of routes.
+    /// Those of `scenario`; none if no queue takes part. `id` is what queues will know messages by; `table`
+    /// is that of routes.
     pub fn new(scenario: &'a Scenario, seed: u64, id: FlowId, table: &mut Vec<u32>) -> Option<Box<Self>> {
         let mut takes_part: Vec<bool> =
             scenario.links.iter().map(|link| link.queue.exchanges_reports()).collect();

@@ -1,14 +1,14 @@
 //! SF-FC and NBQ: what the next router could not forward of an unresponsive flow is discarded here already,
 //! in front of a plain FIFO.
 //!
-//! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and its
-//! predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This file
-//! holds the discarder, `sffc/flows.rs` the estimator; the manager, which finds the router before this one and
-//! carries reports, is [`control::sffc`](crate::control::sffc), and `sffc/printed.rs` is figure 5 as
+//! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and
+//! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This
+//! file holds the discarder, `sffc/flows.rs` the estimator; the manager, which finds the router before this
+//! one and carries reports, is [`control::sffc`](crate::control::sffc), and `sffc/printed.rs` is figure 5 as
 //! printed.
 //!
-//! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports of
-//! the next router, or falls where there are none; the fair bandwidth FB, what non-adaptive flows may have
+//! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports
+//! of the next router, or falls where there are none; the fair bandwidth FB, what non-adaptive flows may have
 //! beside the adaptive ones, is divided max-min fairly over what BDR leaves; v is what makes a flow fit. Each
 //! packet of the flow is then discarded with probability v, before the queue.
 //!
@@ -16,21 +16,21 @@
 //! - Eqs. 3 and 4 go on from the BDR before, not from v, which holds FB's cut too (`previous`).
 //! - Ŵ is what flows would send after BDR. As the sum of departures it would freeze them at the rate of the
 //!   moment (`usage`).
-//! - FB is divided among non-adaptive flows alone, each counted once; figure 5 divides by all flows (`divisor`)
-//!   and counts a satisfied flow again in each round (`recount`).
+//! - FB is divided among non-adaptive flows alone, each counted once; figure 5 divides by all flows
+//!   (`divisor`) and counts a satisfied flow again in each round (`recount`).
 //! - While adaptive flows are steady, non-adaptive ones have what these leave, yet not less than W (`spare`).
 //! - A router reports when its own link overflowed. To report its own discards too would make every hop
 //!   forward its own cut, so that it never ends (`report_discards`).
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
 //! A neighbour can lie, so its word is not taken for more than it can know: λ~ counts as what left here at
-//! most, so that a flow falls to no less than the μ~ of the report in one step; and no flow is discarded so far
-//! that less than I of it is left.
+//! most, so that a flow falls to no less than the μ~ of the report in one step; and no flow is discarded so
+//! far that less than I of it is left.
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
-//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it has
-//! been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
+//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it
+//! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
 mod printed;
@@ -396,7 +396,8 @@ impl Sffc {
         self.flows.get(flow).is_some_and(|flow| !flow.adaptive)
     }
 
-    /// The next router says what it did to a flow that this one sent it. The latest report of an interval counts.
+    /// The next router says what it did to a flow that this one sent it. The latest report of an interval
+    /// counts.
     pub fn heard(&mut self, report: FlowReport) {
         let interval = report.interval.as_secs_f64();
         if !self.params.reports || interval <= 0.0 {
@@ -528,8 +529,8 @@ impl Sffc {
 }
 
 impl Flow {
-    /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it lost
-    /// about nothing.
+    /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
+    /// lost about nothing.
     fn wanted_discard_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
         // No more than this router sent can have arrived there.
         let arrived = arrived.min(self.left.most() as f64);

@@ -38,8 +38,8 @@ impl Bench {
         self.sffc().flows.get(FlowId(flow)).unwrap()
     }
 
-    /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and what is not discarded leaves
-    /// at once.
+    /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and what is not discarded
+    /// leaves at once.
     fn interval(&mut self, flows: &[(u32, Protocol, u64)]) {
         let now = self.sffc().interval_ends() - Span::from_millis(1);
         let rounds = flows.iter().map(|&(.., bytes)| bytes / 100).max().unwrap_or(0);
@@ -132,7 +132,8 @@ fn a_report_of_regular_loss_lets_a_flow_send_more_too() {
 
 #[test]
 fn an_inflated_report_lowers_a_flow_to_what_it_says_has_left_at_most() {
-    // A neighbour cannot have got more than the 50,000 that were sent: 10^9 count as that, and 20,000 of them left.
+    // A neighbour cannot have got more than the 50,000 that were sent: 10^9 count as that, and 20,000 of them
+    // left.
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
     bench.hear(0, 1_000_000_000, 20_000);
@@ -192,8 +193,8 @@ fn a_router_that_reports_its_own_discards_never_falls_silent() {
     assert_eq!(reports(&[("report_discards", "5%"), ("reports", "false")]), 0);
 }
 
-/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, beside five
-/// adaptive ones of 1 Mb/s each that do not mind, in Mb/s.
+/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, beside
+/// five adaptive ones of 1 Mb/s each that do not mind, in Mb/s.
 fn five_and_five(intervals: u32, pairs: &[(&str, &str)]) -> Vec<f64> {
     let mut bench = Bench::new(pairs);
     // 1 Mb/s is 6,250 bytes in 50 ms; packets have 100.
@@ -271,8 +272,8 @@ fn departures_for_usage_freeze_flows_at_their_rate() {
 
 #[test]
 fn the_final_rate_as_the_previous_one_makes_cuts_stay() {
-    // FB cuts the flow of 10 Mb/s to 5 beside an adaptive one. When that is gone, BDR by itself is 0; from v it
-    // has to climb by I.
+    // FB cuts the flow of 10 Mb/s to 5 beside an adaptive one. When that is gone, BDR by itself is 0; from v
+    // it has to climb by I.
     let bdr = |previous: &str| {
         let mut bench = Bench::new(&[("previous", previous), ("active", "50ms")]);
         for _ in 0..4 {
