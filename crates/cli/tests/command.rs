@@ -63,6 +63,7 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         "flows.csv",
         "links.csv",
         "series.csv",
+        "allocations.csv",
         "completions.csv",
         "statistics.csv",
         "report.html",

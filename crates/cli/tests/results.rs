@@ -52,7 +52,8 @@ to = "b"
 source = { kind = "poisson", rate = "500kbit" }
 "#,
 ];
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
+    "allocations.csv",
     "bottleneck.pcap",
     "completions.csv",
     "flows.csv",

@@ -55,7 +55,13 @@ row! {
     /// One sample interval of one flow or watched link; `t_s` is its end.
     SeriesRow {
         point: String, seed: u64, kind: String, name: String, t_s: f64, throughput_mbps: f64,
-        backlog_packets: Option<u64>,
+        backlog_packets: Option<u64>, window_segments: Option<f64>, srtt_ms: Option<f64>,
+    }
+}
+row! {
+    /// One sample interval of what a watched link allocates to one flow and holds of it; `t_s` is its end.
+    AllocationRow {
+        point: String, seed: u64, link: String, flow: String, t_s: f64, allocation_mbps: f64, fill_bytes: u64,
     }
 }
 row! {
@@ -211,9 +217,9 @@ impl LinkRow {
 /// The rows of [`SeriesRow`] for one point, by seed; flows first, then watched links.
 pub(crate) fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
     point.outcomes.iter().flat_map(move |outcome| {
-        let flows = outcome.flows.iter().map(|f| ("flow", &f.name, &f.series, None));
-        let links = outcome.links.iter().map(|l| ("link", &l.name, &l.series, Some(&l.backlog)));
-        flows.chain(links).flat_map(move |(kind, name, bytes, backlog)| {
+        let flows = outcome.flows.iter().map(|f| ("flow", &f.name, &f.series, &[][..], &f.tcp[..]));
+        let links = outcome.links.iter().map(|l| ("link", &l.name, &l.series, &l.backlog[..], &[][..]));
+        flows.chain(links).flat_map(move |(kind, name, bytes, backlog, tcp)| {
             bytes.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
                 point: point.label.clone(),
                 seed: outcome.seed,
@@ -221,7 +227,28 @@ pub(crate) fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
                 name: name.clone(),
                 t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
                 throughput_mbps: round6(mbps(bytes, point.sample)),
-                backlog_packets: backlog.and_then(|b| b.get(k)).copied(),
+                backlog_packets: backlog.get(k).copied(),
+                window_segments: tcp.get(k).map(|tcp| round6(tcp.window)),
+                srtt_ms: tcp.get(k).and_then(|tcp| tcp.srtt).map(ms),
+            })
+        })
+    })
+}
+
+/// The rows of [`AllocationRow`] for one point, by seed, link and flow.
+pub(crate) fn allocations(point: &PointRecord) -> impl Iterator<Item = AllocationRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
+        all.flat_map(move |(link, of)| {
+            let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
+            of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                link: link.name.clone(),
+                flow: flow.to_owned(),
+                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
+                allocation_mbps: round6(mbps(bytes, point.sample)),
+                fill_bytes: fill.get(),
             })
         })
     })
@@ -231,11 +258,16 @@ pub(crate) fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
 pub(crate) fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
     point.outcomes.iter().flat_map(move |outcome| {
         outcome.links.iter().flat_map(move |link| {
-            link.statistics.iter().map(move |&(statistic, value)| StatisticRow {
+            let own = link.statistics.iter().map(|&(name, value)| (name.to_owned(), value));
+            let allocations = link.allocations.iter().filter_map(|of| {
+                let flow = outcome.flows.get(of.flow)?;
+                Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
+            });
+            own.chain(allocations).map(move |(statistic, value)| StatisticRow {
                 point: point.label.clone(),
                 seed: outcome.seed,
                 link: link.name.clone(),
-                statistic: statistic.to_owned(),
+                statistic,
                 value: round6(value),
             })
         })

@@ -1,5 +1,5 @@
-//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `completions.csv`, `statistics.csv` and
-//! `report.html`.
+//! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `allocations.csv`, `completions.csv`,
+//! `statistics.csv` and `report.html`.
 //!
 //! Every file is first written beside its final place and then renamed, all of them after the last was
 //! written, so a failed or interrupted write leaves what was there before. A folder is written to if it is
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{self, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow, StatisticRow};
+use crate::rows::{self, AllocationRow, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow, StatisticRow};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
 const FORMAT: &str = "apportion-run/2";
@@ -155,6 +155,9 @@ fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
     staged.stage("flows.csv", |out| table::<FlowRow>(out, run.points.iter().flat_map(rows::flows)))?;
     staged.stage("links.csv", |out| table::<LinkRow>(out, run.points.iter().flat_map(rows::links)))?;
     staged.stage("series.csv", |out| table::<SeriesRow>(out, run.points.iter().flat_map(rows::series)))?;
+    staged.stage("allocations.csv", |out| {
+        table::<AllocationRow>(out, run.points.iter().flat_map(rows::allocations))
+    })?;
     staged.stage("completions.csv", |out| {
         table::<CompletionRow>(out, run.points.iter().flat_map(rows::completions))
     })?;

@@ -9,8 +9,16 @@ mod synthetic;
 
 use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const FILES: [&str; 7] =
-    ["completions.csv", "flows.csv", "links.csv", "report.html", "run.json", "series.csv", "statistics.csv"];
+const FILES: [&str; 8] = [
+    "allocations.csv",
+    "completions.csv",
+    "flows.csv",
+    "links.csv",
+    "report.html",
+    "run.json",
+    "series.csv",
+    "statistics.csv",
+];
 
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
@@ -37,8 +45,9 @@ fn a_folder_holds_every_file_and_nothing_else() {
 fn tables_have_units_in_their_columns() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &weighted(&[7])).unwrap();
-    let golden = ["flows.csv", "links.csv", "series.csv", "completions.csv", "statistics.csv"]
-        .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
+    let golden =
+        ["flows.csv", "links.csv", "series.csv", "allocations.csv", "completions.csv", "statistics.csv"]
+            .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
     insta::assert_snapshot!(golden.concat());
     insta::assert_snapshot!(fs::read_to_string(dir.path().join("run.json")).unwrap());
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Problems;
 use crate::bars::BarFigure;
 use crate::measure::{Attribute, Measure};
+use crate::over_time::{CourseFigure, DifferenceFigure};
 use crate::series::RunningMean;
 use crate::sweep::{Sweep, SweepFigure};
 use crate::variant::{self, Variant};
@@ -230,6 +231,10 @@ pub enum Figure {
     Bars(BarFigure),
     /// Runs over time, against each other.
     RunningMean(RunningMean),
+    /// What changes in the course of runs.
+    Course(CourseFigure),
+    /// What runs delivered, against one of them.
+    AccumulatedDifference(DifferenceFigure),
 }
 
 /// Flows of a run in one colour.

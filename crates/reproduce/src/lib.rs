@@ -10,6 +10,7 @@
 //! | [`mod@sweep`] | runs at several values of something, and measures along them |
 //! | [`among`] | where one measure stands among several |
 //! | [`series`] | measures of what flows got in each sample interval |
+//! | [`over_time`] | measures of what changes in the course of a run, and figures of it |
 //! | [`transfers`] | how long finite transfers take |
 //! | [`measure`] | what can be measured, and what is wrong with a measure |
 //! | `take` | measures computed from runs |
@@ -30,6 +31,7 @@ pub mod expect;
 pub mod fit;
 pub mod judge;
 pub mod measure;
+pub mod over_time;
 pub mod page;
 pub mod plan;
 pub mod series;

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::among::{Best, Rank};
 use crate::expect::{Length, Numbers};
+use crate::over_time::{AccumulatedError, Level, SawTooth, Step};
 use crate::series::{Differing, WindowedJain};
 use crate::sweep::{OverSweep, Points};
 use crate::transfers::TransferTime;
@@ -204,6 +205,14 @@ pub enum Measure {
     Best(Best),
     /// See [`WindowedJain`].
     WindowedJain(WindowedJain),
+    /// See [`Level`].
+    Level(Level),
+    /// See [`Step`].
+    Step(Step),
+    /// See [`SawTooth`].
+    SawTooth(SawTooth),
+    /// See [`AccumulatedError`].
+    AccumulatedError(AccumulatedError),
     /// See [`Differing`].
     Differing(Differing),
     /// See [`TransferTime`].
@@ -510,6 +519,10 @@ impl Measure {
             Self::Rank(measure) => measure.labels(runs),
             Self::Best(measure) => measure.labels(runs),
             Self::WindowedJain(measure) => measure.labels(runs),
+            Self::Level(measure) => measure.labels(runs),
+            Self::Step(measure) => measure.labels(runs),
+            Self::SawTooth(measure) => measure.labels(runs),
+            Self::AccumulatedError(measure) => measure.labels(runs),
             Self::Differing(measure) => measure.labels(runs),
             Self::TransferTime(measure) => measure.labels(runs),
         }

@@ -15,6 +15,7 @@ use crate::text::{headline, names_beside};
 
 mod along;
 mod bars;
+mod course;
 mod figures;
 
 /// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if it was

@@ -460,6 +460,8 @@ fn check_figure(
         }
         Figure::OverSweep(figure) => figure.check(runs)?,
         Figure::Bars(figure) => figure.check(runs)?,
+        Figure::Course(figure) => figure.check(runs)?,
+        Figure::AccumulatedDifference(figure) => figure.check(runs)?,
         Figure::RunningMean(figure) => {
             for one in &figure.series {
                 flows_of(run_of(runs, &one.run)?, &one.of)?;

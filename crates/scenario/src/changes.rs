@@ -2,20 +2,22 @@
 
 use std::cmp::Ordering;
 
+use apportion_core::packet::FlowClass;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::admission;
+use crate::flows;
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
 use crate::problem::{Place, Problems, did_you_mean};
 use crate::queue;
 use crate::selection::Part;
-use crate::tables::CHANGE;
+use crate::tables::{CHANGE, CLASSES};
 use crate::text::{Item, Value};
 
 const LINK_KEYS: [&str; 6] = ["rate", "delay", "loss", "queue", "tickets", "ack_tickets"];
-const FLOW_KEYS: [&str; 5] = ["rate", "weight", "guarantee", "tickets", "ack_tickets"];
+const FLOW_KEYS: [&str; 6] = ["rate", "class", "weight", "guarantee", "tickets", "ack_tickets"];
 
 /// A change and where it was written.
 pub(crate) struct Placed {
@@ -69,6 +71,7 @@ pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut P
 pub(crate) fn kind_of(set: &str) -> Kind {
     match set.rsplit_once('.').map(|(_, key)| key) {
         Some("rate" | "guarantee") => Kind::Amount(Unit::Rate, Range::FromZero),
+        Some("class") => Kind::Word(CLASSES),
         Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
         Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
         Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
@@ -104,6 +107,7 @@ fn order(a: &Setting, b: &Setting) -> Ordering {
             Setting::FlowAckTickets(flow, _) => (8, *flow),
             Setting::LinkTickets(link, _) => (9, link.0 as usize),
             Setting::LinkAckTickets(link, _) => (10, link.0 as usize),
+            Setting::FlowClass(flow, _) => (11, *flow),
         }
     }
     rank(a).cmp(&rank(b))
@@ -178,6 +182,7 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
                 return Err(("set", message));
             }
             "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
+            "class" => class(to).map(|class| Setting::FlowClass(at, class)),
             "weight" => real(to, Unit::Number, Range::AboveZero, i)
                 .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
             "guarantee" => rate(to, i).map(|guarantee| Setting::FlowGuarantee(at, guarantee)),
@@ -204,6 +209,11 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
 
 fn not_issued(what: &str, name: &str, key: &str) -> String {
     format!("{what} `{name}` has no `{key}` that could change; give it some, for example {key} = 100")
+}
+
+fn class(item: &Item) -> Result<FlowClass, String> {
+    let known = item.as_text().filter(|name| CLASSES.contains(name));
+    known.map(flows::class).ok_or_else(|| format!("not a class; write one of {}", CLASSES.join(", ")))
 }
 
 fn tickets(item: &Item, i: u64) -> Result<TicketRate, String> {

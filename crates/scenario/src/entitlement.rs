@@ -85,7 +85,10 @@ impl Scenario {
                     *rate = to;
                 }
             }
-            Setting::LinkDelay(..) | Setting::LinkLoss(..) | Setting::LinkQueue(..) => (),
+            Setting::LinkDelay(..)
+            | Setting::LinkLoss(..)
+            | Setting::LinkQueue(..)
+            | Setting::FlowClass(..) => (),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
-use apportion_core::packet::Protocol;
+use apportion_core::packet::{FlowClass, Protocol};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 use crate::customers;
@@ -208,6 +208,7 @@ impl<'a> Builder<'a> {
             group: self.group_name(group, &name),
             path: path?,
             back: back?,
+            class: fields.text("class").map(class).unwrap_or_default(),
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
             guarantee: fields.rate("guarantee", i, problems)?,
@@ -418,6 +419,11 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         return None;
     }
     Some(Transport::Udp { packet, header: UDP_HEADER })
+}
+
+/// The class called `name`, which is a known one.
+pub(crate) fn class(name: &str) -> FlowClass {
+    if name == "real_rate" { FlowClass::RealRate } else { FlowClass::Greedy }
 }
 
 fn protocol(group: &Group<'_>) -> Protocol {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
-use apportion_core::packet::Protocol;
+use apportion_core::packet::{FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};
 
@@ -124,6 +124,8 @@ pub struct Flow {
     pub path: Arc<[LinkId]>,
     /// The links that acknowledgements pass, in order.
     pub back: Arc<[LinkId]>,
+    /// What it does with bandwidth, where disciplines ask.
+    pub class: FlowClass,
     /// Its weight where a discipline or the entitlement divides by weights.
     pub weight: Weight,
     /// Its round-trip time without queueing, where disciplines divide by that; `None`: what the network makes
@@ -303,6 +305,8 @@ pub enum Setting {
     LinkQueue(LinkId, Box<DisciplineParams>),
     /// The rate of each connection's source of a flow (index in [`Scenario::flows`]); zero silences it.
     FlowRate(usize, Rate),
+    /// The class of a flow.
+    FlowClass(usize, FlowClass),
     /// The weight of a flow.
     FlowWeight(usize, Weight),
     /// What a flow is guaranteed; zero takes the guarantee back.

@@ -59,6 +59,17 @@ pub struct FlowOutcome {
     pub completions: Vec<Completion>,
     /// Bytes delivered in each sample interval, from the start of the run.
     pub series: Vec<Bytes>,
+    /// TCP of one connection: its state at the end of each sample interval; empty for other flows.
+    pub tcp: Vec<TcpSample>,
+}
+
+/// The state of a TCP sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TcpSample {
+    /// Congestion window in segments; zero before the start and after the end.
+    pub window: f64,
+    /// Smoothed round-trip time; none before the first sample of it and after the end.
+    pub srtt: Option<Span>,
 }
 
 /// One finite transfer.
@@ -99,8 +110,23 @@ pub struct LinkOutcome {
     pub backlog: Vec<u64>,
     /// Bytes transmitted in each sample interval.
     pub series: Vec<Bytes>,
+    /// What its discipline allocated to flows, where it infers what they need; by flow.
+    pub allocations: Vec<Allocation>,
     /// Numbers that the discipline shows of itself, by name, at the end of the run.
     pub statistics: Vec<(&'static str, f64)>,
+}
+
+/// What the discipline of a link allocated to one flow, and what it held of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allocation {
+    /// The index of the flow in the scenario.
+    pub flow: usize,
+    /// Time integral of the allocation over the measured part.
+    pub measured: Bytes,
+    /// Time integral of the allocation over each sample interval: its mean there, times the interval.
+    pub series: Vec<Bytes>,
+    /// Bytes that waited at the end of each sample interval.
+    pub fill: Vec<Bytes>,
 }
 
 /// Drops by reason; reasons that did not occur are absent.

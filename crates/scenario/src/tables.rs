@@ -207,7 +207,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of like flows.
-pub(crate) const FLOW: &[Key] = &both::<18>(
+pub(crate) const FLOW: &[Key] = &both::<19>(
     &[
         key(
             "count",
@@ -242,8 +242,11 @@ pub(crate) const FLOW: &[Key] = &both::<18>(
     &SHARED_FLOW,
 );
 
+/// What a flow can be to queues that keep classes apart.
+pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
+
 /// What flows may have in common.
-const SHARED_FLOW: [Key; 12] = [
+const SHARED_FLOW: [Key; 13] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MOST_CONNECTIONS)),
@@ -260,6 +263,13 @@ const SHARED_FLOW: [Key; 12] = [
          is like QUIC, and datagrams that say \"tcp\" are a lie.",
     ),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
+    key(
+        "class",
+        Kind::Word(CLASSES),
+        Default("greedy"),
+        "Where queues keep classes apart: `real_rate` if it needs what the world outside makes it send and has no use \
+         for more, as video does; `greedy` if it takes whatever it gets.",
+    ),
     key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
     key(
         "rtt",
@@ -316,8 +326,8 @@ pub(crate) const CHANGE: &[Key] = &[
         "set",
         Kind::Text,
         Required,
-        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .weight, \
-         .guarantee, .tickets or .ack_tickets, for a flow or a group.",
+        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .class, \
+         .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
     ),
     key("to", Kind::Any, Required, "The new value, as the key takes it; a rate may be zero."),
 ];

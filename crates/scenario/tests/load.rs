@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use apportion_core::catalog::{self, Role};
+use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
@@ -131,6 +132,7 @@ stop = "9s"
 from = "b"
 to = "a"
 source = { kind = "poisson", rate = "8kbit", packet = "100B" }
+class = "real_rate"
 "#;
 
 #[test]
@@ -144,6 +146,7 @@ fn a_group_has_members_that_differ_by_formulas() {
     let flow = &scenario.flows[10];
     assert_eq!((flow.weight.get(), flow.guarantee), (11.0, Rate::from_kbit(11)));
     assert_eq!(flow.start, Start::Between(Time::ZERO, Time::from_millis(1_100)));
+    assert_eq!((flow.class, scenario.flows[11].class), (FlowClass::Greedy, FlowClass::RealRate));
     assert_eq!(flow.stop, Some(Time::from_secs(9)));
     assert!(matches!((&flow.source, &flow.transport), (Source::Greedy, Transport::Tcp(_))));
     let Transport::Udp { packet, header } = scenario.flows[11].transport else { panic!() };
@@ -371,41 +374,47 @@ fn changes_find_links_flows_and_groups() {
     let weights = settings("flow.g.weight", "\"2 * i\"");
     assert_eq!(weights.len(), 12);
     assert!(matches!(weights[10], Setting::FlowWeight(10, weight) if weight.get() == 22.0));
+    let classes = settings("flow.g.class", "\"real_rate\"");
+    assert!(matches!(classes[10], Setting::FlowClass(10, FlowClass::RealRate)) && classes.len() == 12);
     let guarantees = settings("flow.g.guarantee", "\"2kbit * i\"");
     assert!(matches!(guarantees[9..], [_, Setting::FlowGuarantee(10, to), Setting::FlowGuarantee(11, last)]
             if (to, last) == (Rate::from_kbit(22), Rate::from_kbit(40))));
     let error = |set: &str, to: &str| errors(&change(set, to))[0].clone();
     assert_eq!(
         error("flow.g.guarantee", "-1"),
-        "dir/x.toml:26: change[1].to: `-1` is not a rate: it is negative; write for example \"10Mbit\""
+        "dir/x.toml:27: change[1].to: `-1` is not a rate: it is negative; write for example \"10Mbit\""
+    );
+    assert_eq!(
+        error("flow.g.class", "\"video\""),
+        "dir/x.toml:27: change[1].to: not a class; write one of greedy, real_rate"
     );
     assert_eq!(
         error("link.m.rate", "\"1bit\""),
-        "dir/x.toml:25: change[1].set: there is no link `m` (did you mean `l`?)"
+        "dir/x.toml:26: change[1].set: there is no link `m` (did you mean `l`?)"
     );
     assert_eq!(
         error("flow.g.1.rate", "\"1Mbit\""),
-        "dir/x.toml:25: change[1].set: flow `g.1` has no rate: its source is none of cbr, poisson, on_off"
+        "dir/x.toml:26: change[1].set: flow `g.1` has no rate: its source is none of cbr, poisson, on_off"
     );
     assert_eq!(
         error("link.l.rates", "1"),
-        "dir/x.toml:25: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue, \
+        "dir/x.toml:26: change[1].set: `rates` of a link cannot change (did you mean `rate`?); what can: rate, delay, loss, queue, \
          tickets, ack_tickets"
     );
     assert_eq!(
         error("link.l.ticket", "1"),
-        "dir/x.toml:25: change[1].set: `ticket` of a link cannot change (did you mean `tickets`?); what can: rate, delay, \
+        "dir/x.toml:26: change[1].set: `ticket` of a link cannot change (did you mean `tickets`?); what can: rate, delay, \
          loss, queue, tickets, ack_tickets"
     );
     assert_eq!(
         error("l", "1"),
-        "dir/x.toml:25: change[1].set: `l` names nothing that can change; write for example \"link.bottleneck.rate\""
+        "dir/x.toml:26: change[1].set: `l` names nothing that can change; write for example \"link.bottleneck.rate\""
     );
     let twice = change("link.l.rate", "\"1Mbit\"")
         + "[[change]]\nat = \"5s\"\nset = \"link.l.rate\"\nto = \"2Mbit\"\n";
     assert_eq!(
         errors(&twice),
-        ["dir/x.toml:27: change[2]: change[1] sets the same thing at 5s; remove one of them"]
+        ["dir/x.toml:28: change[2]: change[1] sets the same thing at 5s; remove one of them"]
     );
 }
 

@@ -306,8 +306,8 @@ fn what_is_issued_changes_where_there_is_something_to_change() {
     );
     assert_eq!(
         error("", "tickets = 1", "flow.f.ticket", "2"),
-        "21: change[1].set: `ticket` of a flow cannot change (did you mean `tickets`?); what can: rate, weight, \
-         guarantee, tickets, ack_tickets"
+        "21: change[1].set: `ticket` of a flow cannot change (did you mean `tickets`?); what can: rate, class, \
+         weight, guarantee, tickets, ack_tickets"
     );
 }
 

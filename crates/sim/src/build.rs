@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::drop::hcsfq::{CustomerId, Customers};
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind, Protocol};
+use apportion_core::packet::{FlowClass, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -66,7 +66,12 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared { events: events_for(scenario), store: Store::default(), counters: Vec::new() },
+            shared: Shared {
+                events: events_for(scenario),
+                store: Store::default(),
+                counters: Vec::new(),
+                flow_of_id: Vec::new(),
+            },
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
@@ -75,6 +80,7 @@ impl<'a> Simulation<'a> {
             probes: Vec::new(),
             weights: Vec::new(),
             rtts: Vec::new(),
+            classes: Vec::new(),
             guarantees: Vec::new(),
             customers: Vec::new(),
             customer_weights: scenario.customer_weights(),
@@ -104,6 +110,7 @@ impl<'a> Simulation<'a> {
         }
         simulation.weights = simulation.weights();
         simulation.rtts = simulation.rtts();
+        simulation.classes = simulation.classes();
         simulation.guarantees = simulation.guarantees();
         simulation.customers = simulation.customers();
         simulation.marks = simulation.marks();
@@ -115,6 +122,10 @@ impl<'a> Simulation<'a> {
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
+            for flow in 0..scenario.flows.len() {
+                let end = simulation.first_id[flow + 1] as usize;
+                simulation.shared.flow_of_id.resize(end, flow as u32);
+            }
         }
         for (index, link) in scenario.links.iter().enumerate() {
             let link = simulation.link(index, link, full && link.watched, captures(index));
@@ -202,6 +213,12 @@ impl<'a> Simulation<'a> {
     /// The round-trip times by id without queueing, zero where unknown.
     fn rtts(&self) -> Vec<Span> {
         self.by_id(|flow| self.scenario.base_rtt(flow).unwrap_or_default())
+    }
+
+    /// The classes by id; empty if all are greedy.
+    fn classes(&self) -> Vec<FlowClass> {
+        let classes = self.by_id(|flow| flow.class);
+        if classes.iter().all(|&class| class == FlowClass::Greedy) { Vec::new() } else { classes }
     }
 
     /// The guarantees by id; empty if nothing is guaranteed anything.
@@ -299,7 +316,7 @@ impl<'a> Simulation<'a> {
             weights: &self.weights,
             rtts: &self.rtts,
             guarantees: &self.guarantees,
-            classes: &[],
+            classes: &self.classes,
             customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             seed: self.seed,
             name: &name,

@@ -13,7 +13,7 @@ use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
 use apportion_core::drop::sffc::Sffc;
 use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
@@ -36,6 +36,8 @@ pub struct Shared {
     pub store: Store,
     /// Of each flow that disciplines keep apart.
     pub counters: Vec<Counters>,
+    /// The flow of the scenario by id; empty if nobody wants to know what flows are allocated.
+    pub flow_of_id: Vec<u32>,
 }
 
 /// What the transmitter does.
@@ -381,6 +383,7 @@ impl Link {
 
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut Shared) {
+        self.catch_up(now, shared);
         self.counts.possible_bits = self.possible_bits(now);
         self.counts.rate_since = now;
         self.rate = rate;
@@ -401,6 +404,32 @@ impl Link {
     pub fn set_loss(&mut self, loss: Ratio) {
         self.extras.loss = loss;
         self.plain = self.extras.is_idle();
+    }
+
+    /// Changes the class of a flow, where the discipline keeps classes apart. What it holds back of the flow may
+    /// then go at once.
+    pub fn set_class(&mut self, now: Time, flow: FlowId, class: FlowClass, shared: &mut Shared) {
+        self.catch_up(now, shared);
+        if self.queue.inner_mut().set_class(flow, class) && self.transmitter == Transmitter::Held {
+            self.transmit(now, shared);
+        }
+    }
+
+    /// Lets a discipline that infers what flows need do what was due until `now`, and notes what they have.
+    pub fn catch_up(&mut self, now: Time, shared: &mut Shared) {
+        let flow_of_id = std::mem::take(&mut shared.flow_of_id);
+        let probe = self.extras.probe.as_mut();
+        let mut allocations = probe.filter(|_| !flow_of_id.is_empty()).map(|probe| &mut probe.allocations);
+        let mut show = |id: FlowId, share| {
+            if let (Some(allocations), Some(&flow)) = (&mut allocations, flow_of_id.get(id.index())) {
+                allocations.tell(flow, share);
+            }
+        };
+        self.queue.inner_mut().shares(now, &mut Books::new(&mut self.counts, shared), &mut show);
+        if let Some(allocations) = allocations {
+            allocations.end_round();
+        }
+        shared.flow_of_id = flow_of_id;
     }
 
     /// Changes the weight of a flow, where the discipline knows weights.
@@ -444,6 +473,10 @@ impl Link {
     /// sent.
     pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
         queue.set_link_rate(self.rate);
+        self.catch_up(now, shared);
+        if let Some(probe) = &mut self.extras.probe {
+            probe.allocations.replace();
+        }
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
@@ -458,7 +491,10 @@ impl Link {
     }
 
     /// A sample interval ends.
-    pub fn sample(&mut self) {
+    pub fn sample(&mut self, now: Time, shared: &mut Shared) {
+        if self.extras.probe.is_some() {
+            self.catch_up(now, shared);
+        }
         if let Some(probe) = &mut self.extras.probe {
             probe.sample(self.queue.backlog(), self.counts.sent.bytes);
         }

@@ -3,7 +3,7 @@
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use apportion_scenario::model::{Count, Transport};
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome, TcpSample};
 
 use crate::connection::Carrier;
 use crate::events::Event;
@@ -38,6 +38,9 @@ impl Simulation<'_> {
     /// The measured part begins.
     pub(crate) fn begin_measuring(&mut self, now: Time) {
         for link in &mut self.links {
+            if link.probe_mut().is_some() {
+                link.catch_up(now, &mut self.shared);
+            }
             if let Some(probe) = link.probe_mut() {
                 probe.restart(now);
             }
@@ -84,11 +87,17 @@ impl Simulation<'_> {
     /// A sample interval ends.
     pub(crate) fn sample(&mut self, now: Time) {
         for link in &mut self.links {
-            link.sample();
+            link.sample(now, &mut self.shared);
         }
         for (flow, probe) in self.probes.iter_mut().enumerate() {
             let ids = self.first_id[flow] as usize..self.first_id[flow + 1] as usize;
             probe.sample(self.shared.counters[ids].iter().map(|c| c.delivered.bytes).sum());
+            if let [member] = &self.connections
+                [self.first_connection[flow] as usize..self.first_connection[flow + 1] as usize]
+                && !matches!(member.carrier, Carrier::Udp { .. })
+            {
+                probe.tcp.push(tcp_sample(&member.carrier));
+            }
         }
         self.shared.events.schedule(now + self.scenario.sample, Event::Sample);
     }
@@ -145,6 +154,7 @@ impl Simulation<'_> {
         if let Some(probe) = self.probes.get_mut(index) {
             outcome.delay = probe.delay.distribution();
             outcome.series = std::mem::take(&mut probe.series);
+            outcome.tcp = std::mem::take(&mut probe.tcp);
         }
         outcome
     }
@@ -177,11 +187,15 @@ impl Simulation<'_> {
         if let Some(routers) = &self.routers {
             routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
         }
+        if self.links[index].probe_mut().is_some() {
+            self.links[index].catch_up(self.scenario.stop, &mut self.shared);
+        }
         let backlog = self.links[index].backlog();
         if let Some(probe) = self.links[index].probe_mut() {
             outcome.queue_mean = probe.queue_mean(self.scenario.stop, backlog, measured);
             outcome.queue_delay = probe.delay.distribution();
             outcome.backlog = std::mem::take(&mut probe.backlog);
+            outcome.allocations = probe.allocations.take();
             outcome.series = std::mem::take(&mut probe.series);
         }
         outcome
@@ -198,6 +212,13 @@ impl Baseline {
             links: vec![(LinkCounts::default(), 0.0); like.links.len()],
             hops: 0,
         }
+    }
+}
+
+fn tcp_sample(carrier: &Carrier) -> TcpSample {
+    match carrier {
+        Carrier::Open(tcp) => TcpSample { window: tcp.sender.cwnd(), srtt: tcp.sender.srtt() },
+        Carrier::Closed(_) | Carrier::Ended | Carrier::Udp { .. } => TcpSample::default(),
     }
 }
 

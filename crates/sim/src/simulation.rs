@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
 use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
+use apportion_core::packet::{Ecn, FlowClass, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
@@ -55,6 +55,8 @@ pub struct Simulation<'a> {
     pub(crate) weights: Vec<Weight>,
     /// By id, without queueing; zero where unknown.
     pub(crate) rtts: Vec<Span>,
+    /// By id; empty if all are greedy.
+    pub(crate) classes: Vec<FlowClass>,
     /// What is guaranteed, by id; empty if nothing is.
     pub(crate) guarantees: Vec<Rate>,
     /// Whose it is, by id; empty if no flow names a customer.
@@ -416,6 +418,15 @@ impl Simulation<'_> {
                     let rtt = self.rtts[id as usize];
                     for link in &mut self.links {
                         link.set_guarantee(FlowId(id), *guarantee, rtt);
+                    }
+                }
+            }
+            Setting::FlowClass(flow, class) => {
+                self.classes.resize(self.rtts.len(), FlowClass::Greedy);
+                for id in self.ids(*flow) {
+                    self.classes[id as usize] = *class;
+                    for link in &mut self.links {
+                        link.set_class(now, FlowId(id), *class, &mut self.shared);
                     }
                 }
             }

@@ -25,13 +25,16 @@ const MAX_LINKS: usize = 3;
 /// Vertical axes and the delay axis, common to all points so that figures compare.
 pub(super) struct Scales {
     throughput: f64,
+    window: f64,
+    allocation: f64,
     backlog: f64,
     delay: XAxis,
 }
 
 impl Scales {
     pub(super) fn of(points: &[PointRecord], keys: &Keys) -> Self {
-        let mut all = Self { throughput: 0.0, backlog: 0.0, delay: XAxis::Delay { low: 0.0, high: 1.0 } };
+        let delay = XAxis::Delay { low: 0.0, high: 1.0 };
+        let mut all = Self { throughput: 0.0, window: 0.0, allocation: 0.0, backlog: 0.0, delay };
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for point in points {
             let reach = |c: &Curve| {
@@ -40,8 +43,11 @@ impl Scales {
             };
             let top = series::throughput(point, keys).iter().map(reach).fold(0.0, f64::max);
             all.throughput = all.throughput.max(top).max(levels(point).into_iter().fold(0.0, f64::max));
+            all.window = series::windows(point, keys).iter().map(reach).fold(all.window, f64::max);
             let step = point.sample.as_secs_f64();
             for link in watched(point) {
+                let allocations = series::allocations(point, link, keys);
+                all.allocation = allocations.iter().map(reach).fold(all.allocation, f64::max);
                 all.backlog = all.backlog.max(reach(&series::backlog(link, step)));
             }
             for (x, _) in delay_curves(point, keys).iter().flat_map(|c| &c.line) {
@@ -53,6 +59,8 @@ impl Scales {
         }
         // Chosen: room for the word in the shaded part.
         all.throughput *= 1.12;
+        all.window = (all.window * 1.12).max(1.0);
+        all.allocation *= 1.12;
         all.backlog = (all.backlog * 1.12).max(1.0);
         // Chosen: a linear axis shows a factor of ten well; four decades are as much as a figure can show.
         all.delay = if high > 10.0 * low {
@@ -156,6 +164,16 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
             levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
         };
         figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
+    }
+    let windows = series::windows(point, keys);
+    if !windows.is_empty() {
+        let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.window, levels: Vec::new() };
+        figure("Congestion window of a flow, segments", &curves(&plot, &windows));
+    }
+    for link in watched(point).filter(|l| !l.allocations.is_empty()) {
+        let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.allocation, levels: Vec::new() };
+        let title = format!("Allocation at {}, shaded to throughput, Mb/s", escape(&link.name));
+        figure(&title, &curves(&plot, &series::allocations(point, link, keys)));
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.backlog, levels: Vec::new() };

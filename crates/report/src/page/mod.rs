@@ -119,8 +119,8 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
         let _ = writeln!(
             out,
             "<p class=\"note\">Details of {count} of {} points are shown to keep this page small; \
-             <code>flows.csv</code>, <code>links.csv</code> and <code>series.csv</code> \
-             hold all of them.</p>",
+             <code>flows.csv</code>, <code>links.csv</code>, <code>series.csv</code> and \
+             <code>allocations.csv</code> hold all of them.</p>",
             run.points.len()
         );
     }
@@ -157,6 +157,8 @@ measured time.</dd>
 throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
+<dt>Allocation</dt><dd>What a queue that infers the needs of flows gives each of them in front of the named link;
+the mean over the measured time is in statistics.csv.</dd>
 <dt>Delay of a group</dt><dd>One way, from the first link's queue to the receiver: the quantile of each flow's packets,
 then the mean of the flows.</dd>
 <dt>Drops</dt><dd>Data and acknowledgements alike, at all links. early: a signal before the buffer is full; forced: above a threshold that admits nothing;

@@ -1,7 +1,7 @@
 //! Time series and distributions as curves.
 
 use apportion_core::units::Bytes;
-use apportion_scenario::outcome::{Distribution, LinkOutcome};
+use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome};
 
 use crate::figure::{COLOURS, Curve};
 use crate::record::PointRecord;
@@ -16,12 +16,45 @@ const QUEUE_BINS: usize = 280;
 /// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the
 /// band between the lowest and the highest where it has several.
 pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
-    let Some(outcome) = point.outcomes.first() else { return Vec::new() };
     let step = point.sample.as_secs_f64();
+    by_key(point, keys, |_, flow| Some(binned_rate(&flow.series, step)))
+}
+
+/// Congestion windows over time in segments, likewise.
+pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+    let step = point.sample.as_secs_f64();
+    by_key(point, keys, |_, flow| {
+        let windows = flow.tcp.iter().map(|tcp| tcp.window);
+        (!flow.tcp.is_empty()).then(|| binned_mean(&windows.collect::<Vec<_>>(), step))
+    })
+}
+
+/// What a watched link allocates over time in Mb/s, the mean of the flows of a key, with a band from there to
+/// their mean throughput.
+pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
+    let step = point.sample.as_secs_f64();
+    let of = |flow: usize| link.allocations.iter().find(|of| of.flow == flow);
+    let mut all = by_key(point, keys, |at, _| Some(binned_rate(&of(at)?.series, step)));
+    let throughput = by_key(point, keys, |at, flow| of(at).map(|_| binned_rate(&flow.series, step)));
+    for (allocation, throughput) in all.iter_mut().zip(throughput) {
+        let both = allocation.line.iter().zip(&throughput.line);
+        allocation.band = both.map(|(&(x, a), &(_, t))| (x, a.min(t), a.max(t))).collect();
+    }
+    all
+}
+
+/// What `of` gives for flows by their index, in the first replication: one curve per key, the mean of its
+/// flows, with the band between the lowest and the highest where it has several.
+fn by_key(
+    point: &PointRecord,
+    keys: &Keys,
+    of: impl Fn(usize, &FlowOutcome) -> Option<Vec<(f64, f64)>>,
+) -> Vec<Curve> {
+    let Some(outcome) = point.outcomes.first() else { return Vec::new() };
     let mut members: Vec<Vec<Vec<(f64, f64)>>> = vec![Vec::new(); keys.names().len().min(COLOURS)];
-    for flow in &outcome.flows {
+    for (at, flow) in outcome.flows.iter().enumerate() {
         if let Some(of_key) = members.get_mut(keys.of_flow(&flow.name, &flow.group)) {
-            of_key.push(binned_rate(&flow.series, step));
+            of_key.extend(of(at, flow));
         }
     }
     members
@@ -40,6 +73,14 @@ pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
             Curve { key: Some(key), line, band }
         })
         .collect()
+}
+
+/// (middle, mean) of bins of samples, each taken at the end of its interval.
+fn binned_mean(samples: &[f64], step: f64) -> Vec<(f64, f64)> {
+    let size = samples.len().div_ceil(THROUGHPUT_BINS).max(1);
+    let middle = |k: usize, length: usize| (k * size) as f64 * step + (length + 1) as f64 / 2.0 * step;
+    let bins = samples.chunks(size).enumerate();
+    bins.map(|(k, bin)| (round(middle(k, bin.len())), bin.iter().sum::<f64>() / bin.len() as f64)).collect()
 }
 
 /// (middle, Mb/s) of bins of whole samples.
@@ -105,6 +146,14 @@ fn round(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_counts_at_the_end_of_its_interval() {
+        // 280 samples of 0.1 s in 140 bins of two: the first at 0.1 and 0.2 s.
+        let samples: Vec<f64> = (0..280).map(f64::from).collect();
+        let bins = binned_mean(&samples, 0.1);
+        assert_eq!((bins.len(), bins[0], bins[139]), (140, (0.15, 0.5), (27.95, 278.5)));
+    }
 
     #[test]
     fn bins_keep_the_mean_of_throughput_and_the_extremes_of_the_queue() {

@@ -8,7 +8,9 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use apportion_report::{FlowInfo, PointRecord, Run};
 use apportion_scenario::model::Count;
-use apportion_scenario::outcome::{Completion, Distribution, FlowOutcome, LinkOutcome, Outcome};
+use apportion_scenario::outcome::{
+    Allocation, Completion, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
+};
 
 /// What a made-up flow gets.
 #[derive(Clone)]
@@ -89,7 +91,13 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         delay: distribution(12.0 + stream as f64, 13.0 + stream as f64 + made.delay_ms, bytes / 1_000),
         completions: if made.short { (0..100).map(completion).collect() } else { Vec::new() },
         series: series.collect(),
+        tcp: (0..SAMPLES).map(|k| tcp(k + stream)).collect(),
     }
+}
+
+fn tcp(k: u64) -> TcpSample {
+    let srtt = Span::from_millis(20 + k % 10);
+    TcpSample { window: 5.0 + (k % 40) as f64 / 8.0, srtt: (k > 0).then_some(srtt) }
 }
 
 fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
@@ -112,6 +120,12 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
         queue_delay: distribution(0.0, typical, sent / 1_000),
         backlog: (0..SAMPLES).map(packets).collect(),
         series: vec![Bytes::new(125_000); SAMPLES as usize],
+        allocations: vec![Allocation {
+            flow: 0,
+            measured: Bytes::new(125_000 * (SECONDS - WARM_UP)),
+            series: vec![Bytes::new(12_500); SAMPLES as usize],
+            fill: vec![Bytes::new(16_384); SAMPLES as usize],
+        }],
         statistics: vec![("avg", discipline.queue)],
     }
 }

@@ -13,7 +13,7 @@ use crate::measure::{Attribute, Measured, Of};
 use crate::plan::{PlannedExperiment, Results};
 use crate::take::Flows;
 
-use super::{along, bars};
+use super::{along, bars, course};
 
 /// Chosen: a point for every four pixels; finer is noise of single packets.
 pub(super) const BINS: usize = 100;
@@ -48,14 +48,7 @@ pub(super) fn figure(
             let Some(flows) = Flows::of(&runs, run, of) else { return String::new() };
             let scenario = &flows.run().scenario;
             let end = scenario.stop.as_secs_f64();
-            let level = |level: &crate::expect::Level| Level {
-                at: level.at,
-                span: Some((
-                    level.from.map_or(0.0, |from| from.0.as_secs_f64()),
-                    level.to.map_or(end, |to| to.0.as_secs_f64()),
-                )),
-            };
-            let levels: Vec<Level> = levels.iter().map(level).collect();
+            let levels: Vec<Level> = levels.iter().map(|one| level(one, 0.0, end)).collect();
             let all = over_time(&flows);
             let top = all.iter().flat_map(|curve| &curve.line).map(|point| point.1).fold(0.0, f64::max);
             let top = levels.iter().map(|level| level.at).fold(top, f64::max);
@@ -72,11 +65,19 @@ pub(super) fn figure(
         Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
         Figure::Bars(figure) => bars::bars(figure, &runs, results.seeds),
         Figure::RunningMean(figure) => along::running_mean(figure, &runs),
+        Figure::Course(figure) => course::course(figure, &runs, results.seeds),
+        Figure::AccumulatedDifference(figure) => course::difference(figure, &runs, results.seeds),
         Figure::Table { title, head, rows, columns, foot } => {
             let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
             format!("<section><h3>{}</h3>\n{body}</section>\n", escape(title))
         }
     }
+}
+
+/// A dashed line in a figure from `begin` to `end`.
+pub(super) fn level(level: &crate::expect::Level, begin: f64, end: f64) -> Level {
+    let at = |time: Option<crate::expect::Length>| time.map(|time| time.0.as_secs_f64());
+    Level { at: level.at, span: Some((at(level.from).unwrap_or(begin), at(level.to).unwrap_or(end))) }
 }
 
 /// A figure of the page.

@@ -1,0 +1,155 @@
+//! RAMP in the simulator: in the sending host, in front of the interface.
+
+mod common;
+
+use common::{flow, link, run, throughput};
+
+/// A 10 Mb/s interface with RAMP, and 20 Mb/s of UDP beside what `flow` says.
+fn sender(queue: &str, flows: &str) -> String {
+    format!(
+        r#"
+seed = 1
+stop = "20s"
+measure_from = "5s"
+sample = "100ms"
+[link.interface]
+from = "host"
+to = "receiver"
+rate = "10Mbit"
+delay = "1ms"
+queue = {queue}
+watch = true
+back.queue = {{ kind = "fifo", limit = "1000p" }}
+[flow.greedy]
+from = "host"
+to = "receiver"
+source = {{ kind = "cbr", rate = "20Mbit", packet = "1400B", jitter = 0.5 }}
+{flows}
+"#
+    )
+}
+
+/// UDP of a rate.
+fn steady(name: &str, rate: &str, class: &str) -> String {
+    format!(
+        r#"
+[flow.{name}]
+from = "host"
+to = "receiver"
+class = "{class}"
+source = {{ kind = "cbr", rate = "{rate}", packet = "1000B" }}
+"#
+    )
+}
+
+#[test]
+fn a_real_rate_flow_gets_what_it_needs_and_a_greedy_one_what_is_left() {
+    let of = |class: &str| {
+        let outcome = run(&sender(r#""ramp""#, &steady("call", "1Mbit", class)));
+        (throughput(&outcome, "call"), throughput(&outcome, "greedy"))
+    };
+    let (call, greedy) = of("real_rate");
+    assert!((call / 1e6 - 1.0).abs() < 0.01 && (greedy / 1e6 - 9.0).abs() < 0.05, "{call} {greedy}");
+    // Among greedy flows at most its part of what arrives: 1 of 21, of 10 Mb/s.
+    let (call, _) = of("greedy");
+    assert!(call / 1e6 < 0.476, "{call}");
+}
+
+#[test]
+fn a_change_of_class_moves_a_flow_while_the_run_goes_on() {
+    let change = |from: &str, to: &str| {
+        let flows = steady("call", "1Mbit", from);
+        let change = format!("[[change]]\nat = \"10s\"\nset = \"flow.call.class\"\nto = \"{to}\"\n");
+        let outcome = run(&sender(r#""ramp""#, &(flows + &change)));
+        let call = &flow(&outcome, "call").series;
+        let mbps = |part: std::ops::Range<usize>| {
+            call[part.clone()].iter().map(|bytes| bytes.bits()).sum::<u64>() as f64 / part.len() as f64 / 1e5
+        };
+        (mbps(50..100), mbps(150..200))
+    };
+    let (before, after) = change("greedy", "real_rate");
+    assert!(before < 0.55 && (after - 1.0).abs() < 0.02, "{before} {after}");
+    let (before, after) = change("real_rate", "greedy");
+    assert!((before - 1.0).abs() < 0.02 && after < 0.55, "{before} {after}");
+}
+
+#[test]
+fn a_queue_that_comes_later_knows_the_classes_too() {
+    let change = "[[change]]\nat = \"2s\"\nset = \"link.interface.queue\"\nto = \"ramp\"\n";
+    let outcome = run(&sender(r#""fifo""#, &(steady("call", "1Mbit", "real_rate") + change)));
+    let call = throughput(&outcome, "call");
+    assert!((call / 1e6 - 1.0).abs() < 0.01, "{call}");
+}
+
+#[test]
+fn allocations_follow_what_flows_send_and_add_up_exactly() {
+    let change = "[[change]]\nat = \"10s\"\nset = \"flow.call.rate\"\nto = \"3Mbit\"\n";
+    let outcome = run(&sender(r#""ramp""#, &(steady("call", "1Mbit", "real_rate") + change)));
+    let [allocation] = &link(&outcome, "interface").allocations[..] else { panic!() };
+    assert_eq!(outcome.flows[allocation.flow].name, "call");
+    let mbps = |part: std::ops::Range<usize>| {
+        let bits: u64 = allocation.series[part.clone()].iter().map(|bytes| bytes.bits()).sum();
+        bits as f64 / part.len() as f64 / 1e5
+    };
+    assert!((mbps(50..100) - 1.0).abs() < 0.03 && (mbps(150..200) - 3.0).abs() < 0.09);
+    // The target is 16 KiB.
+    let fill = allocation.fill[150..].iter().map(|bytes| bytes.get()).sum::<u64>() as f64 / 50.0;
+    assert!((fill / 16_384.0 - 1.0).abs() < 0.2, "{fill}");
+    // From 5 s to 20 s: the 150 intervals, each rounded down by a byte at most.
+    let sum: u64 = allocation.series[50..].iter().map(|bytes| bytes.get()).sum();
+    assert_eq!((allocation.series.len(), allocation.fill.len()), (200, 200));
+    assert_eq!(allocation.measured.get(), sum);
+}
+
+#[test]
+fn watching_a_queue_changes_nothing() {
+    let text = sender(r#""ramp""#, &steady("call", "1Mbit", "real_rate"));
+    let (watched, other) = (run(&text), run(&text.replace("watch = true", "watch = false")));
+    assert!(link(&other, "interface").allocations.is_empty());
+    assert_eq!(flow(&watched, "call").series, flow(&other, "call").series);
+    assert_eq!(flow(&watched, "greedy").series, flow(&other, "greedy").series);
+}
+
+#[test]
+fn an_allocation_ends_with_the_class_and_with_the_queue() {
+    let change = |set: &str, to: &str| {
+        let change = format!("[[change]]\nat = \"10.05s\"\nset = \"{set}\"\nto = \"{to}\"\n");
+        let flows = steady("call", "1Mbit", "real_rate") + &change;
+        let outcome = run(&sender(r#""ramp""#, &flows));
+        let [allocation] = &link(&outcome, "interface").allocations[..] else { panic!() };
+        let half = allocation.series[100].bits() as f64 / 1e5;
+        assert!((half - 0.5).abs() < 0.1, "half of an interval: {half}");
+        let later = (allocation.series[101], allocation.fill[101]);
+        (later.0.get(), later.1.get())
+    };
+    assert_eq!(change("flow.call.class", "greedy"), (0, 0));
+    assert_eq!(change("link.interface.queue", "fifo"), (0, 0));
+    // Another RAMP starts from its floor, and its totals from zero.
+    let (allocated, _) = change_to_another();
+    assert!((2_000..12_500).contains(&allocated), "{allocated}");
+}
+
+/// What is allocated in the interval after a RAMP was put in place of another.
+fn change_to_another() -> (u64, u64) {
+    let change = "[[change]]\nat = \"10s\"\nset = \"link.interface.queue\"\nto = \"ramp\"\n";
+    let outcome = run(&sender(r#""ramp""#, &(steady("call", "1Mbit", "real_rate") + change)));
+    let [allocation] = &link(&outcome, "interface").allocations[..] else { panic!() };
+    (allocation.series[100].get(), allocation.fill[100].get())
+}
+
+#[test]
+fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
+    let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\ntcp = \"reno-1999\"\n\
+               source = { kind = \"cbr\", rate = \"1Mbit\" }\nclass = \"real_rate\"\nstart = \"1s\"\n";
+    let outcome = run(&sender(r#""ramp""#, tcp));
+    let samples = &flow(&outcome, "bulk").tcp;
+    assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
+    // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of wires.
+    let rtt =
+        samples[150..].iter().filter_map(|tcp| tcp.srtt).map(|rtt| rtt.as_secs_f64()).sum::<f64>() / 50.0;
+    assert!((0.23..0.26).contains(&rtt), "{rtt}");
+    assert!(samples[199].window >= 11.0, "{}", samples[199].window);
+    assert!(flow(&outcome, "greedy").tcp.is_empty());
+    let two = run(&sender(r#""ramp""#, &(tcp.to_owned() + "connections = 2\n")));
+    assert!(flow(&two, "bulk").tcp.is_empty());
+}
