@@ -29,7 +29,7 @@
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
-//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it
+//! Cost: O(1) per packet; O(n) per interval for n active flows; 132 bytes for each, which go when it
 //! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
@@ -59,7 +59,7 @@ pub const SFFC: Entry = Entry {
     role: Role::Policy,
     summary: "Soft fair flow control: discards early what routers ahead report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
-    cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
+    cost: "O(1) per packet, O(n) per interval; 132 bytes per active flow",
     params: &PARAMS,
 };
 
