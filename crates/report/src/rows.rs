@@ -37,6 +37,7 @@ row! {
         delay_mean_ms: Option<f64>, delay_p50_ms: Option<f64>, delay_p95_ms: Option<f64>,
         delay_p99_ms: Option<f64>, delay_max_ms: Option<f64>,
         completions: u64, completion_p50_s: Option<f64>, completion_p95_s: Option<f64>,
+        exceptions: Option<u64>,
     }
 }
 row! {
@@ -168,6 +169,7 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         completions: took.len() as u64,
         completion_p50_s: nearest_rank(&took, 0.5).map(round6),
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
+        exceptions: (flow.exceptions > 0).then_some(flow.exceptions),
     }
 }
 

@@ -182,7 +182,7 @@ fn source_demand(source: &Source) -> Option<f64> {
         }
         Source::ShortFlows { per_second, mean_size, .. } => Some(per_second * bits(mean_size)),
         Source::Video { frames: Frames::Gop { mean }, .. } => Some(rate(mean)),
-        Source::Video { fps, frames: Frames::Trace(frames) } => {
+        Source::Video { fps, frames: Frames::Trace(frames), .. } => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
         }
         Source::Replay { packets } => {

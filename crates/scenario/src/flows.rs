@@ -467,6 +467,10 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 _ => Frames::Gop { mean: rate("mean")? },
             },
             fps: fields.number("fps", i, problems)?,
+            least: {
+                let least = fields.ratio("least", i, problems)?;
+                (fields.flag("adaptive") == Some(true)).then_some(least)
+            },
         },
         _ => match &group.file {
             Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },

@@ -241,6 +241,8 @@ pub enum Source {
         fps: f64,
         /// Where frame sizes come from.
         frames: Frames,
+        /// The share of their size that frames may shrink to when a queue cannot carry them; `None`: they do not.
+        least: Option<Ratio>,
     },
     /// The sizes and times of a packet capture, from its first packet on. UDP only.
     Replay {

@@ -47,6 +47,8 @@ pub struct FlowOutcome {
     pub lost: u64,
     /// Its packets that were marked.
     pub marked: u64,
+    /// Times that a queue told its source that it cannot carry what the flow needs.
+    pub exceptions: u64,
     /// TCP: segments sent again.
     pub retransmits: u64,
     /// TCP: retransmission timeouts.

@@ -394,6 +394,18 @@ pub(crate) const SOURCES: &[Variant] = &[
             key("fps", NUMBER, Default("25"), "Frames a second."),
             key("file", Kind::Text, Optional, "Frame sizes in bytes, one a line; repeated when used up."),
             key("mean", RATE, Optional, "Mean rate of a synthetic group of pictures IBBPBBPBBPBB."),
+            key(
+                "adaptive",
+                Kind::Flag,
+                Default("false"),
+                "Whether frames shrink when a queue says that it cannot carry them, and grow again after that.",
+            ),
+            key(
+                "least",
+                Kind::Amount(Unit::Ratio, Range::AboveZero),
+                Default("0.1"),
+                "Of an adaptive video, what frames do not shrink below, as a share of their full size.",
+            ),
             PACKET,
         ],
     },

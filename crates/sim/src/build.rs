@@ -21,6 +21,7 @@ use crate::probe::{Counters, FlowProbe, LinkProbe};
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::source::short_flows::arrivals;
+use crate::word::Word;
 
 /// Flows up to which delay distributions and time series are kept for each flow.
 pub const DETAILED_FLOWS_MAX: usize = 2_000;
@@ -71,6 +72,7 @@ impl<'a> Simulation<'a> {
                 store: Store::default(),
                 counters: Vec::new(),
                 flow_of_id: Vec::new(),
+                exceptions: Vec::new(),
             },
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
@@ -90,6 +92,7 @@ impl<'a> Simulation<'a> {
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
+            word: Word::default(),
             outbox: Vec::new(),
             events_handled: 0,
         };

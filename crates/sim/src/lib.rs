@@ -34,6 +34,7 @@ mod router;
 pub mod simulation;
 pub mod source;
 pub mod tcp;
+mod word;
 
 pub use build::{BuildError, Detail};
 pub use replicate::{Job, replicate};

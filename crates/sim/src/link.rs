@@ -14,7 +14,7 @@ use apportion_core::counted::Counted;
 use apportion_core::drop::sffc::Sffc;
 use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
-use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
+use apportion_core::queue::{Backlog, DropReason, QosException, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
@@ -38,6 +38,8 @@ pub struct Shared {
     pub counters: Vec<Counters>,
     /// The flow of the scenario by id; empty if nobody wants to know what flows are allocated.
     pub flow_of_id: Vec<u32>,
+    /// What disciplines of links by their index have told since when, until it goes on its way to sources.
+    pub exceptions: Vec<(Time, u32, QosException)>,
 }
 
 /// What the transmitter does.
@@ -264,7 +266,7 @@ impl Link {
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
-        let mut books = Books::new(&mut self.counts, shared);
+        let mut books = Books::new(self.index, &mut self.counts, shared);
         self.queue.enqueue(now, packet, &mut books);
         match self.transmitter {
             Transmitter::Idle | Transmitter::Held => self.transmit(now, shared),
@@ -302,7 +304,7 @@ impl Link {
 
     /// Tells the discipline that the transmitter asked at the end of its last transmission and found nothing.
     fn find_nothing(&mut self, shared: &mut Shared) {
-        let found = self.queue.dequeue(self.free_at, &mut Books::new(&mut self.counts, shared));
+        let found = self.queue.dequeue(self.free_at, &mut Books::new(self.index, &mut self.counts, shared));
         debug_assert!(found.is_none(), "the queue was empty");
         self.transmitter = Transmitter::Idle;
     }
@@ -315,7 +317,7 @@ impl Link {
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
-        match self.queue.dequeue(now, &mut Books::new(&mut self.counts, shared)) {
+        match self.queue.dequeue(now, &mut Books::new(self.index, &mut self.counts, shared)) {
             Some(packet) => self.send(now, packet, shared),
             None => self.wait(shared),
         }
@@ -425,7 +427,7 @@ impl Link {
                 allocations.tell(flow, share);
             }
         };
-        self.queue.inner_mut().shares(now, &mut Books::new(&mut self.counts, shared), &mut show);
+        self.queue.inner_mut().shares(now, &mut Books::new(self.index, &mut self.counts, shared), &mut show);
         if let Some(allocations) = allocations {
             allocations.end_round();
         }
@@ -483,7 +485,7 @@ impl Link {
         self.transparent = queue.is_transparent();
         let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
         while let Some(packet) = old.inner_mut().drain(now) {
-            self.queue.enqueue(now, packet, &mut Books::new(&mut self.counts, shared));
+            self.queue.enqueue(now, packet, &mut Books::new(self.index, &mut self.counts, shared));
         }
         if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {
             self.transmit(now, shared);
@@ -521,6 +523,12 @@ impl Link {
         self.rate
     }
 
+    /// Of its wire.
+    #[must_use]
+    pub fn delay(&self) -> Span {
+        self.delay
+    }
+
     /// What waits in its queue.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
@@ -553,13 +561,14 @@ impl Link {
 
 /// Writes into the books what a discipline does to packets.
 struct Books<'a> {
+    index: u32,
     link: &'a mut LinkCounts,
     shared: &'a mut Shared,
 }
 
 impl<'a> Books<'a> {
-    fn new(link: &'a mut LinkCounts, shared: &'a mut Shared) -> Self {
-        Self { link, shared }
+    fn new(index: u32, link: &'a mut LinkCounts, shared: &'a mut Shared) -> Self {
+        Self { index, link, shared }
     }
 }
 
@@ -572,5 +581,8 @@ impl Sink<Packet> for Books<'_> {
     fn marked(&mut self, _now: Time, packet: &Packet) {
         self.link.marked += 1;
         self.shared.counters[packet.flow().index()].marked += 1;
+    }
+    fn exception(&mut self, now: Time, exception: QosException) {
+        self.shared.exceptions.push((now, self.index, exception));
     }
 }

@@ -137,6 +137,7 @@ impl Simulation<'_> {
             }
             outcome.lost += after.lost - before.lost;
             outcome.marked += after.marked - before.marked;
+            outcome.exceptions += after.exceptions - before.exceptions;
             if let Transport::Udp { header, .. } = flow.transport {
                 outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }

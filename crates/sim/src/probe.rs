@@ -25,6 +25,8 @@ pub struct Counters {
     pub lost: u64,
     /// Marked by disciplines.
     pub marked: u64,
+    /// Times that a discipline told its source that it cannot carry what the flow needs.
+    pub exceptions: u64,
 }
 
 /// Drops by reason, as results list them.

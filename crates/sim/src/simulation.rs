@@ -23,6 +23,7 @@ use crate::probe::FlowProbe;
 use crate::router::Routers;
 use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
+use crate::word::Word;
 
 /// Ends a route: the packet has reached the sink of its flow.
 pub(crate) const SINK: u32 = u32::MAX;
@@ -76,6 +77,8 @@ pub struct Simulation<'a> {
     /// For each flow of the scenario.
     pub(crate) completions: Vec<Vec<Completion>>,
     pub(crate) baseline: Option<Box<Baseline>>,
+    /// On the way to sources.
+    pub(crate) word: Word,
     /// Packets that a TCP end sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     pub(crate) events_handled: u64,
@@ -127,8 +130,12 @@ impl Simulation<'_> {
             Event::Stop(connection) => self.stop(now, connection),
             Event::Change(index) => self.change(now, index),
             Event::Router(index) => self.manage(now, index),
+            Event::Exception => self.deliver_word(now),
             Event::Measure => self.begin_measuring(now),
             Event::Sample => self.sample(now),
+        }
+        if !self.shared.exceptions.is_empty() {
+            self.send_word(now);
         }
     }
 

@@ -153,3 +153,103 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     let two = run(&sender(r#""ramp""#, &(tcp.to_owned() + "connections = 2\n")));
     assert!(flow(&two, "bulk").tcp.is_empty());
 }
+
+/// Two videos of 7 Mb/s each over UDP, without greedy traffic.
+fn two_videos(adaptive: bool) -> String {
+    let video = |name: &str| {
+        format!(
+            "[flow.{name}]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
+             source = {{ kind = \"video\", mean = \"7Mbit\", adaptive = {adaptive} }}\n"
+        )
+    };
+    sender(r#"{ kind = "ramp", limit = "100000p" }"#, &(video("one") + &video("two")))
+        .replace("20Mbit", "1kbit")
+}
+
+#[test]
+fn two_overloaded_videos_hear_of_it_and_lower_their_quality() {
+    let rate = |text: &str| {
+        let outcome = run(text);
+        ["one", "two"].map(|name| {
+            let flow = flow(&outcome, name);
+            let sent = flow.sent.bytes.bits() as f64 / outcome.measured.as_secs_f64() / 1e6;
+            (sent, flow.exceptions, flow.delay.quantile(0.95).unwrap().as_secs_f64())
+        })
+    };
+    let [one, two] = rate(&two_videos(true));
+    // 9.5 Mb/s are for both; what they send fits, and never waits for long.
+    assert!(one.1 > 0 && two.1 > 0, "{one:?} {two:?}");
+    assert!(one.0 + two.0 < 9.5 && one.0 > 2.0 && two.0 > 2.0, "{one:?} {two:?}");
+    assert!(one.2 < 1.5 && two.2 < 1.5, "{one:?} {two:?}");
+    // The others hear of it just as often, and go on: their queues grow to seconds.
+    let [one, two] = rate(&two_videos(false));
+    assert!(one.0 + two.0 > 12.0 && one.1 > 10 && one.2 + two.2 > 4.0, "{one:?} {two:?}");
+}
+
+#[test]
+fn an_exception_comes_within_200_ms_of_the_overload() {
+    // From 2 s on 2 x 7 Mb/s; measured until 2.2 s and from 1.5 s.
+    let call = |name: &str| steady(name, "2Mbit", "real_rate");
+    let change =
+        |name: &str| format!("[[change]]\nat = \"2s\"\nset = \"flow.{name}.rate\"\nto = \"7Mbit\"\n");
+    let flows = call("one") + &call("two") + &change("one") + &change("two");
+    let text = |stop: &str, from: &str| {
+        let text = sender(r#""ramp""#, &flows).replace("stop = \"20s\"", &format!("stop = \"{stop}\""));
+        text.replace("measure_from = \"5s\"", &format!("measure_from = \"{from}\""))
+    };
+    let told = |stop: &str, from: &str| {
+        let outcome = run(&text(stop, from));
+        ["one", "two"].map(|name| flow(&outcome, name).exceptions)
+    };
+    assert_eq!(told("2s", "1.5s"), [0, 0]);
+    assert_eq!(told("2.2s", "1.5s"), [1, 1]);
+}
+
+#[test]
+fn word_from_a_router_takes_the_delay_of_the_wires() {
+    // The same queue, 300 ms of wire away from the source.
+    let text = |at: &str| {
+        let call = |name: &str| steady(name, "7Mbit", "real_rate").replace("\"host\"", "\"far\"");
+        let far = "[link.far]\nfrom = \"far\"\nto = \"host\"\nrate = \"100Mbit\"\ndelay = \"300ms\"\n";
+        let text = sender(r#""ramp""#, &(call("one") + &call("two") + far));
+        text.replace("stop = \"20s\"", &format!("stop = \"{at}\"")).replace("\"5s\"", "\"0s\"")
+    };
+    let told = |at: &str| flow(&run(&text(at)), "one").exceptions;
+    let first = (1..20).map(|k| k * 50).find(|k| told(&format!("{k}ms")) > 0).unwrap();
+    // 300 ms there, some 100 to 200 ms until it is noted, 300 ms back.
+    assert!((650..=850).contains(&first), "{first} ms");
+}
+
+#[test]
+fn a_receiver_limited_tcp_gets_through_ramp_what_it_gets_without() {
+    let of = |queue: &str| {
+        let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
+                   source = { kind = \"cbr\", rate = \"3Mbit\" }\n\
+                   tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
+        let outcome = run(&sender(queue, tcp).replace("20Mbit", "1kbit"));
+        let series = link(&outcome, "interface").allocations.first().map(|of| of.measured);
+        (throughput(&outcome, "bulk"), flow(&outcome, "bulk").timeouts, series)
+    };
+    let (fifo, fifo_timeouts, _) = of(r#""fifo""#);
+    let (ramp, timeouts, allocated) = of(r#""ramp""#);
+    assert!((ramp / fifo - 1.0).abs() < 0.05, "{ramp} {fifo}");
+    assert_eq!((timeouts, fifo_timeouts), (0, 0));
+    let allocated = allocated.unwrap().bits() as f64 / 15.0;
+    assert!((allocated / ramp - 1.0).abs() < 0.05, "{allocated} {ramp}");
+}
+
+#[test]
+fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
+    let video = "[flow.video]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
+                 source = { kind = \"video\", mean = \"1.2Mbit\" }\n\
+                 tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
+    let goodput = |text: &str| flow(&run(text), "video").goodput.bits() as f64 / 15e6;
+    let alone = goodput(&sender(r#""fifo""#, video).replace("20Mbit", "1kbit"));
+    let ramp = goodput(&sender(r#""ramp""#, video));
+    let fifo = goodput(&sender(r#"{ kind = "fifo", limit = "100p" }"#, video));
+    assert!((ramp / alone - 1.0).abs() < 0.05 && fifo / alone < 0.5, "{alone} {ramp} {fifo}");
+    // What is given is not far more than what is needed.
+    let outcome = run(&sender(r#""ramp""#, video));
+    let allocated = link(&outcome, "interface").allocations[0].measured.bits() as f64 / 15.0;
+    assert!(allocated < 1.15 * throughput(&outcome, "video"), "{allocated}");
+}

@@ -157,6 +157,7 @@ measured time.</dd>
 throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
+<dt>Exceptions</dt><dd>Times that a queue told the flow's source that it cannot carry what the flow needs.</dd>
 <dt>Allocation</dt><dd>What a queue that infers the needs of flows gives each of them in front of the named link;
 the mean over the measured time is in statistics.csv.</dd>
 <dt>Delay of a group</dt><dd>One way, from the first link's queue to the receiver: the quantile of each flow's packets,

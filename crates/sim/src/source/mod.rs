@@ -79,7 +79,9 @@ impl Generator {
             Source::OnOff { rate, write, on, off } => {
                 Kind::OnOff(OnOff::new(rate, write, on, off, cursor, stream))
             }
-            Source::Video { fps, ref frames } => Kind::Video(Video::new(fps, frames, cursor, stream)),
+            Source::Video { fps, ref frames, least } => {
+                Kind::Video(Video::new(fps, frames, least, cursor, stream))
+            }
             Source::Replay { ref packets } => Kind::Replay(Replay::new(packets.clone(), cursor)),
         };
         Some(Self { kind, ended: false })
@@ -94,6 +96,14 @@ impl Generator {
             Kind::OnOff(on_off) => on_off.set_rate(now, rate),
             Kind::Video(video) => video.set_rate(now, rate),
             Kind::Replay(replay) => replay.set_rate(now, rate),
+        }
+    }
+
+    /// A queue says at `now` that the flow has no more than `granted`, or that this is over. Only an adaptive
+    /// [`Video`] listens.
+    pub fn hear(&mut self, now: Time, granted: Rate, is_over: bool) {
+        if let Kind::Video(video) = &mut self.kind {
+            video.hear(now, granted, is_over);
         }
     }
 }
@@ -265,8 +275,12 @@ mod tests {
             Source::Cbr { rate, write, jitter: Ratio::ONE },
             Source::Poisson { rate, write },
             Source::OnOff { rate, write, on: law(LawShape::Exponential), off: law(LawShape::Pareto(1.5)) },
-            Source::Video { fps: 25.0, frames: Frames::Gop { mean: rate } },
-            Source::Video { fps: 25.0, frames: Frames::Trace(Arc::new([Bytes::new(5_000), Bytes::ZERO])) },
+            Source::Video { fps: 25.0, frames: Frames::Gop { mean: rate }, least: None },
+            Source::Video {
+                fps: 25.0,
+                frames: Frames::Trace(Arc::new([Bytes::new(5_000), Bytes::ZERO])),
+                least: None,
+            },
             Source::Replay { packets: (0..5_000).map(|k| (Span::from_millis(8) * k, write)).collect() },
         ]
     }

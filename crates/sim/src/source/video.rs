@@ -21,13 +21,24 @@
 //!
 //! The cut takes less than 0.1 % off the mean. Rose's streams reach 9 to 13 in half an hour.
 //!
+//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is `ROOM`
+//! of what is granted, but not below `least`. It grows again by `STEP` of its full size every `PAUSE`, from when it
+//! hears that the overload is over or has heard nothing for `PATIENCE`.
+//!
+//! | here | unit | value | from |
+//! |---|---|---|---|
+//! | `ROOM` | - | 0.9 | chosen: room for headers, and for what waits to drain |
+//! | `STEP` | - | 0.1 | chosen: what a viewer hardly sees |
+//! | `PAUSE` | s | 1 | chosen: a queue answers to one step before the next one |
+//! | `PATIENCE` | s | 3 | chosen: far longer than RAMP takes to say it again, in case the queue is gone |
+//!
 //! A change of rate scales frames and leaves their times; during a silence frames are skipped, not kept.
 //! Empty frames of a trace are not written. Cost: O(1) and three draws a frame.
 
 use std::sync::Arc;
 
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_scenario::model::Frames;
 
 use super::{Cursor, Write};
@@ -37,6 +48,10 @@ const SCENE: f64 = 8.0;
 const SCENE_COV: f64 = 0.3;
 const SCENE_CORRELATION: f64 = 0.5;
 const PEAK: f64 = 10.0;
+const ROOM: f64 = 0.9;
+const STEP: f64 = 0.1;
+const PAUSE: Span = Span::from_secs(1);
+const PATIENCE: Span = Span::from_secs(3);
 
 /// Frames at their display times.
 #[derive(Clone, Debug)]
@@ -50,7 +65,26 @@ pub struct Video {
     mean: f64,
     /// What sizes are multiplied with; zero in a silence.
     scale: f64,
+    /// Of an adaptive one.
+    quality: Option<Quality>,
     cursor: Cursor,
+}
+
+/// What frames shrink to.
+#[derive(Clone, Debug)]
+struct Quality {
+    least: f64,
+    /// As of the last word.
+    share: f64,
+    /// From when on it grows.
+    grows_from: Time,
+}
+
+impl Quality {
+    fn at(&self, now: Time) -> f64 {
+        let steps = now.since(self.grows_from).as_nanos() / PAUSE.as_nanos();
+        (self.share + STEP * steps as f64).min(1.0)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +96,13 @@ enum Sizes {
 }
 
 impl Video {
-    pub(super) fn new(fps: f64, frames: &Frames, cursor: Cursor, stream: Stream) -> Self {
+    pub(super) fn new(
+        fps: f64,
+        frames: &Frames,
+        least: Option<Ratio>,
+        cursor: Cursor,
+        stream: Stream,
+    ) -> Self {
         // A frame rate that is none shows nothing.
         let fps = if fps > 0.0 && fps.is_finite() { fps } else { 0.0 };
         let (sizes, mean, rate) = match frames {
@@ -75,7 +115,8 @@ impl Video {
             Frames::Gop { mean } => (Sizes::Gop(Gop::new(fps, stream)), 8.0 * fps, mean.as_bit() as f64),
         };
         let scale = if mean > 0.0 { rate / mean } else { 0.0 };
-        Self { fps, start: cursor.not_before, frame: 0, sizes, mean, scale, cursor }
+        let quality = least.map(|least| Quality { least: least.get(), share: 1.0, grows_from: Time::ZERO });
+        Self { fps, start: cursor.not_before, frame: 0, sizes, mean, scale, quality, cursor }
     }
 
     pub(super) fn next_write(&mut self) -> Option<Write> {
@@ -88,7 +129,8 @@ impl Video {
             };
             self.frame += 1;
             if size > 0.0 {
-                let size = Bytes::new((size * self.scale).round() as u64).max(Bytes::new(1));
+                let quality = self.quality.as_ref().map_or(1.0, |quality| quality.at(at));
+                let size = Bytes::new((size * self.scale * quality).round() as u64).max(Bytes::new(1));
                 return Some(Write { at, size });
             }
         }
@@ -102,6 +144,15 @@ impl Video {
         if self.scale > 0.0 && self.display_time(self.frame) < now {
             self.frame += 1;
         }
+    }
+
+    pub(super) fn hear(&mut self, now: Time, granted: Rate, is_over: bool) {
+        let full = self.mean * self.scale;
+        let Some(quality) = self.quality.as_mut().filter(|_| full > 0.0) else { return };
+        let present = quality.at(now);
+        let fits = ROOM * granted.as_bit() as f64 / full;
+        quality.share = if is_over { present } else { fits.clamp(quality.least, 1.0).min(present) };
+        quality.grows_from = if is_over { now } else { now + PATIENCE };
     }
 
     fn display_time(&self, frame: u64) -> Time {
@@ -162,7 +213,7 @@ mod tests {
     const HOUR: u64 = 3_600;
 
     fn gop(fps: f64) -> Source {
-        Source::Video { fps, frames: Frames::Gop { mean: Rate::from_kbit(1_200) } }
+        Source::Video { fps, frames: Frames::Gop { mean: Rate::from_kbit(1_200) }, least: None }
     }
 
     fn sizes(fps: f64, stop: u64) -> Vec<f64> {
@@ -257,7 +308,8 @@ mod tests {
     #[test]
     fn frames_are_at_their_display_times_and_a_trace_repeats() {
         let trace = Frames::Trace(Arc::new([Bytes::new(9), Bytes::ZERO, Bytes::new(4)]));
-        let writes: Vec<Write> = generator(&Source::Video { fps: 30.0, frames: trace }, 1, 1).collect();
+        let writes: Vec<Write> =
+            generator(&Source::Video { fps: 30.0, frames: trace, least: None }, 1, 1).collect();
         // 30 frames, of which every third is empty.
         assert_eq!(writes.len(), 20);
         let write = |ns, size| Write { at: Time::from_nanos(ns), size: Bytes::new(size) };
@@ -270,7 +322,7 @@ mod tests {
     fn a_rate_scales_frames_and_a_silence_skips_them() {
         // 1000 B and 3000 B at 25 fps: 400 kb/s. At 200 kb/s: 500 B and 1500 B.
         let trace = Frames::Trace(Arc::new([Bytes::new(1_000), Bytes::new(3_000)]));
-        let mut video = generator(&Source::Video { fps: 25.0, frames: trace }, 10, 1);
+        let mut video = generator(&Source::Video { fps: 25.0, frames: trace, least: None }, 10, 1);
         video.set_rate(Time::ZERO, Rate::from_kbit(200));
         let sizes = |writes: &[Write]| writes.iter().map(|w| w.size.get()).collect::<Vec<_>>();
         let first: Vec<Write> = video.by_ref().take(2).collect();
@@ -288,8 +340,38 @@ mod tests {
     }
 
     #[test]
+    fn an_adaptive_video_shrinks_to_what_is_granted_and_grows_step_by_step() {
+        // 4000 B at 25 fps: 800 kb/s.
+        let frames = Frames::Trace(Arc::new([Bytes::new(4_000)]));
+        let source = |least| Source::Video { fps: 25.0, frames: frames.clone(), least };
+        let mut video = generator(&source(Some(Ratio::clamped(0.2))), 20, 1);
+        let at = |seconds: u64, video: &mut super::super::Generator| {
+            video.find(|write| write.at >= Time::from_secs(seconds)).unwrap().size.get()
+        };
+        assert_eq!(at(1, &mut video), 4_000);
+        // 400 kb/s: 0.9 of half.
+        video.hear(Time::from_secs(1), Rate::from_kbit(400), false);
+        assert_eq!(at(2, &mut video), 1_800);
+        // More is granted while it lasts: it does not grow yet. 50 kb/s would be 225 B, below the least.
+        video.hear(Time::from_secs(2), Rate::from_kbit(600), false);
+        assert_eq!(at(3, &mut video), 1_800);
+        video.hear(Time::from_secs(3), Rate::from_kbit(50), false);
+        assert_eq!(at(4, &mut video), 800);
+        // It is over at 5 s: 10 % more each second, up to all.
+        video.hear(Time::from_secs(5), Rate::from_mbit(1), true);
+        assert_eq!([5, 6, 8, 13, 15].map(|s| at(s, &mut video)), [800, 1_200, 2_000, 4_000, 4_000]);
+        // No word at all for 3 s is as good.
+        video.hear(Time::from_secs(15), Rate::from_kbit(400), false);
+        assert_eq!([17, 19].map(|s| at(s, &mut video)), [1_800, 2_200]);
+        // Others do not listen.
+        let mut video = generator(&source(None), 20, 1);
+        video.hear(Time::ZERO, Rate::from_kbit(400), false);
+        assert_eq!(at(1, &mut video), 4_000);
+    }
+
+    #[test]
     fn a_stream_that_begins_silent_can_be_given_a_rate() {
-        let silent = Source::Video { fps: 25.0, frames: Frames::Gop { mean: Rate::ZERO } };
+        let silent = Source::Video { fps: 25.0, frames: Frames::Gop { mean: Rate::ZERO }, least: None };
         let mut video = generator(&silent, 10 * HOUR, 1);
         assert_eq!(video.next(), None);
         video.set_rate(Time::ZERO, Rate::from_kbit(1_200));
@@ -304,7 +386,7 @@ mod tests {
         }
         for trace in [vec![], vec![Bytes::ZERO; 3]] {
             let frames = Frames::Trace(trace.into());
-            let mut video = generator(&Source::Video { fps: 25.0, frames }, 1, 1);
+            let mut video = generator(&Source::Video { fps: 25.0, frames, least: None }, 1, 1);
             assert_eq!(video.next(), None);
             video.set_rate(Time::ZERO, Rate::from_mbit(1));
             assert_eq!(video.next(), None);
