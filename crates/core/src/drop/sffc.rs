@@ -23,13 +23,13 @@
 //!   forward its own cut, so that it never ends (`report_discards`).
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
-//! A neighbour can lie, so its word is not taken for more than it can know: λ~ counts as what left here at
-//! most, so that a flow falls to no less than the μ~ of the report in one step; and no flow is discarded so
-//! far that less than I of it is left.
+//! A neighbour can lie, so its word is not taken for more than it can know: λ~ counts as no more than what
+//! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
+//! of its rate. That also tames reports that are late: they are about a time when more was sent.
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
-//! Cost: O(1) per packet; O(n) per interval for n active flows; 132 bytes for each, which go when it
+//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it
 //! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
@@ -59,7 +59,7 @@ pub const SFFC: Entry = Entry {
     role: Role::Policy,
     summary: "Soft fair flow control: discards early what routers ahead report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
-    cost: "O(1) per packet, O(n) per interval; 132 bytes per active flow",
+    cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
     params: &PARAMS,
 };
 
@@ -280,6 +280,9 @@ impl SffcParams {
         require(active >= interval && active.div(1_000) <= interval, "active", &kept)?;
         let averaged = (1..=flows::HISTORY as u64).contains(&history);
         require(averaged, "history", "an average is over 1 to 8 intervals")?;
+        for name in ["alpha", "beta"].into_iter().filter(|name| entry.param(name).is_some()) {
+            require(args.ratio(name).get() < 1.0, name, "with 1 it never moves; write for example 0.5")?;
+        }
         let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
         require(args.ratio("increment") > Ratio::ZERO, "increment", rises)?;
         Ok(Self {
@@ -418,7 +421,7 @@ impl Sffc {
 
     fn end_interval(&mut self, now: Time) {
         self.note_reports();
-        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
+        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.lambda > 0) {
             flow.left.push(flow.mu);
         }
         self.set_basic_discard_rates();
@@ -455,11 +458,14 @@ impl Sffc {
     fn set_basic_discard_rates(&mut self) {
         let increment = self.params.increment.get() * self.capacity();
         let (params, alpha) = (&self.params, self.params.alpha.get());
-        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.lambda > 0) {
-            let lambda = flow.lambda as f64;
-            let previous = if params.previous == Previous::Bdr { flow.bdr } else { flow.v };
+        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
             let heard = flow.heard.take();
             flow.silent = if heard.is_some() { 0 } else { flow.silent.saturating_add(1) };
+            if flow.lambda == 0 {
+                continue;
+            }
+            let lambda = flow.lambda as f64;
+            let previous = if params.previous == Previous::Bdr { flow.bdr } else { flow.v };
             let wanted = heard.and_then(|report| flow.wanted_discard_rate(report, params));
             let bdr = match wanted {
                 // Eq. (3)
@@ -468,7 +474,7 @@ impl Sffc {
                 // Eq. (4)
                 None => previous - increment / lambda,
             };
-            // At least I is let through, so that nobody is starved on another's word.
+            // It leaves at least I, so that nobody is starved on another's word.
             flow.bdr = bdr.clamp(0.0, (1.0 - increment / lambda).max(0.0));
         }
     }
@@ -532,10 +538,10 @@ impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
     /// lost about nothing.
     fn wanted_discard_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
-        // No more than this router sent can have arrived there.
-        let arrived = arrived.min(self.left.most() as f64);
-        let passed = if arrived > 0.0 { (departed / arrived).min(1.0) } else { 1.0 };
         let mean = self.left.mean(params.history as usize);
+        // No more than this router sent can have arrived there.
+        let arrived = arrived.min(mean);
+        let passed = if arrived > 0.0 { (departed / arrived).min(1.0) } else { 1.0 };
         (1.0 - passed > params.regular.get())
             .then(|| (1.0 - passed * mean / self.lambda as f64).clamp(0.0, 1.0))
     }

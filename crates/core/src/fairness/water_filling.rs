@@ -3,28 +3,24 @@
 //! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, for one link: every demand is filled up to the
 //! same level. [`max_min`](super::max_min()) does it for networks; this is for the way of packets.
 //!
-//! Cost: O(n), no memory of its own.
+//! Cost: O(n log n), no memory of its own.
 
 /// The level up to which `demands` are filled so that they take `amount` together; infinite if they want less.
-/// Each takes the smaller of its demand and the level. Reorders `demands`, which are not negative, nor is
+/// Each takes the smaller of its demand and the level. Sorts `demands`, which are not negative, nor is
 /// `amount`.
 #[must_use]
 pub fn level(amount: f64, demands: &mut [f64]) -> f64 {
-    // What is left for demands not known to be met, those that may yet be, and how many are known not to be.
-    let (mut left, mut open, mut unmet) = (amount, demands, 0);
-    // Each round settles half of the open ones.
-    while !open.is_empty() {
-        let (lower, &mut median, upper) = open.select_nth_unstable_by(open.len() / 2, f64::total_cmp);
-        let below: f64 = lower.iter().sum();
-        if below + median * (1 + upper.len() + unmet) as f64 <= left {
-            left -= below + median;
-            open = upper;
-        } else {
-            unmet += 1 + upper.len();
-            open = lower;
+    demands.sort_unstable_by(f64::total_cmp);
+    let (mut left, mut unfilled) = (amount, demands.len());
+    for &demand in &*demands {
+        let level = left / unfilled as f64;
+        if demand > level {
+            return level;
         }
+        left -= demand;
+        unfilled -= 1;
     }
-    if unmet == 0 { f64::INFINITY } else { left / unmet as f64 }
+    f64::INFINITY
 }
 
 #[cfg(test)]

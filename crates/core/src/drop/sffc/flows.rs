@@ -61,7 +61,7 @@ impl Flow {
     }
 }
 
-/// Amounts of the last intervals.
+/// Amounts of the last intervals in which something arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct History {
     count: u32,
@@ -81,10 +81,6 @@ impl History {
         let intervals = intervals.min(self.count as usize);
         let sum: u64 = self.amounts.iter().rev().take(intervals).map(|&amount| u64::from(amount)).sum();
         sum as f64 / intervals.max(1) as f64
-    }
-
-    pub(super) fn most(&self) -> u32 {
-        self.amounts.iter().copied().max().unwrap_or_default()
     }
 }
 
