@@ -101,6 +101,9 @@ pub struct LinkOutcome {
     pub series: Vec<Bytes>,
     /// Numbers that the discipline shows of itself, by name, at the end of the run.
     pub statistics: Vec<(&'static str, f64)>,
+    /// Numbers that it shows of flows, likewise, by the flow's place in the scenario; one for each of a flow's
+    /// connections that it keeps apart.
+    pub flow_statistics: Vec<(usize, &'static str, f64)>,
 }
 
 /// Drops by reason; reasons that did not occur are absent.

@@ -33,6 +33,7 @@
 
 mod flows;
 mod printed;
+mod recognition;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
 use self::printed::max_min_estimate;
+use self::recognition::Recognition;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
@@ -72,8 +74,8 @@ pub const NBQ: Entry = Entry {
 };
 
 /// How many of the parameters NBQ has.
-const NBQ_PARAMS: usize = 11;
-static PARAMS: [Param; 16] = [
+const NBQ_PARAMS: usize = 12;
+static PARAMS: [Param; 17] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -156,6 +158,14 @@ static PARAMS: [Param; 16] = [
         doc: "Share of a flow that is discarded here above which it is reported, whether the link overflows or not.",
     },
     Param::new(
+        "recognise",
+        "–",
+        Kind::Choice(&["protocol", "behaviour"]),
+        "protocol",
+        "the paper; section 6 asks for behaviour",
+        "Which flows are adaptive: those that say they are TCP, or those that slow down when packets are lost.",
+    ),
+    Param::new(
         "beta",
         "β",
         Kind::Ratio,
@@ -213,6 +223,7 @@ pub struct SffcParams {
     pub reports: bool,
     pub previous: Previous,
     pub report_discards: Option<Ratio>,
+    pub recognise: Recognise,
     /// The fairness term; none in NBQ.
     pub fairness: Option<FairnessParams>,
 }
@@ -235,6 +246,15 @@ pub enum Previous {
     Bdr,
     /// The final discard rate.
     Final,
+}
+
+/// By what adaptive flows are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recognise {
+    /// What they say they are.
+    Protocol,
+    /// What they do when packets are lost.
+    Behaviour,
 }
 
 /// What non-adaptive flows are taken to use.
@@ -293,6 +313,11 @@ impl SffcParams {
             reports: args.switch("reports"),
             previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
             report_discards: args.ratio_if_set("report_discards"),
+            recognise: if args.choice("recognise") == "behaviour" {
+                Recognise::Behaviour
+            } else {
+                Recognise::Protocol
+            },
             fairness: (entry.name == SFFC.name).then(|| FairnessParams::from_args(&args)),
         })
     }
@@ -334,12 +359,15 @@ pub struct Sffc {
     /// Demands and shares in the making.
     scratch: [Vec<f64>; 2],
     random: Stream,
+    /// If flows are not believed.
+    recognition: Option<Recognition>,
 }
 
 impl Sffc {
     /// In front of a link of `link_rate`. Its intervals are as `random` wills, not in step with others.
+    /// What it tries out on flows is by `coins`.
     #[must_use]
-    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream) -> Self {
+    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, coins: Stream) -> Self {
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
@@ -354,6 +382,7 @@ impl Sffc {
             reports: Vec::new(),
             scratch: [Vec::new(), Vec::new()],
             random,
+            recognition: (params.recognise == Recognise::Behaviour).then(|| Recognition::new(coins)),
         }
     }
 
@@ -430,6 +459,9 @@ impl Sffc {
             (flow.lambda, flow.discarded, flow.mu) = (0, 0, 0);
         }
         self.flows.forget_silent(now, self.params.active);
+        if let Some(recognition) = &mut self.recognition {
+            recognition.advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
+        }
     }
 
     fn note_reports(&mut self) {
@@ -526,6 +558,36 @@ impl Sffc {
     }
 }
 
+impl Sffc {
+    /// Counts the packet and says whether it is discarded in front of the queue.
+    fn discards<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
+        let (id, size) = (packet.flow(), packet.size());
+        let says_adaptive = packet.protocol() == Protocol::Tcp;
+        let adaptive = match &mut self.recognition {
+            Some(recognition) => recognition.arrived(id, now, size, says_adaptive),
+            None => says_adaptive,
+        };
+        let flow = self.flows.seen(id, now, adaptive);
+        let mut discarded = false;
+        if adaptive {
+            self.gamma += size.get();
+        } else {
+            flow.lambda += size.get();
+            discarded = flow.v > 0.0 && self.random.chance(flow.v);
+        }
+        if let Some(recognition) = &mut self.recognition {
+            discarded = discarded || recognition.tests(id);
+            if discarded {
+                recognition.lost(id);
+            }
+        }
+        if discarded {
+            flow.discarded += size.get();
+        }
+        discarded
+    }
+}
+
 impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it lost
     /// about nothing.
@@ -542,24 +604,14 @@ impl Flow {
 impl<P: Packet> BufferPolicy<P> for Sffc {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         self.advance(now);
-        let size = packet.size().get();
-        match packet.protocol() {
-            Protocol::Control => {}
-            Protocol::Tcp => {
-                self.flows.seen(packet.flow(), now, true);
-                self.gamma += size;
-            }
-            Protocol::Udp => {
-                let flow = self.flows.seen(packet.flow(), now, false);
-                flow.lambda += size;
-                if flow.v > 0.0 && self.random.chance(flow.v) {
-                    flow.discarded += size;
-                    return Verdict::Drop(DropReason::Policy);
-                }
-            }
+        if packet.protocol() != Protocol::Control && self.discards(now, packet) {
+            return Verdict::Drop(DropReason::Policy);
         }
         if !self.params.limit.admits(packet, backlog) {
             self.overflowed = true;
+            if let Some(recognition) = &mut self.recognition {
+                recognition.lost(packet.flow());
+            }
             return Verdict::Drop(DropReason::Overflow);
         }
         Verdict::Accept
@@ -573,8 +625,9 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
     ) -> Option<Queued<P>> {
         self.advance(now);
         let queued = scheduler.pop(now)?;
-        if queued.packet.protocol() == Protocol::Udp
+        if queued.packet.protocol() != Protocol::Control
             && let Some(flow) = self.flows.get_mut(queued.packet.flow())
+            && !flow.adaptive
         {
             flow.mu += queued.packet.size().get();
         }
@@ -589,6 +642,15 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
             let mbit = 8e-6 / self.params.interval.as_secs_f64();
             show("fair_bandwidth_mbps", self.fair_bandwidth * mbit);
             show("rho", self.rho);
+        }
+    }
+
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        match &self.recognition {
+            Some(recognition) => recognition.statistics(show),
+            None => {
+                self.flows.iter().for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
+            }
         }
     }
 
