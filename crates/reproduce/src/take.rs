@@ -152,7 +152,7 @@ fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
 fn flow_statistic(link: &LinkOutcome, at: usize, name: &str) -> Option<f64> {
     let of_flow = link.flow_statistics.iter().filter(|(flow, known, _)| *flow == at && *known == name);
     let values: Vec<f64> = of_flow.map(|&(.., value)| value).collect();
-    (!values.is_empty()).then(|| mean(&values))
+    mean(&values)
 }
 
 fn link_outcome<'a>(runs: &Runs<'a, Measured>, run: &str, link: &str, what: Of) -> Option<&'a LinkOutcome> {

@@ -1,29 +1,31 @@
-//! Whether a flow sends less when its packets are lost, found out by losing some of them at the fall of a coin.
+//! Whether a flow sends less when its packets are lost, found out by losing some of them.
 //!
-//! Tamura, Tobe, Tokuda, "SF-FC", NOSSDAV 2000, section 6, asks for it and has no method. Ours: time is cut into
-//! epochs. In a *trial* a coin decides for each epoch whether a small dose of losses is inflicted, whatever the
-//! flow does. To a flow that does not heed losses the coin means nothing, however bursty it is: bursts that are
-//! lost and end by themselves are as frequent under either side. What the coin shows is added up by betting
-//! (Waudby-Smith, Ramdas 2024, "Estimating means of bounded random variables by betting", section 4): by Ville's
-//! inequality the capital of somebody who bets that a flow slows down ever reaches 20 with a probability of at
-//! most 1/20 if it does not. Round-trip times are unknown, so half of the capital bets on the epoch of the coin and
-//! half on the next one, which together cover responses after 0 to 1 s.
+//! Tamura, Tobe, Tokuda, "SF-FC", NOSSDAV 2000, section 6, asks for it and has no method. Ours has two tests.
 //!
-//! That a flow does not slow down is more than that no capital is made: an application may ask for less than its
-//! window allows. Who is called adaptive and makes no capital therefore sits an *exam*: a quarter of its packets
-//! is lost for 3 s, in which no sender with a retransmission timeout (RFC 6298) keeps its rate. The
-//! measure is the law of Padhye, Firoiu, Towsley, Kurose 1998, eq. 30, with the smallest round-trip time and
-//! timeout believed.
+//! An *exam*: a quarter of the packets is lost for 3 s, in which no sender with a retransmission timeout (RFC 6298)
+//! keeps its rate. It fails who sends, after the first second, more than half of what it did before and more than
+//! the law of Padhye, Firoiu, Towsley, Kurose 1998, eq. 30, allows at the smallest round-trip time and timeout
+//! believed. Losses to others count as well. To fail is proof that a flow does not slow down; to pass may be chance,
+//! since bursts end by themselves.
 //!
-//! What a flow says of itself stands until then; a flow below half of its fair share is left in peace, since it
-//! can harm nobody. A verdict holds for a pause, which doubles with each failure of a flow to show that it
-//! slows down, and is shorter for adaptive flows far above their share.
+//! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these a quarter of the packets is lost, whatever
+//! the flow does. To a flow that does not heed losses the lot means nothing, however bursty it is, so every order of
+//! its ten rates is as likely (a permutation test: Fisher 1935; Mann, Whitney 1947, for the statistic): with a
+//! probability of at most 7/252 only are the rates of dosed blocks so low that it passes. Round-trip times are
+//! unknown, so the first 0.5 s of a block, in which a sender may not know of its losses yet, are not counted.
 //!
-//! Bounds. A trial costs a flow at most 15 % of its packets in half of at most 24 epochs, an exam 25 % in 6 epochs.
-//! A sender that feigns goodness is an adaptive one for a pause, 30 s, or 8 s if above twice its share, and for a
-//! trial and an exam of 11 s; then it must have slowed down again.
+//! What a flow says of itself stands until then. An adaptive flow sits an exam now and then and is no longer adaptive
+//! if it fails. Another one must pass an exam, which spares plain ones the trial, and the trial. A flow far below
+//! its fair share is left in peace, since it can harm nobody. Between tests there are pauses, longer after
+//! each success of an adaptive flow and each failure of another.
 //!
-//! Cost: O(1) per packet and per epoch; 136 bytes per flow.
+//! What it costs: an adaptive flow loses a quarter of its packets for 3 s in every 23, 43, 83, then 163 s, or in
+//! every 23 s if above twice its share; another one a quarter for at most 10.5 s, first in 23 s, then in twice as
+//! much time each time until 163 s. What a sender gains that feigns to slow down: it is adaptive for a pause, which is
+//! 30 s at most if it takes more than twice its share, and then must slow down again; caught, it has to show
+//! for 22 s at least, after a pause of 20 s or more, that it slows down.
+//!
+//! Cost: O(1) per packet and per epoch; 120 bytes per flow.
 
 use crate::random::Stream;
 use crate::units::{Bytes, Span};
@@ -31,53 +33,38 @@ use crate::units::{Bytes, Span};
 /// Length of an epoch: as long as the longest round-trip time that is looked for.
 pub const EPOCH: Span = Span::from_millis(500);
 
-/// Epochs of a trial. Chosen: bets on Reno and CUBIC reach 20 in 10 to 20 of them.
-const TRIAL: u16 = 24;
-/// Epochs of a trial of a flow that is adaptive so far, which needs less proof.
-const RETRIAL: u16 = 16;
+/// Epochs before the first exam, in which a sender finds its rate, and at most so many more by chance.
+const FIRST: u16 = 4;
 /// Epochs of an exam. The first two are not judged: a round-trip time and a timeout may pass.
 const EXAM: u16 = 6;
 const JUDGED: u16 = 4;
-/// Epochs before the first trial, in which a sender finds its rate, and at most so many more by chance.
-const FIRST: u16 = 4;
-/// Epochs between trials of an adaptive flow: 20 s, and by chance up to half as many more.
+/// Epochs after an exam until a trial. Chosen: a sender finds its rate again.
+const RECOVERY: u16 = 4;
+/// Blocks of a trial, half of them dosed, and epochs of each, of which the first is not judged. Chosen: with
+/// fewer blocks there is no proof, with more it takes longer.
+const BLOCKS: usize = 10;
+const BLOCK: u16 = 3;
+/// Of the 25 pairs of a dosed block and another, as many may have the higher rate in the dosed one; of all 252
+/// orders, 1 + 1 + 2 + 3 have so few.
+const CONTRARY: usize = 3;
+/// Epochs of a pause, 20 s, and by chance up to half as many more; doubled up to three times.
 const PAUSE: u16 = 40;
-/// The same for one above twice its share: 5.5 s, up to 8 s.
-const SHORT_PAUSE: u16 = 11;
-/// Epochs between trials of another one after its first failure: 5 s, doubled up to four times.
-const PAUSE_OF_OTHERS: u16 = 10;
-const DOUBLINGS: u16 = 4;
+const DOUBLINGS: u16 = 3;
 
-/// Capital at which a flow is adaptive: 1 in 20 that it is not (Ville's inequality).
-const PROVED: f64 = 20.0;
-/// Capital at which an adaptive flow is believed for another pause. Chosen: an unresponsive one passes one
-/// trial in four at most.
-const BELIEVED: f64 = 4.0;
-/// Capital never falls below this, so that a flow that learns to slow down is heard; to rise from here takes
-/// 400-fold gain.
-const LEAST: f64 = 0.05;
-/// Most that is staked of it; below 1, so that it stays positive.
-const STAKE: f64 = 0.9;
-/// Weight of the last bet in the averages that stakes are reckoned from, and what these start at. Chosen: an
-/// effect like that of Reno in a trial.
-const LATEST: f64 = 1.0 / 12.0;
-const EXPECTED: [f64; 2] = [0.15, 0.1];
-/// Least mean square of outcomes: those of a constant rate are nearly none.
-const LEAST_SQUARE: f64 = 0.02;
-
+/// Share of packets lost for a test. Chosen: Reno with a window of 4 segments mostly times out.
+const DOSE: f64 = 0.25;
 /// Weight of the last epoch in a flow's usual rate and loss. Chosen: some 3 s.
 const MEMORY: f64 = 1.0 / 6.0;
-/// The dose of a trial is twice the usual loss within this: by the square-root law a rate falls to 58 % or less.
-const DOSE: [f64; 2] = [0.05, 0.15];
-/// The dose of an exam.
-const EXAM_DOSE: f64 = 0.25;
+/// Share of its fair share below which a flow is left in peace: one that is not adaptive, and one that is. An exam
+/// of the latter can only be to its harm.
+const HARMLESS: [f64; 2] = [0.25, 0.5];
 /// A non-adaptive flow that loses so much anyway is told nothing by a dose. One that heeds losses will soon
 /// lose less.
 const PLAIN: f64 = 0.25;
 /// The smallest round-trip time and retransmission timeout believed, in s. Linux has 200 ms where RFC 6298 has 1 s.
 const RTT: f64 = 0.01;
 const TIMEOUT: f64 = 0.2;
-/// How many times as fast as the law a sender may be in an exam: with selective acknowledgements it is faster
+/// How many times as fast as the law a sender may be in an exam. Chosen: with selective acknowledgements it is faster
 /// than the law's Reno at such losses, and 2 s are short.
 const LENIENCY: f64 = 3.0;
 
@@ -85,31 +72,9 @@ const LENIENCY: f64 = 3.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Pause,
-    Trial,
     Exam,
-}
-
-/// Somebody who bets that the flow slows down after so many epochs.
-#[derive(Clone, Copy, Debug)]
-struct Gambler {
-    capital: f64,
-    /// Mean and mean square of outcomes lately.
-    moments: [f64; 2],
-}
-
-impl Gambler {
-    const NEW: Self = Self { capital: 1.0, moments: EXPECTED };
-
-    /// `outcome` in [-1, 1] has a mean of 0, if the flow does not heed losses; the stake was fixed before.
-    fn bet(&mut self, outcome: f64) {
-        let [mean, square] = self.moments;
-        let stake = (mean / square.max(LEAST_SQUARE)).clamp(0.0, STAKE);
-        self.capital = (self.capital * (1.0 + stake * outcome)).clamp(LEAST, PROVED);
-        self.moments = [
-            mean + LATEST * (outcome - mean),
-            square + LATEST * (outcome * outcome - square),
-        ];
-    }
+    Recovery,
+    Trial,
 }
 
 /// One flow. Amounts are of the current epoch.
@@ -117,25 +82,24 @@ impl Gambler {
 pub struct Responsiveness {
     adaptive: bool,
     stage: Stage,
-    /// Whether the coin of this epoch fell for a dose.
-    dosed: bool,
-    /// The coin of the epoch before, if there was one, and the usual rate before it.
-    before: Option<(bool, f64)>,
-    /// Trials in which it did not show that it slows down.
-    failures: u16,
-    /// Epochs left of the stage.
+    /// Epochs left of the stage, in a trial of the block.
     left: u16,
-    /// What arrived, and of that, what was lost here.
-    packets: u32,
-    bytes: u64,
-    lost: u32,
+    /// Tests in a row after which it stayed what it was.
+    same: u16,
+    /// Bytes and packets that arrived, and packets of these that were lost here.
+    now: [u32; 3],
+    /// The sum over what was judged of an exam or a block so far.
+    judged: [u32; 3],
     /// Bytes in an epoch, usually.
     usual: f64,
     /// Share of packets lost here without a dose, usually.
     loss: f64,
-    /// Bytes, packets and packets lost in what was judged of an exam so far.
-    judged: [u32; 3],
-    gamblers: [Gambler; 2],
+    /// Bytes of each block of a trial.
+    blocks: [u32; BLOCKS],
+    /// Which of them are dosed, by bits, the current one too.
+    dosed: u16,
+    /// Blocks that are over.
+    over: u16,
 }
 
 impl Responsiveness {
@@ -145,17 +109,15 @@ impl Responsiveness {
         Self {
             adaptive: says_adaptive,
             stage: Stage::Pause,
-            dosed: false,
-            before: None,
-            failures: 0,
             left: FIRST,
-            packets: 0,
-            bytes: 0,
-            lost: 0,
+            same: 0,
+            now: [0; 3],
+            judged: [0; 3],
             usual: 0.0,
             loss: 0.0,
-            judged: [0; 3],
-            gamblers: [Gambler::NEW; 2],
+            blocks: [0; BLOCKS],
+            dosed: 0,
+            over: 0,
         }
     }
 
@@ -167,113 +129,97 @@ impl Responsiveness {
 
     /// A packet has arrived.
     pub fn arrived(&mut self, size: Bytes) {
-        self.packets = self.packets.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(size.get());
+        let size = u32::try_from(size.get()).unwrap_or(u32::MAX);
+        add(&mut self.now, [size, 1, 0]);
     }
 
     /// The packet that arrived last was lost here, for whatever reason.
     pub fn lost(&mut self) {
-        self.lost = self.lost.saturating_add(1);
+        add(&mut self.now, [0, 0, 1]);
     }
 
     /// The probability with which each packet is to be lost now.
     #[must_use]
     pub fn dose(&self) -> f64 {
         match self.stage {
-            Stage::Exam => EXAM_DOSE,
-            Stage::Trial if self.dosed => (2.0 * self.loss).clamp(DOSE[0], DOSE[1]),
-            Stage::Trial | Stage::Pause => 0.0,
+            Stage::Exam => DOSE,
+            Stage::Trial if self.dosed >> self.over & 1 == 1 => DOSE,
+            Stage::Trial | Stage::Pause | Stage::Recovery => 0.0,
         }
     }
 
-    /// An epoch is over; `fair` is its fair share of it. A flow has the same draws whatever it does.
+    /// An epoch is over; `fair` is its fair share of it. A flow draws once whatever it does.
     pub fn end_epoch(&mut self, fair: Bytes, random: &mut Stream) {
-        let (coin, wait) = (random.chance(0.5), random.uniform());
-        let rate = self.bytes as f64;
+        let chance = random.uniform();
         self.left = self.left.saturating_sub(1);
         match self.stage {
-            Stage::Pause => {}
-            Stage::Trial => self.note_trial(rate),
-            Stage::Exam => self.note_exam(),
+            Stage::Pause | Stage::Recovery => self.note_usual(),
+            Stage::Exam if self.left < JUDGED => add(&mut self.judged, self.now),
+            Stage::Trial if self.left < BLOCK - 1 => add(&mut self.judged, self.now),
+            Stage::Exam | Stage::Trial => {}
         }
-        let before = (self.stage == Stage::Trial).then_some((self.dosed, self.usual));
-        self.note_usual(rate);
-        self.before = before;
-        self.proceed(fair.get() as f64, wait);
-        self.dosed = self.stage == Stage::Trial && coin;
-        (self.packets, self.bytes, self.lost) = (0, 0, 0);
-    }
-
-    fn note_trial(&mut self, rate: f64) {
-        self.gamblers[0].bet(outcome(self.dosed, rate, self.usual));
-        if let Some((dosed, usual)) = self.before {
-            self.gamblers[1].bet(outcome(dosed, rate, usual));
+        self.now = [0; 3];
+        if self.left == 0 {
+            self.proceed(self.usual / (fair.get() as f64).max(1.0), chance);
         }
     }
 
-    fn note_exam(&mut self) {
-        if self.left < JUDGED {
-            let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
-            for (sum, more) in self.judged.iter_mut().zip([bytes, self.packets, self.lost]) {
-                *sum = sum.saturating_add(more);
-            }
+    fn note_usual(&mut self) {
+        let [bytes, packets, lost] = self.now.map(f64::from);
+        self.usual = if self.usual > 0.0 { self.usual + MEMORY * (bytes - self.usual) } else { bytes };
+        if packets > 0.0 {
+            self.loss += MEMORY * (lost / packets - self.loss);
         }
     }
 
-    fn note_usual(&mut self, rate: f64) {
-        if self.stage == Stage::Exam {
-            return;
-        }
-        self.usual = if self.usual > 0.0 { self.usual + MEMORY * (rate - self.usual) } else { rate };
-        if !self.dosed && self.packets > 0 {
-            self.loss += MEMORY * (f64::from(self.lost) / f64::from(self.packets) - self.loss);
-        }
-    }
-
-    /// What comes next. `wait` in [0, 1) is by chance.
-    fn proceed(&mut self, fair: f64, wait: f64) {
-        let capital = (self.gamblers[0].capital + self.gamblers[1].capital) / 2.0;
-        let above = self.usual / fair.max(1.0);
+    /// A stage is over. The flow has usually `above` times its fair share; `chance` is in [0, 1).
+    fn proceed(&mut self, above: f64, chance: f64) {
         match self.stage {
-            Stage::Trial if capital >= if self.adaptive { BELIEVED } else { PROVED } => {
-                self.adaptive = true;
-                self.pause(above, wait);
+            Stage::Pause if self.is_worth_a_test(above) => self.begin(Stage::Exam, EXAM),
+            Stage::Pause => {}
+            Stage::Exam if self.fails_the_exam() => self.is_found(false, above, chance),
+            Stage::Exam if self.adaptive => self.is_found(true, above, chance),
+            Stage::Exam => self.begin(Stage::Recovery, RECOVERY),
+            Stage::Recovery => {
+                (self.dosed, self.over) = (0, 0);
+                self.begin_block(chance);
             }
-            Stage::Trial if self.left == 0 && self.adaptive => self.begin(Stage::Exam, EXAM),
-            Stage::Trial if self.left == 0 => {
-                self.failures = self.failures.saturating_add(1);
-                self.pause(above, wait);
-            }
-            Stage::Exam if self.left == 0 => {
-                if self.fails_the_exam() {
-                    self.adaptive = false;
-                    self.failures = self.failures.saturating_add(1);
+            Stage::Trial => {
+                self.blocks[usize::from(self.over)] = self.judged[0];
+                self.over += 1;
+                if usize::from(self.over) < BLOCKS {
+                    self.begin_block(chance);
+                } else {
+                    self.is_found(self.passes_the_trial(), above, chance);
                 }
-                self.pause(above, wait);
             }
-            Stage::Pause if self.left == 0 && above >= 0.5 && (self.adaptive || self.loss < PLAIN) => {
-                if self.adaptive {
-                    self.gamblers = [Gambler::NEW; 2];
-                }
-                self.begin(Stage::Trial, if self.adaptive { RETRIAL } else { TRIAL });
-            }
-            Stage::Pause | Stage::Trial | Stage::Exam => {}
         }
     }
 
     fn begin(&mut self, stage: Stage, epochs: u16) {
-        (self.stage, self.left) = (stage, epochs);
-        (self.before, self.judged) = (None, [0; 3]);
+        (self.stage, self.left, self.judged) = (stage, epochs, [0; 3]);
     }
 
-    fn pause(&mut self, above: f64, wait: f64) {
-        let epochs = match self.adaptive {
-            true if above > 2.0 => SHORT_PAUSE,
-            true => PAUSE,
-            false => PAUSE_OF_OTHERS << self.failures.saturating_sub(1).min(DOUBLINGS),
-        };
-        self.gamblers = if self.adaptive { [Gambler::NEW; 2] } else { self.gamblers };
-        self.begin(Stage::Pause, epochs + (wait * f64::from(epochs / 2)) as u16);
+    /// Draws whether it is dosed, as from an urn, so that half of all are.
+    fn begin_block(&mut self, chance: f64) {
+        let blocks_left = BLOCKS as u16 - self.over;
+        let doses_left = BLOCKS as u16 / 2 - self.dosed.count_ones() as u16;
+        let dosed = chance * f64::from(blocks_left) < f64::from(doses_left);
+        self.dosed |= u16::from(dosed) << self.over;
+        self.begin(Stage::Trial, BLOCK);
+    }
+
+    /// At `above` times its fair share.
+    fn is_worth_a_test(&self, above: f64) -> bool {
+        above >= HARMLESS[usize::from(self.adaptive)] && (self.adaptive || self.loss < PLAIN)
+    }
+
+    fn is_found(&mut self, adaptive: bool, above: f64, chance: f64) {
+        self.same = if adaptive == self.adaptive { self.same.saturating_add(1) } else { 1 };
+        self.adaptive = adaptive;
+        let doublings = if adaptive && above > 2.0 { 0 } else { (self.same - 1).min(DOUBLINGS) };
+        let epochs = PAUSE << doublings;
+        self.begin(Stage::Pause, epochs + (chance * f64::from(epochs / 2)) as u16);
     }
 
     /// Whether it sent more than half of what it used to, and more than the law allows.
@@ -283,12 +229,22 @@ impl Responsiveness {
         bytes > f64::from(JUDGED) * self.usual / 2.0
             && packets > LENIENCY * seconds * most_packets_per_second(lost / packets.max(1.0))
     }
+
+    /// Whether its rates were lower in dosed blocks, but for few pairs.
+    fn passes_the_trial(&self) -> bool {
+        let rates = |dosed: bool| {
+            let blocks = self.blocks.iter().enumerate();
+            blocks.filter(move |(at, _)| (self.dosed >> at & 1 == 1) == dosed).map(|(_, &bytes)| bytes)
+        };
+        let contrary = rates(true).map(|dosed| rates(false).filter(|&other| other <= dosed).count());
+        contrary.sum::<usize>() <= CONTRARY
+    }
 }
 
-/// By how much the rate is above the usual one, from -1 to 1, with the sign of a bet that the dose lowers it.
-fn outcome(dosed: bool, rate: f64, usual: f64) -> f64 {
-    let change = if rate + usual > 0.0 { (rate - usual) / (rate + usual) } else { 0.0 };
-    if dosed { -change } else { change }
+fn add(sums: &mut [u32; 3], more: [u32; 3]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(more);
+    }
 }
 
 /// Eq. 30 of Padhye, Firoiu, Towsley, Kurose 1998, with b = 1.
