@@ -26,6 +26,8 @@
 //! most, so that a flow falls to no less than the μ~ of the report in one step; and no flow is discarded so far
 //! that less than I of it is left.
 //!
+//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, see [`recognition`].
+//!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
 //! Cost: O(1) per packet; O(n log n) per interval for n active flows; 136 bytes for each, which go when it has
@@ -460,7 +462,8 @@ impl Sffc {
         }
         self.flows.forget_silent(now, self.params.active);
         if let Some(recognition) = &mut self.recognition {
-            recognition.advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
+            recognition
+                .advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
         }
     }
 
@@ -649,7 +652,9 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         match &self.recognition {
             Some(recognition) => recognition.statistics(show),
             None => {
-                self.flows.iter().for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
+                self.flows
+                    .iter()
+                    .for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
             }
         }
     }

@@ -7,7 +7,7 @@
 //! | [`fair_share`] | the fair share of a link: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
-//! | [`responsiveness`] | whether a flow sends less when packets are lost: a trial with a coin | Tamura, Tobe, Tokuda 2000, section 6 |
+//! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
 
 pub mod exponential;
 pub mod fair_share;

@@ -1,7 +1,8 @@
 //! Adaptive flows are recognised by what they do: section 6 of the paper.
 //!
 //! The method is [`estimate::responsiveness`](crate::estimate::responsiveness). A flow's record outlives its
-//! place among the active ones, so that it cannot be lost by a pause; 136 bytes, and 4 for each flow number.
+//! place among the active ones, so that it cannot be lost by a pause; 120
+//! bytes for each flow number up to the largest.
 
 use alloc::vec::Vec;
 
@@ -41,12 +42,11 @@ impl Recognition {
         if id.slot() >= self.records.len() {
             self.records.resize(id.slot() + 1, None);
         }
-        let record = self.records[id.slot()]
-            .get_or_insert_with(|| Record {
-                last: now,
-                flow: Responsiveness::new(says_adaptive),
-                changed: None,
-            });
+        let record = self.records[id.slot()].get_or_insert_with(|| Record {
+            last: now,
+            flow: Responsiveness::new(says_adaptive),
+            changed: None,
+        });
         record.last = now;
         record.flow.arrived(size);
         record.flow.is_adaptive()
