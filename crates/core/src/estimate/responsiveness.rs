@@ -2,30 +2,31 @@
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC", NOSSDAV 2000, section 6, asks for it and has no method. Ours has two tests.
 //!
-//! An *exam*: 35 % of the packets are lost for 3 s, in which no sender with a retransmission timeout (RFC 6298)
-//! keeps its rate. It fails who sends, after the first second, more than half of what it did before, more than is
-//! harmless, and more than three times what the law of Padhye, Firoiu, Towsley, Kurose 1998, eq. 30, allows at the
-//! smallest round-trip time and timeout believed. Losses for other reasons count as well. To fail is proof
-//! that a flow does not slow down; to pass may be chance, since bursts end by themselves.
+//! An *exam*: 35 % of the packets are lost for 3 s, in which no sender with a retransmission timeout (RFC
+//! 6298) keeps its rate. It fails who sends, after the first second, more than half of what it did before,
+//! more than is harmless, and more than three times what the law of Padhye, Firoiu, Towsley, Kurose 1998, eq.
+//! 30, allows at the smallest round-trip time and timeout believed. Losses for other reasons count as well.
+//! To fail is proof that a flow does not slow down; to pass may be chance, since bursts end by themselves.
 //!
-//! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these 20 % of the packets are lost, whatever
-//! the flow does. To a flow that does not heed losses the lot means nothing, however bursty it is, so every order of
-//! its ten rates is as likely (a permutation test: Fisher 1935; Mann, Whitney 1947, for the statistic): with a
-//! probability of at most 7/252 the rates of dosed blocks are so low that it passes. Round-trip times are unknown,
-//! so the first 0.5 s of a block, in which a sender may not know of its losses yet, are not counted.
+//! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these 20 % of the packets are lost,
+//! whatever the flow does. To a flow that does not heed losses the lot means nothing, however bursty it is,
+//! so every order of its ten rates is as likely (a permutation test: Fisher 1935; Mann, Whitney 1947, for the
+//! statistic): with a probability of at most 7/252 the rates of dosed blocks are so low that it passes.
+//! Round-trip times are unknown, so the first 0.5 s of a block, in which a sender may not know of its losses
+//! yet, are not counted.
 //!
-//! What a flow says of itself stands until then. An adaptive flow sits an exam now and then and is no longer adaptive
-//! if it fails. Another one must pass an exam, which spares plain ones the trial, and then a trial. A flow far below
-//! its fair share is left in peace, since it can harm nobody: whether it heeds losses stays unknown. Between
-//! tests there are pauses, longer with each one that changes nothing.
+//! What a flow says of itself stands until then. An adaptive flow sits an exam now and then and is no longer
+//! adaptive if it fails. Another one must pass an exam, which spares plain ones the trial, and then a trial.
+//! A flow far below its fair share is left in peace, since it can harm nobody: whether it heeds losses stays
+//! unknown. Between tests there are pauses, longer with each one that changes nothing.
 //!
-//! What it costs: an adaptive flow loses 35 % for 3 s, again after 20 to 30 s, then 40 to 60 s, up to 160 to 240 s,
-//! and always after 20 to 30 s if it is above twice its share; after the exam it needs time to recover. Another one
-//! loses 35 % for 3 s and 20 % for 7.5 s, with the same pauses.
+//! What it costs: an adaptive flow loses 35 % for 3 s, again after 20 to 30 s, then 40 to 60 s, up to 160 to
+//! 240 s, and at most 20 s after it went above twice its share; after the exam it needs time to
+//! recover. Another one loses 35 % for 3 s and 20 % for 7.5 s, with the same pauses.
 //!
-//! What a sender gains that feigns to slow down: it is adaptive for a pause, at most 30 s if it takes more than twice
-//! its share and 240 s if less. Caught, it is not adaptive for a pause of at least 20 s and tests of 21 s, in which
-//! it must have slowed down whenever it was to.
+//! What a sender gains that feigns to slow down: it is adaptive for a pause, at most 240 s, and some 20 s
+//! from when it takes more than twice its share. Caught, it is not adaptive for a pause of at least 20 s and tests
+//! of 21 s, in which it must have slowed down whenever it was to.
 //!
 //! Cost: O(1) per packet and per epoch; 96 bytes per flow.
 
@@ -35,7 +36,7 @@ use crate::units::{Bytes, Span};
 /// Length of an epoch: as long as the longest round-trip time that is looked for.
 pub const EPOCH: Span = Span::from_millis(500);
 
-/// Epochs before the first exam, in which a sender finds its rate, and at most so many more by chance.
+/// Epochs before the first exam. Chosen: a sender finds its rate.
 const FIRST: u16 = 6;
 /// Epochs of an exam. The first two are not judged: a round-trip time and a timeout may pass.
 const EXAM: u16 = 6;
@@ -46,30 +47,32 @@ const RECOVERY: u16 = 6;
 /// fewer blocks there is no proof, with more it takes longer.
 const BLOCKS: usize = 10;
 const BLOCK: u16 = 3;
-/// Of the 25 pairs of a dosed block and another, as many may have the higher rate in the dosed one; of all 252
-/// orders, 1 + 1 + 2 + 3 have so few.
+/// Of the 25 pairs of a dosed block and another, as many may have the higher rate in the dosed one; of all
+/// 252 orders, 1 + 1 + 2 + 3 have so few.
 const CONTRARY: usize = 3;
-/// Epochs of a pause, 20 s: chosen, an exam is at most an eighth of the time. By chance up to half as many more; doubled up to three times.
+/// Epochs of a pause, 20 s: chosen, an exam is at most an eighth of the time. By chance up to half as many
+/// more; doubled up to three times.
 const PAUSE: u16 = 40;
 const DOUBLINGS: u16 = 3;
 
-/// Share of packets lost in an exam, and in the dosed blocks of a trial. Chosen: at 35 % Reno mostly waits for
-/// timeouts; a trial is longer and finds smaller effects.
+/// Share of packets lost in an exam, and in the dosed blocks of a trial. Chosen: at 35 % Reno mostly waits
+/// for timeouts; a trial is longer and finds smaller effects.
 const EXAM_DOSE: f64 = 0.35;
 const DOSE: f64 = 0.2;
 /// Weight of the last epoch in a flow's usual rate and loss. Chosen: some 3 s.
 const MEMORY: f64 = 1.0 / 6.0;
-/// Share of its fair share below which a flow is left in peace: one that is not adaptive, and one that is. An exam
-/// of the latter can only be to its harm.
+/// Share of its fair share below which a flow is left in peace: one that is not adaptive, and one that is. An
+/// exam of the latter can only be to its harm.
 const HARMLESS: [f64; 2] = [0.25, 0.5];
 /// A non-adaptive flow that loses so much anyway is told nothing by a dose. One that heeds losses will soon
 /// lose less.
 const PLAIN: f64 = 0.25;
-/// The smallest round-trip time and retransmission timeout believed, in s. Linux has 200 ms where RFC 6298 has 1 s.
+/// The smallest round-trip time and retransmission timeout believed, in s. Linux has 200 ms where RFC 6298
+/// has 1 s.
 const RTT: f64 = 0.01;
 const TIMEOUT: f64 = 0.2;
-/// How many times as fast as the law a sender may be in an exam. Chosen: with selective acknowledgements it is faster
-/// than the law's Reno at such losses, and 2 s are short.
+/// How many times as fast as the law a sender may be in an exam. Chosen: with selective acknowledgements it
+/// is faster than the law's Reno at such losses, and 2 s are short.
 const LENIENCY: f64 = 3.0;
 
 /// What is going on.
@@ -163,8 +166,12 @@ impl Responsiveness {
             Stage::Exam | Stage::Trial => {}
         }
         self.now = [0; 3];
+        let fair = (fair.get() as f64).max(1.0);
+        if self.stage == Stage::Pause && self.adaptive && self.usual > 2.0 * fair {
+            self.left = self.left.min(PAUSE);
+        }
         if self.left == 0 {
-            self.proceed((fair.get() as f64).max(1.0), chance);
+            self.proceed(fair, chance);
         }
     }
 
@@ -182,8 +189,8 @@ impl Responsiveness {
         match self.stage {
             Stage::Pause if self.is_worth_a_test(above) => self.begin(Stage::Exam, EXAM),
             Stage::Pause => {}
-            Stage::Exam if self.fails_the_exam(fair) => self.is_found(false, above, chance),
-            Stage::Exam if self.adaptive => self.is_found(true, above, chance),
+            Stage::Exam if self.fails_the_exam(fair) => self.is_found(false, chance),
+            Stage::Exam if self.adaptive => self.is_found(true, chance),
             Stage::Exam => self.begin(Stage::Recovery, RECOVERY),
             Stage::Recovery => {
                 (self.dosed, self.over) = (0, 0);
@@ -195,7 +202,7 @@ impl Responsiveness {
                 if usize::from(self.over) < BLOCKS {
                     self.begin_block(chance);
                 } else {
-                    self.is_found(self.passes_the_trial(), above, chance);
+                    self.is_found(self.passes_the_trial(), chance);
                 }
             }
         }
@@ -219,11 +226,10 @@ impl Responsiveness {
         above >= HARMLESS[usize::from(self.adaptive)] && (self.adaptive || self.loss < PLAIN)
     }
 
-    fn is_found(&mut self, adaptive: bool, above: f64, chance: f64) {
+    fn is_found(&mut self, adaptive: bool, chance: f64) {
         self.same = if adaptive == self.adaptive { self.same.saturating_add(1) } else { 1 };
         self.adaptive = adaptive;
-        let doublings = if adaptive && above > 2.0 { 0 } else { (self.same - 1).min(DOUBLINGS) };
-        let epochs = PAUSE << doublings;
+        let epochs = PAUSE << (self.same - 1).min(DOUBLINGS);
         self.begin(Stage::Pause, epochs + (chance * f64::from(epochs / 2)) as u16);
     }
 
@@ -270,8 +276,8 @@ mod tests {
     /// Moments in an epoch at which a source decides.
     const STEPS: u32 = 10;
 
-    /// A flow whose source says at each moment how many packets of 500 bytes it sends, of which others lose some;
-    /// it is told how many of its packets were lost at each moment so far.
+    /// A flow whose source says at each moment how many packets of 500 bytes it sends, of which others lose
+    /// some; it is told how many of its packets were lost at each moment so far.
     struct Bench<S> {
         flow: Responsiveness,
         source: S,
@@ -404,6 +410,19 @@ mod tests {
         let caught = bench.found(false, 1_000).unwrap();
         // A pause of up to 120 s and an exam later.
         assert!((80..80 + 240 + 6).contains(&caught), "{caught}");
+    }
+
+    #[test]
+    fn above_twice_its_share_it_is_caught_sooner() {
+        // As before, but after 400 s, when pauses are 160 s or more, with 40 packets, 3.2 times its share.
+        let (mut moments, mut good) = (0, responsive(1));
+        let mut bench = Bench::new(true, 3, move |losses: &[u32], random: &mut Stream| {
+            moments += 1;
+            if moments <= 8_000 { good(losses, random) } else { 40 }
+        });
+        let caught = bench.found(false, 2_000).unwrap();
+        // Some epochs until that is usual, 40 of a pause, 6 of an exam.
+        assert!((800..800 + 10 + 40 + 6).contains(&caught), "{caught}");
     }
 
     #[test]
