@@ -27,6 +27,8 @@
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
 //! of its rate. That also tames reports that are late: they are about a time when more was sent.
 //!
+//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, see [`recognition`].
+//!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
 //! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it
@@ -34,6 +36,7 @@
 
 mod flows;
 mod printed;
+mod recognition;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +45,7 @@ use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
 use self::printed::max_min_estimate;
+use self::recognition::Recognition;
 use super::tail::LIMIT;
 use super::{BufferPolicy, Limit, Verdict};
 use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
@@ -73,8 +77,8 @@ pub const NBQ: Entry = Entry {
 };
 
 /// How many of the parameters NBQ has.
-const NBQ_PARAMS: usize = 11;
-static PARAMS: [Param; 16] = [
+const NBQ_PARAMS: usize = 12;
+static PARAMS: [Param; 17] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -157,6 +161,14 @@ static PARAMS: [Param; 16] = [
         doc: "Share of a flow that is discarded here above which it is reported, whether the link overflows or not.",
     },
     Param::new(
+        "recognise",
+        "–",
+        Kind::Choice(&["protocol", "behaviour"]),
+        "protocol",
+        "the paper; section 6 asks for behaviour",
+        "Which flows are adaptive: those that say they are TCP, or those that slow down when packets are lost.",
+    ),
+    Param::new(
         "beta",
         "β",
         Kind::Ratio,
@@ -214,6 +226,7 @@ pub struct SffcParams {
     pub reports: bool,
     pub previous: Previous,
     pub report_discards: Option<Ratio>,
+    pub recognise: Recognise,
     /// The fairness term; none in NBQ.
     pub fairness: Option<FairnessParams>,
 }
@@ -236,6 +249,15 @@ pub enum Previous {
     Bdr,
     /// The final discard rate.
     Final,
+}
+
+/// By what adaptive flows are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recognise {
+    /// What they say they are.
+    Protocol,
+    /// What they do when packets are lost.
+    Behaviour,
 }
 
 /// What non-adaptive flows are taken to use.
@@ -297,6 +319,11 @@ impl SffcParams {
             reports: args.switch("reports"),
             previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
             report_discards: args.ratio_if_set("report_discards"),
+            recognise: if args.choice("recognise") == "behaviour" {
+                Recognise::Behaviour
+            } else {
+                Recognise::Protocol
+            },
             fairness: (entry.name == SFFC.name).then(|| FairnessParams::from_args(&args)),
         })
     }
@@ -338,12 +365,15 @@ pub struct Sffc {
     /// Demands and shares in the making.
     scratch: [Vec<f64>; 2],
     random: Stream,
+    /// If flows are not believed.
+    recognition: Option<Recognition>,
 }
 
 impl Sffc {
     /// In front of a link of `link_rate`. Its intervals are as `random` wills, not in step with others.
+    /// What it tries out on flows is by `coins`.
     #[must_use]
-    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream) -> Self {
+    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, coins: Stream) -> Self {
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
@@ -358,6 +388,7 @@ impl Sffc {
             reports: Vec::new(),
             scratch: [Vec::new(), Vec::new()],
             random,
+            recognition: (params.recognise == Recognise::Behaviour).then(|| Recognition::new(coins)),
         }
     }
 
@@ -435,6 +466,10 @@ impl Sffc {
             (flow.lambda, flow.discarded, flow.mu) = (0, 0, 0);
         }
         self.flows.forget_silent(now, self.params.active);
+        if let Some(recognition) = &mut self.recognition {
+            recognition
+                .advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
+        }
     }
 
     fn note_reports(&mut self) {
@@ -534,6 +569,36 @@ impl Sffc {
     }
 }
 
+impl Sffc {
+    /// Counts the packet and says whether it is discarded in front of the queue.
+    fn discards<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
+        let (id, size) = (packet.flow(), packet.size());
+        let says_adaptive = packet.protocol() == Protocol::Tcp;
+        let adaptive = match &mut self.recognition {
+            Some(recognition) => recognition.arrived(id, now, size, says_adaptive),
+            None => says_adaptive,
+        };
+        let flow = self.flows.seen(id, now, adaptive);
+        let mut discarded = false;
+        if adaptive {
+            self.gamma += size.get();
+        } else {
+            flow.lambda += size.get();
+            discarded = flow.v > 0.0 && self.random.chance(flow.v);
+        }
+        if let Some(recognition) = &mut self.recognition {
+            discarded = discarded || recognition.tests(id);
+            if discarded {
+                recognition.lost(id);
+            }
+        }
+        if discarded {
+            flow.discarded += size.get();
+        }
+        discarded
+    }
+}
+
 impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
     /// lost about nothing.
@@ -550,24 +615,14 @@ impl Flow {
 impl<P: Packet> BufferPolicy<P> for Sffc {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
         self.advance(now);
-        let size = packet.size().get();
-        match packet.protocol() {
-            Protocol::Control => {}
-            Protocol::Tcp => {
-                self.flows.seen(packet.flow(), now, true);
-                self.gamma += size;
-            }
-            Protocol::Udp => {
-                let flow = self.flows.seen(packet.flow(), now, false);
-                flow.lambda += size;
-                if flow.v > 0.0 && self.random.chance(flow.v) {
-                    flow.discarded += size;
-                    return Verdict::Drop(DropReason::Policy);
-                }
-            }
+        if packet.protocol() != Protocol::Control && self.discards(now, packet) {
+            return Verdict::Drop(DropReason::Policy);
         }
         if !self.params.limit.admits(packet, backlog) {
             self.overflowed = true;
+            if let Some(recognition) = &mut self.recognition {
+                recognition.lost(packet.flow());
+            }
             return Verdict::Drop(DropReason::Overflow);
         }
         Verdict::Accept
@@ -581,8 +636,9 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
     ) -> Option<Queued<P>> {
         self.advance(now);
         let queued = scheduler.pop(now)?;
-        if queued.packet.protocol() == Protocol::Udp
+        if queued.packet.protocol() != Protocol::Control
             && let Some(flow) = self.flows.get_mut(queued.packet.flow())
+            && !flow.adaptive
         {
             flow.mu += queued.packet.size().get();
         }
@@ -597,6 +653,17 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
             let mbit = 8e-6 / self.params.interval.as_secs_f64();
             show("fair_bandwidth_mbps", self.fair_bandwidth * mbit);
             show("rho", self.rho);
+        }
+    }
+
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        match &self.recognition {
+            Some(recognition) => recognition.statistics(show),
+            None => {
+                self.flows
+                    .iter()
+                    .for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
+            }
         }
     }
 

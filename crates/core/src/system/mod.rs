@@ -298,6 +298,13 @@ impl<P: Packet> Discipline<P> {
             Core::Ramp(ramp) => ramp.statistics(show),
         }
     }
+
+    /// The same of the flows it knows.
+    pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        if let Core::Buffered(buffer) = self.core() {
+            BufferPolicy::<P>::flow_statistics(buffer.policy(), show);
+        }
+    }
 }
 
 /// What it divides among flows.

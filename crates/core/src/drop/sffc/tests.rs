@@ -26,7 +26,7 @@ impl Bench {
             selection.set(key, value).unwrap();
         }
         let params = SffcParams::from_args(&selection.args, &SFFC).unwrap();
-        let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "sffc"));
+        let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "sffc"), Stream::new(1, "trials"));
         Self { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() }
     }
 
@@ -345,7 +345,7 @@ fn recounting_gives_out_too_little() {
 #[test]
 fn nbq_discards_what_is_reported_and_nothing_else() {
     let params = SffcParams::from_args(&Args::default(), &NBQ).unwrap();
-    let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "nbq"));
+    let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "nbq"), Stream::new(1, "trials"));
     let mut bench = Bench { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() };
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
