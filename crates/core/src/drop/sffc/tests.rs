@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::buffer::Buffer;
-use crate::catalog::Selection;
+use crate::catalog::{Args, Selection};
 use crate::queue::Queue;
 use crate::schedule::fifo::Fifo;
 use crate::testing::{Log, TestPacket, packet};
