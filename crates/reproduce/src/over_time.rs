@@ -330,9 +330,9 @@ fn answer(after: &[(f64, f64)], (low, high): (f64, f64), hold: f64, within: f64)
     }
 }
 
-/// The saw-teeth of something, usually of a congestion window. A tooth ends where the value falls below 0.7 of the
-/// highest since the tooth before: halving does, and a window of CUBIC after its first loss just does; a segment
-/// less does not. A timeout right after a halving ends a tooth of its own.
+/// The saw-teeth of something, usually of a congestion window. A tooth ends where the value falls below 0.7
+/// of the highest since the tooth before: halving does, and a window of CUBIC after its first loss just does;
+/// a segment less does not. A timeout right after a halving ends a tooth of its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SawTooth {
@@ -554,8 +554,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_timed_from_tenth_to_nine_tenths_and_settles_for_good() {
-        // From 1 to 3 in steps of 0.25 each 10 ms, up to 4 at 120 ms, back to 3 at 160 ms, and a single sample away
-        // from it at 300 ms.
+        // From 1 to 3 in steps of 0.25 each 10 ms, up to 4 at 120 ms, back to 3 at 160 ms, and a single
+        // sample away from it at 300 ms.
         let value = |k: usize| match k {
             0..=12 => 1.0 + 0.25 * k as f64,
             13..=16 => 4.0 - 0.25 * (k - 12) as f64,
@@ -564,8 +564,8 @@ mod tests {
         };
         let after: Vec<_> = (0..100).map(|k| (at(k), value(k))).collect();
         let found = answer(&after, (1.0, 3.0), 0.2, 0.05);
-        // 10 % is 1.2, first passed by 1.25 at 10 ms; 90 % is 2.8, by 3.0 at 80 ms. From 160 ms on it stays 140 ms,
-        // from 310 ms for good.
+        // 10 % is 1.2, first passed by 1.25 at 10 ms; 90 % is 2.8, by 3.0 at 80 ms. From 160 ms on it stays
+        // 140 ms, from 310 ms for good.
         assert_eq!((found.t10, found.t90, found.settled, found.peak), (at(1), at(8), at(31), (at(12), 4.0)));
         // For 140 ms the first stay is long enough.
         assert_eq!(answer(&after, (1.0, 3.0), 0.14, 0.05).settled, at(16));

@@ -115,6 +115,10 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   whenever a change raises one, by the rates of that moment; a flow that is silent counts. A link that is made slower
   later is not refused: what becomes of a promise then may be what one wants to see. Queues that know no guarantees
   ignore them, but what flows are entitled to does not.
+- **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, keeps that for them, and gives the rest to
+  greedy ones. In front of the first link of a path it is in the sending host, elsewhere in a router. What it allocates over
+  time is in results where a link has `watch = true`. When it cannot carry what flows need, their sources hear of it: at once
+  in the sending host, else after the delay of the wires in between. A `video` that is `adaptive` heeds that.
 - **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is its edge. With
   `role = \"core\"` it drops them instead; every path to it, also that of acknowledgements, needs one that labels and no
   `egress` in between.

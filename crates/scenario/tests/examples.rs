@@ -30,6 +30,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "neighbours",
             "parking-lot",
             "quickstart",
+            "rate-matching",
             "rtt-unfairness",
             "satellite",
             "short-flows",

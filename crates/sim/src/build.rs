@@ -16,7 +16,7 @@ use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::link::{Link, LinkParts, Listed, Shared};
 use crate::marks::Marks;
 use crate::measure::Totals;
-use crate::packet::{Packet, Store};
+use crate::packet::Packet;
 use crate::probe::{Counters, FlowProbe, LinkProbe};
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
@@ -67,13 +67,7 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared {
-                events: events_for(scenario),
-                store: Store::default(),
-                counters: Vec::new(),
-                flow_of_id: Vec::new(),
-                exceptions: Vec::new(),
-            },
+            shared: Shared::new(events_for(scenario)),
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             first_connection: Vec::with_capacity(scenario.flows.len() + 1),
@@ -111,24 +105,14 @@ impl<'a> Simulation<'a> {
         if scenario.stop > MAX_TIME {
             return Err(BuildError::TooLong(scenario.stop));
         }
-        simulation.weights = simulation.weights();
-        simulation.rtts = simulation.rtts();
-        simulation.classes = simulation.classes();
-        simulation.guarantees = simulation.guarantees();
-        simulation.customers = simulation.customers();
-        simulation.marks = simulation.marks();
-        simulation.protocols = simulation.protocols();
+        simulation.learn_flows();
         // The last one is of messages between routers.
         let messages = FlowId(simulation.id_count() as u32);
         simulation.shared.counters = vec![Counters::default(); simulation.id_count() + 1];
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
-            simulation.probes.resize_with(scenario.flows.len(), FlowProbe::default);
-            for flow in 0..scenario.flows.len() {
-                let end = simulation.first_id[flow + 1] as usize;
-                simulation.shared.flow_of_id.resize(end, flow as u32);
-            }
+            simulation.watch_flows();
         }
         for (index, link) in scenario.links.iter().enumerate() {
             let link = simulation.link(index, link, full && link.watched, captures(index));
@@ -136,6 +120,24 @@ impl<'a> Simulation<'a> {
         }
         simulation.schedule_first_events(full);
         Ok(simulation)
+    }
+
+    /// What disciplines ask of flows, by id.
+    fn learn_flows(&mut self) {
+        self.weights = self.weights();
+        self.rtts = self.rtts();
+        self.classes = self.classes();
+        self.guarantees = self.guarantees();
+        self.customers = self.customers();
+        self.marks = self.marks();
+        self.protocols = self.protocols();
+    }
+
+    fn watch_flows(&mut self) {
+        self.probes.resize_with(self.scenario.flows.len(), FlowProbe::default);
+        for flow in 0..self.scenario.flows.len() {
+            self.shared.flow_of_id.resize(self.first_id[flow + 1] as usize, flow as u32);
+        }
     }
 
     fn add_connections(&mut self) {

@@ -42,6 +42,20 @@ pub struct Shared {
     pub exceptions: Vec<(Time, u32, QosException)>,
 }
 
+impl Shared {
+    /// Empty books, with what happens first.
+    #[must_use]
+    pub fn new(events: Events) -> Self {
+        Self {
+            events,
+            store: Store::default(),
+            counters: Vec::new(),
+            flow_of_id: Vec::new(),
+            exceptions: Vec::new(),
+        }
+    }
+}
+
 /// What the transmitter does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transmitter {
@@ -266,8 +280,7 @@ impl Link {
         if !self.plain {
             self.extras.before_change(now, self.queue.backlog());
         }
-        let mut books = Books::new(self.index, &mut self.counts, shared);
-        self.queue.enqueue(now, packet, &mut books);
+        self.queue.enqueue(now, packet, &mut Books::new(self.index, &mut self.counts, shared));
         match self.transmitter {
             Transmitter::Idle | Transmitter::Held => self.transmit(now, shared),
             Transmitter::Last => {
@@ -408,8 +421,7 @@ impl Link {
         self.plain = self.extras.is_idle();
     }
 
-    /// Changes the class of a flow, where the discipline keeps classes apart. What it holds back of the flow may
-    /// then go at once.
+    /// Changes the class of a flow, where the discipline keeps classes apart. What it holds back may then go.
     pub fn set_class(&mut self, now: Time, flow: FlowId, class: FlowClass, shared: &mut Shared) {
         self.catch_up(now, shared);
         if self.queue.inner_mut().set_class(flow, class) && self.transmitter == Transmitter::Held {

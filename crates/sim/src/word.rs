@@ -1,9 +1,9 @@
 //! Word of disciplines to sources: that a link cannot carry what a flow needs, or can again.
 //!
-//! In the sending host it is there at once. From a queue further on it takes the delay of the wires that the flow's
-//! packets pass before that queue: a small message goes back over the same wires and waits nowhere (chosen: how such
-//! word would travel is not specified; ICMP would be one way). What a queue says of acknowledgements reaches nobody:
-//! their sender does not choose how much it acknowledges.
+//! In the sending host it is there at once. From a queue further on it takes the delay of the wires that the
+//! flow's packets pass before that queue: a small message goes back over the same wires and waits nowhere
+//! (chosen: how such word would travel is not specified; ICMP would be one way). What a queue says of
+//! acknowledgements reaches nobody: their sender does not choose how much it acknowledges.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +40,8 @@ impl Simulation<'_> {
         self.shared.exceptions = told;
     }
 
-    /// The flow of the scenario, and how long word from a link takes to its source; none if its packets do not pass
-    /// there.
+    /// The flow of the scenario, and how long word from a link takes to its source; none if its packets do
+    /// not pass there.
     fn way_back(&self, link: u32, exception: QosException) -> Option<(u32, Span)> {
         let id = exception.flow.0;
         let flow = self.first_id.partition_point(|&first| first <= id).checked_sub(1)?;
@@ -65,10 +65,12 @@ impl Simulation<'_> {
             self.shared.counters[exception.flow.index()].exceptions += 1;
         }
         let members = self.members(flow as usize);
-        let granted = Rate::from_bit(exception.granted.as_bit() / members.len().max(1) as u64);
+        let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members.len().max(1) as u64);
+        let exception =
+            QosException { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
         for index in members {
             if let Load::Writes(generator, _) = &mut self.connections[index as usize].load {
-                generator.hear(now, granted, exception.is_over);
+                generator.hear(now, &exception);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use apportion_scenario::outcome::Outcome;
 use common::{flow, link, run, throughput};
 
 /// A 10 Mb/s interface with RAMP, and 20 Mb/s of UDP beside what `flow` says.
@@ -144,7 +145,8 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     let outcome = run(&sender(r#""ramp""#, tcp));
     let samples = &flow(&outcome, "bulk").tcp;
     assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
-    // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of wires.
+    // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of
+    // wires.
     let rtt =
         samples[150..].iter().filter_map(|tcp| tcp.srtt).map(|rtt| rtt.as_secs_f64()).sum::<f64>() / 50.0;
     assert!((0.23..0.26).contains(&rtt), "{rtt}");
@@ -221,21 +223,25 @@ fn word_from_a_router_takes_the_delay_of_the_wires() {
 }
 
 #[test]
-fn a_receiver_limited_tcp_gets_through_ramp_what_it_gets_without() {
+fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_carries() {
     let of = |queue: &str| {
         let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
-                   source = { kind = \"cbr\", rate = \"3Mbit\" }\n\
                    tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
-        let outcome = run(&sender(queue, tcp).replace("20Mbit", "1kbit"));
-        let series = link(&outcome, "interface").allocations.first().map(|of| of.measured);
-        (throughput(&outcome, "bulk"), flow(&outcome, "bulk").timeouts, series)
+        let text = sender(queue, tcp).replace("20Mbit", "1kbit").replace("\"1ms\"", "\"50ms\"");
+        run(&text.replace("stop = \"20s\"", "stop = \"40s\"").replace("\"5s\"", "\"20s\""))
     };
-    let (fifo, fifo_timeouts, _) = of(r#""fifo""#);
-    let (ramp, timeouts, allocated) = of(r#""ramp""#);
-    assert!((ramp / fifo - 1.0).abs() < 0.05, "{ramp} {fifo}");
-    assert_eq!((timeouts, fifo_timeouts), (0, 0));
-    let allocated = allocated.unwrap().bits() as f64 / 15.0;
-    assert!((allocated / ramp - 1.0).abs() < 0.05, "{allocated} {ramp}");
+    let (fifo, ramp) = (of(r#""fifo""#), of(r#""ramp""#));
+    // 43 segments of 1460 B fit the window, 42 in pairs for each of which an acknowledgement comes: 42
+    // packets of 1500 B every 101.2 ms.
+    let whole = throughput(&fifo, "bulk") / 1e6;
+    assert!((whole / (42.0 * 0.012 / 0.1012) - 1.0).abs() < 0.02, "{whole}");
+    // 16 KiB of the window wait in the queue all the time.
+    let rest = throughput(&ramp, "bulk") / 1e6;
+    let expected = whole * (1.0 - 16_384.0 / 63_000.0);
+    assert!((rest / expected - 1.0).abs() < 0.05, "{rest} {expected}");
+    let allocated = link(&ramp, "interface").allocations[0].measured.bits() as f64 / 20e6;
+    assert!((allocated / rest - 1.0).abs() < 0.05, "{allocated} {rest}");
+    assert_eq!((flow(&ramp, "bulk").timeouts, flow(&fifo, "bulk").timeouts), (0, 0));
 }
 
 #[test]
@@ -243,13 +249,24 @@ fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
     let video = "[flow.video]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
                  source = { kind = \"video\", mean = \"1.2Mbit\" }\n\
                  tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
-    let goodput = |text: &str| flow(&run(text), "video").goodput.bits() as f64 / 15e6;
-    let alone = goodput(&sender(r#""fifo""#, video).replace("20Mbit", "1kbit"));
-    let ramp = goodput(&sender(r#""ramp""#, video));
-    let fifo = goodput(&sender(r#"{ kind = "fifo", limit = "100p" }"#, video));
-    assert!((ramp / alone - 1.0).abs() < 0.05 && fifo / alone < 0.5, "{alone} {ramp} {fifo}");
-    // What is given is not far more than what is needed.
-    let outcome = run(&sender(r#""ramp""#, video));
-    let allocated = link(&outcome, "interface").allocations[0].measured.bits() as f64 / 15.0;
-    assert!(allocated < 1.15 * throughput(&outcome, "video"), "{allocated}");
+    let outcome = |queue: &str, greedy: &str| {
+        let text = sender(queue, video).replace("20Mbit", greedy).replace("stop = \"20s\"", "stop = \"60s\"");
+        run(&text.replace("\"5s\"", "\"0s\""))
+    };
+    let goodput = |outcome: &Outcome| flow(outcome, "video").goodput.bits() as f64;
+    let fifo = r#"{ kind = "fifo", limit = "100p" }"#;
+    let (alone, beside) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
+    let ramp = outcome(r#""ramp""#, "20Mbit");
+    // What it has not had in a minute, of what it had alone.
+    let lacks = |with: f64| (alone - with).abs() / alone;
+    assert!(
+        lacks(goodput(&ramp)) < 0.03 && lacks(beside) > 0.2,
+        "{} {}",
+        lacks(goodput(&ramp)),
+        lacks(beside)
+    );
+    // It is not that far more is kept for it than it needs.
+    let allocated = link(&ramp, "interface").allocations[0].measured.bits() as f64 / 60.0;
+    let over = allocated / throughput(&ramp, "video");
+    assert!((1.0..1.15).contains(&over), "{over}");
 }

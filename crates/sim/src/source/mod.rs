@@ -29,6 +29,7 @@ pub mod replay;
 pub mod short_flows;
 pub mod video;
 
+use apportion_core::queue::QosException;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::model::{LawShape, Source};
@@ -99,11 +100,11 @@ impl Generator {
         }
     }
 
-    /// A queue says at `now` that the flow has no more than `granted`, or that this is over. Only an adaptive
+    /// A queue says at `now` that the flow has less than it needs, or that this is over. Only an adaptive
     /// [`Video`] listens.
-    pub fn hear(&mut self, now: Time, granted: Rate, is_over: bool) {
+    pub fn hear(&mut self, now: Time, exception: &QosException) {
         if let Kind::Video(video) = &mut self.kind {
-            video.hear(now, granted, is_over);
+            video.hear(now, exception);
         }
     }
 }

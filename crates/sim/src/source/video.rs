@@ -21,8 +21,8 @@
 //!
 //! The cut takes less than 0.1 % off the mean. Rose's streams reach 9 to 13 in half an hour.
 //!
-//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is `ROOM`
-//! of what is granted, but not below `least`. It grows again by `STEP` of its full size every `PAUSE`, from when it
+//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is at most
+//! `ROOM` of what is granted, and by at least the share that is lacking, but not below `least`. It grows again by `STEP` of its full size every `PAUSE`, from when it
 //! hears that the overload is over or has heard nothing for `PATIENCE`.
 //!
 //! | here | unit | value | from |
@@ -37,6 +37,7 @@
 
 use std::sync::Arc;
 
+use apportion_core::queue::QosException;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_scenario::model::Frames;
@@ -146,11 +147,14 @@ impl Video {
         }
     }
 
-    pub(super) fn hear(&mut self, now: Time, granted: Rate, is_over: bool) {
+    pub(super) fn hear(&mut self, now: Time, exception: &QosException) {
+        let &QosException { wanted, granted, is_over, .. } = exception;
         let full = self.mean * self.scale;
         let Some(quality) = self.quality.as_mut().filter(|_| full > 0.0) else { return };
         let present = quality.at(now);
-        let fits = ROOM * granted.as_bit() as f64 / full;
+        let granted = granted.as_bit() as f64;
+        // A scene may be far above the mean of all: then that alone would not do.
+        let fits = (ROOM * granted / full).min(present * granted / wanted.as_bit().max(1) as f64);
         quality.share = if is_over { present } else { fits.clamp(quality.least, 1.0).min(present) };
         quality.grows_from = if is_over { now } else { now + PATIENCE };
     }
@@ -205,6 +209,7 @@ fn lognormal(cov: f64, normal: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use apportion_core::packet::FlowId;
     use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
@@ -349,23 +354,30 @@ mod tests {
             video.find(|write| write.at >= Time::from_secs(seconds)).unwrap().size.get()
         };
         assert_eq!(at(1, &mut video), 4_000);
+        let word = |seconds: u64, wanted, granted, is_over| {
+            let [wanted, granted] = [wanted, granted].map(Rate::from_kbit);
+            (Time::from_secs(seconds), QosException { flow: FlowId(0), wanted, granted, is_over })
+        };
+        let hear =
+            |(at, word): (Time, QosException), video: &mut super::super::Generator| video.hear(at, &word);
         // 400 kb/s: 0.9 of half.
-        video.hear(Time::from_secs(1), Rate::from_kbit(400), false);
+        hear(word(1, 800, 400, false), &mut video);
         assert_eq!(at(2, &mut video), 1_800);
-        // More is granted while it lasts: it does not grow yet. 50 kb/s would be 225 B, below the least.
-        video.hear(Time::from_secs(2), Rate::from_kbit(600), false);
-        assert_eq!(at(3, &mut video), 1_800);
-        video.hear(Time::from_secs(3), Rate::from_kbit(50), false);
+        // It lacks a tenth of what it needs, though more is granted: 0.9 of 1800 B.
+        hear(word(2, 1_000, 900, false), &mut video);
+        assert_eq!(at(3, &mut video), 1_620);
+        // 50 kb/s would be 225 B, below the least.
+        hear(word(3, 400, 50, false), &mut video);
         assert_eq!(at(4, &mut video), 800);
         // It is over at 5 s: 10 % more each second, up to all.
-        video.hear(Time::from_secs(5), Rate::from_mbit(1), true);
+        hear(word(5, 300, 300, true), &mut video);
         assert_eq!([5, 6, 8, 13, 15].map(|s| at(s, &mut video)), [800, 1_200, 2_000, 4_000, 4_000]);
         // No word at all for 3 s is as good.
-        video.hear(Time::from_secs(15), Rate::from_kbit(400), false);
+        hear(word(15, 800, 400, false), &mut video);
         assert_eq!([17, 19].map(|s| at(s, &mut video)), [1_800, 2_200]);
         // Others do not listen.
         let mut video = generator(&source(None), 20, 1);
-        video.hear(Time::ZERO, Rate::from_kbit(400), false);
+        hear(word(0, 800, 400, false), &mut video);
         assert_eq!(at(1, &mut video), 4_000);
     }
 
