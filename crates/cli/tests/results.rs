@@ -116,9 +116,9 @@ fn the_same_run_writes_the_same_bytes_however_it_is_written_down() {
             assert!(one[name] == other[name], "{out}/{name}");
         }
     }
-    // Another seed shows in every file.
+    // Another seed shows in every file with rows: no queue here allocates anything.
     let other = written("x.toml", "seed", &["--set", "seed=4"]);
-    for name in FILES {
+    for name in FILES.into_iter().filter(|name| *name != "allocations.csv") {
         assert!(one[name] != other[name], "{name}");
     }
 }

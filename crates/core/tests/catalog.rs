@@ -53,6 +53,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "active") => "2s",
         (_, "reports") => "false",
         (_, "previous") => "final",
+        (_, "recognise") => "behaviour",
         (_, "report_discards") => "9%",
         (_, "usage") => "departures",
         (_, "spare") => "printed",
@@ -354,7 +355,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             "nbq",
             &["beta=0.5"],
             "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
-             active, reports, previous, report_discards)",
+             active, reports, previous, report_discards, recognise)",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: an average takes time; write for example \"100ms\""),

@@ -107,6 +107,23 @@ pub enum Measure {
         #[serde(default = "main_run")]
         run: String,
     },
+    /// What the discipline of a link reports of flows: the mean over a flow's connections, where it keeps them
+    /// apart.
+    FlowStatistic {
+        /// Which link.
+        link: String,
+        /// As the discipline calls it.
+        name: String,
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// Of which run.
+        #[serde(default = "main_run")]
+        run: String,
+        /// All or one number.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
     /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`](crate::fit).
     Fit {
         /// Flows or groups; all if empty.
@@ -485,6 +502,10 @@ impl Measure {
             | Self::Timeouts { of, run, shape }
             | Self::Drops { of, run, shape, .. }
             | Self::Entitlement { of, run, shape } => flows(run, of, *shape),
+            Self::FlowStatistic { link, of, run, shape, .. } => {
+                link_of(run_of(runs, run)?, link)?;
+                flows(run, of, *shape)
+            }
             Self::Utilisation { link, run } | Self::Statistic { link, run, .. } => {
                 link_of(run_of(runs, run)?, link)?;
                 one_number()

@@ -58,6 +58,12 @@ impl Measure {
             Self::Statistic { link, run, name } => {
                 Some(vec![statistic(link_outcome(runs, run, link, what)?, name)?])
             }
+            Self::FlowStatistic { link, run, name, of, shape } => {
+                let link = link_outcome(runs, run, link, what)?;
+                let flows = Flows::of(runs, run, of)?;
+                let of_flow = |&at: &usize| flow_statistic(link, at, name);
+                shape.of(flows.indices().iter().map(of_flow).collect::<Option<_>>()?)
+            }
             Self::Fit { of, on, give, run } => {
                 let flows = Flows::of(runs, run, of)?;
                 let points: Vec<_> =
@@ -149,6 +155,13 @@ pub(crate) fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<
 /// What the discipline of a link reports under `name`.
 fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
     link.statistics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+/// What it reports of the flow at `at` under `name`.
+fn flow_statistic(link: &LinkOutcome, at: usize, name: &str) -> Option<f64> {
+    let of_flow = link.flow_statistics.iter().filter(|(flow, known, _)| *flow == at && *known == name);
+    let values: Vec<f64> = of_flow.map(|&(.., value)| value).collect();
+    mean(&values)
 }
 
 fn link_outcome<'a>(runs: &Runs<'a, Measured>, run: &str, link: &str, what: Of) -> Option<&'a LinkOutcome> {

@@ -116,6 +116,9 @@ pub struct LinkOutcome {
     pub allocations: Vec<Allocation>,
     /// Numbers that the discipline shows of itself, by name, at the end of the run.
     pub statistics: Vec<(&'static str, f64)>,
+    /// Numbers that it shows of flows, likewise, by the flow's place in the scenario; one for each of a flow's
+    /// connections that it keeps apart.
+    pub flow_statistics: Vec<(usize, &'static str, f64)>,
 }
 
 /// What the discipline of a link allocated to one flow, and what it held of it.

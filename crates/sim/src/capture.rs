@@ -386,6 +386,7 @@ mod tests {
             udp(0, 1_000),
             udp((3 << 23) + 2, 10),
             udp(u32::MAX, 100_000),
+            Captured { transport: Transport::Message, ..udp(7, 100) },
         ]
     }
 
@@ -448,6 +449,9 @@ mod tests {
                     assert_eq!(Ok(udp.checksum()), checksum);
                     assert_eq!(bytes.len(), 28);
                 }
+                (Transport::Message, None) => {
+                    assert_eq!((ip.protocol(), bytes.len()), (IpNumber(253), 20));
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -458,8 +462,8 @@ mod tests {
         let lengths: Vec<u32> = written(&packets()).iter().map(|&(_, length, _)| length).collect();
         // SYN: 20 + 20 + options 4 + 4 + 4 = 52, more than 40. The second segment: 1460 + 40. The
         // acknowledgement: 40 + 2 + 34 = 76. The FIN's 58 is more than 40. Datagrams: 1000, at least 28, at
-        // most 65,535.
-        assert_eq!(lengths, [52, 52, 1_500, 1_500, 76, 58, 1_000, 28, 65_535]);
+        // most 65,535. The message: 100.
+        assert_eq!(lengths, [52, 52, 1_500, 1_500, 76, 58, 1_000, 28, 65_535, 100]);
     }
 
     #[test]
@@ -554,6 +558,7 @@ mod tests {
             "20.000000009;1000;28;10.0.0.1;10.128.0.1;1;;50000;;;;;;;;;;",
             "20.000000009;28;28;10.0.0.3;10.128.0.3;1;;50000;;;;;;;;;;",
             "20.000000009;65535;28;10.0.0.0;10.128.0.0;1;;50000;;;;;;;;;;",
+            "20.000000009;100;20;10.0.0.8;10.128.0.8;1;;;;;;;;;;;;",
         ];
         assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
     }
@@ -582,7 +587,7 @@ mod tests {
         }
         let Some(seen) = tshark(&whole.into_writer(), &arguments) else { return };
         // 1 is "good".
-        let expected = [["1;1;"; 6].as_slice(), &["1;;1"; 3]].concat();
+        let expected = [["1;1;"; 6].as_slice(), &["1;;1"; 3], &["1;;"]].concat();
         assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
 
         let findings =

@@ -514,6 +514,11 @@ impl Link {
         }
     }
 
+    /// Shows numbers by name that its discipline knows of flows.
+    pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        self.queue.inner().flow_statistics(show);
+    }
+
     /// Shows numbers by name that say what its discipline and its exchanges have done or stand at.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.queue.inner().statistics(show);

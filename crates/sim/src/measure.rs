@@ -185,6 +185,12 @@ impl Simulation<'_> {
             ..Default::default()
         };
         self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
+        let first_id = &self.first_id;
+        self.links[index].flow_statistics(&mut |flow, name, value| {
+            if let Some(at) = first_id.partition_point(|&first| first <= flow.0).checked_sub(1) {
+                outcome.flow_statistics.push((at, name, value));
+            }
+        });
         if let Some(routers) = &self.routers {
             routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
         }

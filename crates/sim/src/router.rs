@@ -77,33 +77,33 @@ impl Forwarding for Outputs<'_> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of `scenario`; none if no queue takes part. `id` is what queues will know messages by; `table` is that
-    /// of routes.
+    /// Those of `scenario`; none if no queue takes part. `id` is what queues will know messages by; `table`
+    /// is that of routes.
     pub fn new(scenario: &'a Scenario, seed: u64, id: FlowId, table: &mut Vec<u32>) -> Option<Box<Self>> {
-        let mut takes_part: Vec<bool> =
-            scenario.links.iter().map(|link| link.queue.exchanges_reports()).collect();
+        let mut intervals: Vec<Option<Span>> =
+            scenario.links.iter().map(|link| link.queue.report_interval()).collect();
         for change in &scenario.changes {
             if let Setting::LinkQueue(link, queue) = &change.to {
-                takes_part[link.index()] |= queue.exchanges_reports();
+                let known = &mut intervals[link.index()];
+                *known = known.iter().copied().chain(queue.report_interval()).min();
             }
         }
-        if !takes_part.contains(&true) {
-            return None;
-        }
+        let shortest = intervals.iter().copied().flatten().min()?;
+        let params = manager_params(shortest, intervals.iter().copied().flatten().max()?);
         let mut out = vec![Vec::new(); scenario.nodes.len()];
         for (link, of) in (0..).zip(&scenario.links) {
             out[of.from.index()].push(link);
         }
         let (mut all, mut at) = (Vec::new(), vec![None; scenario.nodes.len()]);
         for (node, leaving) in (0..).map(NodeId).zip(&out) {
-            let links: Vec<u32> = leaving.iter().copied().filter(|&link| takes_part[link as usize]).collect();
+            let takes_part = |link: &u32| intervals[*link as usize].is_some();
+            let links: Vec<u32> = leaving.iter().copied().filter(takes_part).collect();
             if !links.is_empty() {
                 let name = &scenario.nodes[node.index()].name;
                 let random = Stream::new(seed, &format!("node.{name}.manager"));
-                let id = RouterId(u128::from(node.0));
-                let manager = Manager::new(id, &ManagerParams::default(), None, random);
-                at[node.index()] = Some(all.len() as u32);
+                let manager = Manager::new(RouterId(u128::from(node.0)), &params, None, random);
                 let neighbours = leaving.iter().filter_map(|&link| add(table, [link].into_iter())).collect();
+                at[node.index()] = Some(all.len() as u32);
                 all.push(Router { node, manager, links, neighbours });
             }
         }
@@ -128,11 +128,23 @@ impl<'a> Routers<'a> {
         begin
     }
 
-    /// Shows what the router that sends over `link` has done, if it takes part.
+    /// Shows what the router that sends over `link` has done, if this is the first of its links that take
+    /// part.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(router) = self.all.iter().find(|router| router.links.contains(&link)) {
+        if let Some(router) = self.all.iter().find(|router| router.links.first() == Some(&link)) {
             router.manager.statistics(show);
         }
+    }
+}
+
+/// What suits reports that come every `shortest` to `longest`: twice as often may be a report that was
+/// delayed and the one after it.
+fn manager_params(shortest: Span, longest: Span) -> ManagerParams {
+    let default = ManagerParams::default();
+    ManagerParams {
+        min_interval: default.min_interval.min(shortest.div(2)),
+        longest_interval: default.longest_interval.max(longest),
+        ..default
     }
 }
 

@@ -112,6 +112,9 @@ pub trait BufferPolicy<P: Packet> {
     /// Shows numbers by name that say what the policy has done or stands at, for results.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
+    /// The same of the flows it knows.
+    fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
+
     /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the
     /// next arrivals.
     fn set_limit(&mut self, limit: Limit);

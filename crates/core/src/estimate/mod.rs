@@ -7,10 +7,12 @@
 //! | [`fair_share`] | the fair share of a link: CSFQ and MCSFQ | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
+//! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
 
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;
+pub mod responsiveness;
 pub mod tsw;
 pub mod windowed_min;
 

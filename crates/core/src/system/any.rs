@@ -251,7 +251,9 @@ impl AnyPolicy {
                 let (random, root) = (setup.stream(), setup.stream_for("root"));
                 Self::Hcsfq(Hcsfq::new(params, setup.link_rate, &setup.customers, random, root))
             }
-            PolicyParams::Sffc(params) => Self::Sffc(Sffc::new(params, setup.link_rate, setup.stream())),
+            PolicyParams::Sffc(params) => {
+                Self::Sffc(Sffc::new(params, setup.link_rate, setup.stream(), setup.stream_for("trials")))
+            }
             PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
         }
     }
@@ -366,6 +368,9 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         policy!(self, it => BufferPolicy::<P>::statistics(it, show));
+    }
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        policy!(self, it => BufferPolicy::<P>::flow_statistics(it, show));
     }
     fn set_limit(&mut self, limit: Limit) {
         policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));

@@ -147,12 +147,14 @@ impl DisciplineParams {
         }
     }
 
-    /// Whether it exchanges reports with those of other routers.
+    /// How often it sends reports to other routers; none if it does not take part in that.
     #[must_use]
-    pub const fn exchanges_reports(&self) -> bool {
+    pub const fn report_interval(&self) -> Option<Span> {
         match &self.core {
-            CoreParams::Buffered { drop: PolicyParams::Sffc(params), .. } => params.reports,
-            _ => false,
+            CoreParams::Buffered { drop: PolicyParams::Sffc(params), .. } if params.reports => {
+                Some(params.interval)
+            }
+            _ => None,
         }
     }
 
@@ -294,6 +296,13 @@ impl<P: Packet> Discipline<P> {
             Core::Choke(choke) => choke.statistics(show),
             Core::FqCodel(_) => {}
             Core::Ramp(ramp) => ramp.statistics(show),
+        }
+    }
+
+    /// The same of the flows it knows.
+    pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        if let Core::Buffered(buffer) = self.core() {
+            BufferPolicy::<P>::flow_statistics(buffer.policy(), show);
         }
     }
 }

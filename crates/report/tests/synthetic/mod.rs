@@ -128,6 +128,7 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
             fill: vec![Bytes::new(16_384); SAMPLES as usize],
         }],
         statistics: vec![("avg", discipline.queue)],
+        flow_statistics: Vec::new(),
     }
 }
 

@@ -13,8 +13,8 @@
 //! - A router answers only about flows that leave by the port from whose side the question came. The asker is
 //!   then its next hop for them, nobody else can be before it has fallen silent, and only its reports count.
 //! - An answer gives a cookie, which whoever does not see the answer cannot guess; reports show it. It is
-//!   renewed by further questions, and the one before is taken too, because messages may overtake each other.
-//! - Messages with a cookie are numbered, and none is taken twice.
+//!   renewed by further questions, and the one before is taken too: reports are under way when it changes.
+//! - Messages with a cookie are numbered, and only later ones are taken: one that was overtaken is lost.
 //! - Reports of a flow, and messages of a router and of all strangers, are bounded in rate.
 //! - A report of more departures than arrivals, or of an interval that is zero or very long, is refused. That
 //!   a report lowers a flow no further than it could honestly is the business of whoever hears it.

@@ -242,7 +242,7 @@ fn a_late_answer_counts() {
 
 #[test]
 fn cookies_change_without_a_report_being_lost_and_a_silent_router_is_asked_for_again() {
-    // 200 flows in two groups whose questions never come together, reported every 50 ms for 20 s.
+    // Two flows whose questions never come together, reported every 50 ms for 20 s.
     let (mut up, mut down) = (node(1, None, 0..2), node(2, None, 0..2));
     let mut cookies = Vec::new();
     for at in (0..20_000).step_by(50) {

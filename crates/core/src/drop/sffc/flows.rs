@@ -8,8 +8,9 @@ use crate::units::{Span, Time};
 /// Intervals of which departures are remembered.
 pub(super) const HISTORY: usize = 8;
 
-/// One flow. Amounts are bytes of the current interval.
+/// One flow. Amounts are bytes of the current interval. What packets touch comes first, in one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Flow {
     pub id: FlowId,
     /// Whether it lowers its rate when packets are lost.
@@ -22,17 +23,20 @@ pub(super) struct Flow {
     pub discarded: u64,
     /// μ, what left.
     pub mu: u64,
-    /// What left in the intervals before.
-    pub left: History,
-    /// The basic discard rate.
-    pub bdr: f64,
     /// The discard rate.
     pub v: f64,
+    /// The basic discard rate.
+    pub bdr: f64,
+    /// Intervals without a report.
+    pub silent: u32,
+    /// What left in the intervals before.
+    pub left: History,
     /// What arrived at the next router in an interval, and what left it, if it said so since the last one.
     pub heard: Option<[f64; 2]>,
-    /// Intervals since then.
-    pub silent: u64,
 }
+
+/// Two cache lines.
+const _: () = assert!(size_of::<Flow>() == 128);
 
 impl Flow {
     fn new(id: FlowId, adaptive: bool) -> Self {
@@ -57,12 +61,12 @@ impl Flow {
     }
 }
 
-/// Amounts of the last intervals.
+/// Amounts of the last intervals in which something arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct History {
+    count: u32,
     /// The last one last; 4 GiB in an interval are as good as more.
     amounts: [u32; HISTORY],
-    count: u32,
 }
 
 impl History {
@@ -77,10 +81,6 @@ impl History {
         let intervals = intervals.min(self.count as usize);
         let sum: u64 = self.amounts.iter().rev().take(intervals).map(|&amount| u64::from(amount)).sum();
         sum as f64 / intervals.max(1) as f64
-    }
-
-    pub(super) fn most(&self) -> u32 {
-        self.amounts.iter().copied().max().unwrap_or_default()
     }
 }
 

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 /// Divides `buffer`, the fair bandwidth, over the demands `lambda`: `among` flows at first, and of those that
-/// are satisfied each once, or with `recount` in every round, fewer. With all flows in `among` and `recount` it
-/// is the figure as printed.
+/// are satisfied each once, or with `recount` in every round, fewer. With all flows in `among` and `recount`
+/// it is the figure as printed.
 ///
 /// Each round satisfies a flow or is the last, so there are at most n + 1 of them.
 pub(super) fn max_min_estimate(

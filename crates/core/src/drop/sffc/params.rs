@@ -1,0 +1,293 @@
+//! What SF-FC and NBQ can be told.
+
+use alloc::format;
+
+use super::flows;
+use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::drop::Limit;
+use crate::drop::tail::LIMIT;
+use crate::units::{Ratio, Span};
+
+/// SF-FC in the catalogue.
+pub const SFFC: Entry = Entry {
+    name: "sffc",
+    role: Role::Policy,
+    summary: "Soft fair flow control: discards early what routers ahead report as lost of unresponsive flows.",
+    reference: "Tamura, Tobe, Tokuda 2000",
+    cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
+    params: &PARAMS,
+};
+
+/// NBQ in the catalogue.
+pub const NBQ: Entry = Entry {
+    name: "nbq",
+    summary: "SF-FC's predecessor: the reports of routers ahead alone, without fairness to adaptive flows.",
+    reference: "Tamura, Tobe, Tokuda 1999, as told in 2000",
+    params: PARAMS.split_at(NBQ_PARAMS).0,
+    ..SFFC
+};
+
+/// How many of the parameters NBQ has.
+const NBQ_PARAMS: usize = 12;
+static PARAMS: [Param; 17] = [
+    Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
+    Param::new(
+        "interval",
+        "N",
+        Kind::Span,
+        "50ms",
+        "not stated; chosen: about the delay of a full 64 kB buffer at 10 Mb/s",
+        "How often rates are measured, reports sent and discard rates set.",
+    ),
+    Param::new(
+        "increment",
+        "I",
+        Kind::Ratio,
+        "0.5%",
+        "not stated; chosen: 10 s from nothing to the whole link",
+        "Part of the link's rate by which a flow may send more after each interval without a report.",
+    ),
+    Param::new(
+        "alpha",
+        "α",
+        Kind::Ratio,
+        "0.5",
+        "not stated; chosen: the error halves in an interval",
+        "Weight of the basic discard rate before, against the one that a report asks for.",
+    ),
+    Param::new(
+        "history",
+        "–",
+        Kind::Count,
+        "3",
+        "not stated; chosen",
+        "Intervals over which departures are averaged, since a report is about some time ago; at most 8.",
+    ),
+    Param::new(
+        "wait",
+        "–",
+        Kind::Count,
+        "1",
+        "not stated; chosen",
+        "Intervals without a report before the discard rate falls: the next one may be late.",
+    ),
+    Param::new(
+        "regular",
+        "–",
+        Kind::Ratio,
+        "5%",
+        "\"a regular value\"; chosen",
+        "Reported loss up to which the discard rate falls as if there were no report.",
+    ),
+    Param::new(
+        "active",
+        "T",
+        Kind::Span,
+        "500ms",
+        "not stated; chosen: 10 intervals",
+        "A flow counts as active, and has state, until it has been silent for so long.",
+    ),
+    Param::new(
+        "reports",
+        "–",
+        Kind::Switch,
+        "true",
+        "the paper",
+        "Whether it tells the router before it what it lost, and heeds the one behind it.",
+    ),
+    Param::new(
+        "previous",
+        "–",
+        Kind::Choice(&["bdr", "final"]),
+        "bdr",
+        "eq. 3 has v, which is final",
+        "What eqs. 3 and 4 go on from: the basic discard rate before, or the final one, v.",
+    ),
+    Param {
+        name: "report_discards",
+        symbol: "–",
+        kind: Kind::Ratio,
+        default: None,
+        source: "off unless set",
+        doc: "Share of a flow that is discarded here above which it is reported, whether the link overflows or not.",
+    },
+    Param::new(
+        "recognise",
+        "–",
+        Kind::Choice(&["protocol", "behaviour"]),
+        "protocol",
+        "the paper; section 6 asks for behaviour",
+        "Which flows are adaptive: those that say they are TCP, or those that slow down when packets are lost.",
+    ),
+    Param::new(
+        "beta",
+        "β",
+        Kind::Ratio,
+        "0.9",
+        "not stated; chosen",
+        "Weight of the change of adaptive arrivals so far, ρ, against the last one.",
+    ),
+    Param::new(
+        "usage",
+        "Ŵ",
+        Kind::Choice(&["demand", "departures"]),
+        "demand",
+        "eq. 5 has departures, its text λ and v",
+        "What non-adaptive flows are taken to use: what they would send after BDR, or what left.",
+    ),
+    Param::new(
+        "spare",
+        "–",
+        Kind::Choice(&["share", "printed"]),
+        "share",
+        "eq. 7 as printed",
+        "What non-adaptive flows have beside steady adaptive ones: what these leave but at least their share, or \
+         just what these leave.",
+    ),
+    Param::new(
+        "divisor",
+        "–",
+        Kind::Choice(&["unsatisfied", "all"]),
+        "unsatisfied",
+        "figure 5 has all",
+        "Among how many the fair bandwidth is divided: non-adaptive flows that want more, or adaptive ones too.",
+    ),
+    Param::new(
+        "recount",
+        "–",
+        Kind::Switch,
+        "false",
+        "figure 5 does",
+        "Whether a satisfied flow is counted again in each round of the division.",
+    ),
+];
+
+/// Parameters of [`Sffc`]; [`SFFC`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct SffcParams {
+    pub limit: Limit,
+    pub interval: Span,
+    pub increment: Ratio,
+    pub alpha: Ratio,
+    pub history: u64,
+    pub wait: u64,
+    pub regular: Ratio,
+    pub active: Span,
+    pub reports: bool,
+    pub previous: Previous,
+    pub report_discards: Option<Ratio>,
+    pub recognise: Recognise,
+    /// The fairness term; none in NBQ.
+    pub fairness: Option<FairnessParams>,
+}
+
+/// Parameters of what SF-FC adds to NBQ.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the catalogue entry is their only description")]
+pub struct FairnessParams {
+    pub beta: Ratio,
+    pub usage: Usage,
+    pub spare: Spare,
+    pub divisor: Divisor,
+    pub recount: bool,
+}
+
+/// What the basic discard rate goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Previous {
+    /// Itself.
+    Bdr,
+    /// The final discard rate.
+    Final,
+}
+
+/// By what adaptive flows are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recognise {
+    /// What they say they are.
+    Protocol,
+    /// What they do when packets are lost.
+    Behaviour,
+}
+
+/// What non-adaptive flows are taken to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// What they would send after the basic discard rate.
+    Demand,
+    /// What left.
+    Departures,
+}
+
+/// What non-adaptive flows have beside steady adaptive ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// What these leave, at least their share.
+    Share,
+    /// What these leave.
+    Printed,
+}
+
+/// Among how many flows the fair bandwidth is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisor {
+    /// Non-adaptive ones that want more.
+    Unsatisfied,
+    /// Adaptive ones too.
+    All,
+}
+
+impl SffcParams {
+    /// From the catalogue's values for `entry`, which is [`SFFC`] or [`NBQ`].
+    ///
+    /// # Errors
+    /// When nothing could be measured, or too much would have to be kept.
+    pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
+        let args = args.of(entry);
+        let (interval, active, history) = (args.span("interval"), args.span("active"), args.count("history"));
+        let measured = "in so short a time no rate can be measured; write at least \"1ms\"";
+        require(interval >= Span::from_millis(1), "interval", measured)?;
+        let kept =
+            format!("a flow is active for at least one `interval`, {interval}, and at most 1000 of them");
+        require(active >= interval && active.div(1_000) <= interval, "active", &kept)?;
+        let averaged = (1..=flows::HISTORY as u64).contains(&history);
+        require(averaged, "history", "an average is over 1 to 8 intervals")?;
+        for name in ["alpha", "beta"].into_iter().filter(|name| entry.param(name).is_some()) {
+            require(args.ratio(name).get() < 1.0, name, "with 1 it never moves; write for example 0.5")?;
+        }
+        let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
+        require(args.ratio("increment") > Ratio::ZERO, "increment", rises)?;
+        Ok(Self {
+            limit: args.limit("limit"),
+            interval,
+            increment: args.ratio("increment"),
+            alpha: args.ratio("alpha"),
+            history,
+            wait: args.count("wait"),
+            regular: args.ratio("regular"),
+            active,
+            reports: args.switch("reports"),
+            previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
+            report_discards: args.ratio_if_set("report_discards"),
+            recognise: if args.choice("recognise") == "behaviour" {
+                Recognise::Behaviour
+            } else {
+                Recognise::Protocol
+            },
+            fairness: (entry.name == SFFC.name).then(|| FairnessParams::from_args(&args)),
+        })
+    }
+}
+
+impl FairnessParams {
+    fn from_args(args: &EntryArgs<'_>) -> Self {
+        Self {
+            beta: args.ratio("beta"),
+            usage: if args.choice("usage") == "demand" { Usage::Demand } else { Usage::Departures },
+            spare: if args.choice("spare") == "share" { Spare::Share } else { Spare::Printed },
+            divisor: if args.choice("divisor") == "all" { Divisor::All } else { Divisor::Unsatisfied },
+            recount: args.switch("recount"),
+        }
+    }
+}
