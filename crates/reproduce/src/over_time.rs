@@ -71,7 +71,8 @@ impl Course {
         let at_link = matches!(self.show, Show::Allocation | Show::Fill);
         match &self.link {
             Some(link) if at_link => {
-                if !scenario.links[link_of(scenario, link)?].watched {
+                let at = link_of(scenario, link)?;
+                if !scenario.links[at].watched {
                     return Err(("link", format!("`{link}` is not watched; write watch = true in it")));
                 }
             }
