@@ -427,7 +427,17 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["target_delay=0ms"],
             "`target_delay`: an empty queue tells nothing; write for example \"20ms\"",
         ),
-        ("ramp", &["sample=0ms"], "`sample`: samples take time; write for example \"10ms\""),
+        (
+            "ramp",
+            &["sample=50us"],
+            "`sample`: samples closer than 0.1ms see the same packets; write for example \"10ms\"",
+        ),
+        (
+            "ramp",
+            &["shaper=token_bucket", "rate=5Mbit"],
+            "`shaper`: RAMP reckons in the rate of its link and would not know of a shaper's; give the link the rate, or \
+             shape on the next one",
+        ),
         ("ramp", &["l=0"], "`l`: with 0 the controller never sees a sample; write for example 0.5"),
         ("ramp", &["i=-1"], "`i`: a gain lies between 0 and 1000000"),
         (
@@ -445,8 +455,9 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
             &["floor=0"],
             "`floor`: with nothing to begin with no flow ever starts; write for example \"2%\"",
         ),
-        ("ramp", &["period=0ms"], "`period`: a period takes time; write for example \"0.1ms\""),
-        ("ramp", &["mtu=0B"], "`mtu`: a packet has at least 1B"),
+        ("ramp", &["period=0ms"], "`period`: a period lies between 1us and 1s; write for example \"0.1ms\""),
+        ("ramp", &["mtu=0B"], "`mtu`: a packet has at least 1B and at most 65535B"),
+        ("ramp", &["mtu=70kB"], "`mtu`: a packet has at least 1B and at most 65535B"),
         (
             "ramp",
             &["greedy_minimum=1"],

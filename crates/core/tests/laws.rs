@@ -149,6 +149,10 @@ proptest! {
     fn any_discipline_conserves_keeps_order_works_and_respects_its_limit(ops in ops()) {
         for (kind, drop) in combinations() {
             for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
+                // RAMP knows no rate but its link's.
+                if kind == "ramp" && shaper.is_some() {
+                    continue;
+                }
                 let keys = keys(kind, drop, 20);
                 let mut pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
                 pairs.extend(shaper.iter().flatten());

@@ -114,6 +114,11 @@ impl DisciplineParams {
             },
             None => any::reader(SYSTEMS, selection.kind).ok_or_else(|| unknown("kind"))?(args)?,
         };
+        if let (CoreParams::Ramp(_), Some(_)) = (&core, selection.shaper) {
+            let message = "RAMP reckons in the rate of its link and would not know of a shaper's; give the link the \
+                           rate, or shape on the next one";
+            return Err(ParamError::new("shaper", message));
+        }
         let shaper = match selection.shaper {
             Some(shaper) => Some(any::reader(SHAPERS, shaper).ok_or_else(|| unknown("shaper"))?(args)?),
             None => None,

@@ -48,8 +48,11 @@ use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
 use crate::schedule::{End, Queued};
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, Rate, Span, Time};
 
+/// How long after its last packet a flow counts where the floor is divided. Chosen: longer than the pauses of
+/// video, and of a TCP that waits for its first timer.
+const AWAKE: Span = Span::from_secs(1);
 /// What stands in the table of classes for a flow that is greedy.
 const GREEDY: u32 = u32::MAX;
 
@@ -68,6 +71,10 @@ struct Flow {
     allocated: f64,
     /// When its application last heard of an overload; none since the end of it.
     told: Option<Time>,
+    /// When its last packet came.
+    seen: Time,
+    /// Whether it sent since the last sample.
+    sent: bool,
 }
 
 /// What a real-rate flow has and holds.
@@ -157,8 +164,8 @@ impl<P: Packet> Ramp<P> {
         }
     }
 
-    fn make_real_rate(&mut self, flow: FlowId) {
-        let slot = flow.slot();
+    fn make_real_rate(&mut self, id: FlowId) {
+        let slot = id.slot();
         if slot >= self.classes.len() {
             self.classes.resize(slot + 1, GREEDY);
         }
@@ -166,7 +173,7 @@ impl<P: Packet> Ramp<P> {
             self.classes[slot] = self.flows.len() as u32;
             self.reservations.add();
             self.flows.push(Flow {
-                id: flow,
+                id,
                 is_real_rate: true,
                 queue: PacketQueue::EMPTY,
                 fill: Backlog::EMPTY,
@@ -175,12 +182,15 @@ impl<P: Packet> Ramp<P> {
                 granted: Rate::ZERO,
                 allocated: 0.0,
                 told: None,
+                seen: self.clock,
+                sent: false,
             });
         }
         let index = self.classes[slot] as usize;
         self.count();
         let floor = self.floor();
         let flow = &mut self.flows[index];
+        flow.id = id;
         flow.is_real_rate = true;
         flow.requirement = Requirement::new(&self.controller);
         flow.wanted = floor;
@@ -211,8 +221,12 @@ impl<P: Packet> Ramp<P> {
         1.0 - self.params.greedy_minimum.get()
     }
 
+    /// Silent flows leave their part of it to the others.
     fn floor(&self) -> f64 {
-        let flows = self.flows.iter().filter(|flow| flow.is_real_rate).count();
+        let is_awake = |flow: &&Flow| {
+            flow.is_real_rate && (!flow.fill.is_empty() || self.clock.since(flow.seen) <= AWAKE)
+        };
+        let flows = self.flows.iter().filter(is_awake).count();
         self.controller.floor_among(flows, self.available())
     }
 
@@ -246,11 +260,14 @@ impl<P: Packet> Ramp<P> {
         let (floor, available) = (self.floor(), self.available());
         let mut total = 0.0;
         for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
-            let saturated = flow.granted < part(self.link_rate, flow.wanted);
+            // A link that is down gives nothing, and asks for nothing more.
+            let saturated = flow.granted < part(self.link_rate, flow.wanted) || self.link_rate == Rate::ZERO;
             flow.wanted = flow.requirement.sample(&self.controller, flow.fill.bytes, floor, saturated);
-            if flow.wanted > floor || !flow.fill.is_empty() {
+            // What goes by on credit that was saved up finds its queue empty.
+            if flow.wanted > floor || !flow.fill.is_empty() || flow.sent {
                 total += flow.wanted;
             }
+            flow.sent = false;
         }
         let scale = if total > available { available / total } else { 1.0 };
         for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
@@ -324,6 +341,7 @@ impl<P: Packet> Ramp<P> {
         let flow = &mut self.flows[index];
         let queued = flow.queue.pop(&mut self.packets, End::Head)?;
         flow.fill.remove(&queued.packet);
+        flow.sent = true;
         let is_empty = flow.queue.is_empty();
         self.reservations.charge(index, queued.packet.size(), !is_empty);
         Some(queued)
@@ -367,8 +385,13 @@ impl<P: Packet> Ramp<P> {
                 packet
             }
             None => {
-                let held = self.flows.iter().position(|flow| !flow.queue.is_empty());
-                held.and_then(|index| self.take(index)).or_else(|| self.take_greedy())?.packet
+                let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
+                self.reservations
+                    .next()
+                    .or_else(held)
+                    .and_then(|index| self.take(index))
+                    .or_else(|| self.take_greedy())?
+                    .packet
             }
         };
         self.backlog.remove(&packet);
@@ -430,6 +453,7 @@ impl<P: Packet> Queue<P> for Ramp<P> {
             Some(index) => {
                 let flow = &mut self.flows[index];
                 let was_empty = flow.fill.is_empty();
+                flow.seen = now;
                 flow.fill.add(packet);
                 flow.queue.push(&mut self.packets, queued);
                 if was_empty {

@@ -178,6 +178,9 @@ pub struct RampParams {
 /// Most samples of control delay. Chosen: 8 KB per flow.
 const LONGEST_DELAY: u64 = 1_000;
 
+/// RFC 791 section 3.1.
+const LARGEST_PACKET: Bytes = Bytes::new(65_535);
+
 impl RampParams {
     /// From the catalogue's values.
     ///
@@ -224,7 +227,8 @@ impl RampParams {
         )?;
         let in_time = self.target_delay.is_none_or(takes_time);
         require(in_time, "target_delay", "an empty queue tells nothing; write for example \"20ms\"")?;
-        require(takes_time(self.sample), "sample", "samples take time; write for example \"10ms\"")?;
+        let often = "samples closer than 0.1ms see the same packets; write for example \"10ms\"";
+        require(self.sample >= Span::from_micros(100), "sample", often)?;
         require(
             self.l > Ratio::ZERO,
             "l",
@@ -241,8 +245,10 @@ impl RampParams {
             "floor",
             "with nothing to begin with no flow ever starts; write for example \"2%\"",
         )?;
-        require(takes_time(self.period), "period", "a period takes time; write for example \"0.1ms\"")?;
-        require(self.mtu > Bytes::ZERO, "mtu", "a packet has at least 1B")?;
+        let period = self.period >= Span::from_micros(1) && self.period <= Span::from_secs(1);
+        require(period, "period", "a period lies between 1us and 1s; write for example \"0.1ms\"")?;
+        let mtu = self.mtu > Bytes::ZERO && self.mtu <= LARGEST_PACKET;
+        require(mtu, "mtu", "a packet has at least 1B and at most 65535B")?;
         let leaves_some = self.greedy_minimum < Ratio::ONE;
         require(leaves_some, "greedy_minimum", "real-rate flows need something; write for example \"5%\"")?;
         require(self.interface_queue > Packets::ZERO, "interface_queue", "nothing passes a queue of 0p")?;
