@@ -21,9 +21,10 @@
 //!
 //! The cut takes less than 0.1 % off the mean. Rose's streams reach 9 to 13 in half an hour.
 //!
-//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is at most
-//! `ROOM` of what is granted, and by at least the share that is lacking, but not below `least`. It grows again by `STEP` of its full size every `PAUSE`, from when it
-//! hears that the overload is over or has heard nothing for `PATIENCE`.
+//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is at
+//! most `ROOM` of what is granted, and by at least the share that is lacking, but not below `least`. It grows
+//! again by `STEP` of its full size every `PAUSE`, from when it hears that the overload is over or has heard
+//! nothing for `PATIENCE`.
 //!
 //! | here | unit | value | from |
 //! |---|---|---|---|

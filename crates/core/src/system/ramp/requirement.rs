@@ -5,8 +5,8 @@
 //!
 //! Readings, where the paper leaves room:
 //! - Units of the gains are not given. `units = "percent"`, from KB (1024 B) to percent of the link, follows
-//!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three near its
-//!   figure 6.
+//!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three that comes
+//!   near its figure 6, with a `control_delay` of 150 ms, which the paper does not mention.
 //! - Sums and differences are per sample: per second, I would be 0.00005 and nothing would settle.
 //! - An allocation has a `floor`. With none an empty queue, 16 KB below its target, gives a flow nothing, and
 //!   its first packet never leaves.

@@ -411,7 +411,8 @@ fn silent_flows_leave_the_floor_to_those_who_send() {
 
 #[test]
 fn flows_that_go_by_on_their_credit_count_towards_what_is_left() {
-    // Forty flows that send a packet each 63 ms have 7.6 Mb/s with empty queues, another has 2.2; 5 % are greedy's.
+    // Forty flows that send a packet each 63 ms have 7.6 Mb/s with empty queues, another has 2.2; 5 % are
+    // greedy's.
     let small = (0..40).map(|flow| cbr(flow, 1_500, &[(u64::from(flow), 0.19)]));
     let sources = small.chain([cbr(40, 1_500, &[(0, 2.2)]), cbr(41, 1_400, &[(0, 20.0)])]).collect();
     let mut link = Link::new(&[], 41, sources);
