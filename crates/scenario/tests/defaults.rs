@@ -276,10 +276,10 @@ const LINK: &str = "{ rate = \"1Mbit\", delay = \"1ms\" }";
 fn the_canonical_text_fills_in_nothing_that_has_a_default() {
     let suite = suite(TEXT);
     let group = suite.canonical.split("[flow.group]\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    assert_eq!(group, "count = 2\nfrom = \"a\"\nto = \"b\"");
+    assert_eq!(group, "count = 2\nfrom = \"a\"\nto = \"b\"\nclass = \"greedy\"");
     let without = suite_without("weight = \"2 * i\"\n");
     let group = without.split("[flow.group]\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    assert_eq!(group, "count = 2\nfrom = \"a\"\nto = \"b\"\nweight = 1.0");
+    assert_eq!(group, "count = 2\nfrom = \"a\"\nto = \"b\"\nclass = \"greedy\"\nweight = 1.0");
     // The defaults of topologies stay what the defaults of links may set.
     for topology in ["gfc", "dumbbell"] {
         let bottleneck = if topology == "gfc" {
@@ -331,7 +331,7 @@ fn a_slip_in_a_default_is_told_once_where_it_stands() {
     );
     assert_eq!(
         error("stop = \"9s\"", "count = 3"),
-        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, source, weight, rtt, \
+        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, protocol, source, class, weight, rtt, \
          guarantee, tickets, ack_tickets, mark, start, stop"
     );
     assert_eq!(
