@@ -1,7 +1,10 @@
 //! RAMP in the simulator: in the sending host, in front of the interface.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 mod common;
 
+use apportion_core::units::Span;
 use apportion_scenario::outcome::Outcome;
 use common::{flow, link, run, throughput};
 
@@ -147,8 +150,7 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
     // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of
     // wires.
-    let rtt =
-        samples[150..].iter().filter_map(|tcp| tcp.srtt).map(|rtt| rtt.as_secs_f64()).sum::<f64>() / 50.0;
+    let rtt = samples[150..].iter().filter_map(|tcp| tcp.srtt).map(Span::as_secs_f64).sum::<f64>() / 50.0;
     assert!((0.23..0.26).contains(&rtt), "{rtt}");
     assert!(samples[199].window >= 11.0, "{}", samples[199].window);
     assert!(flow(&outcome, "greedy").tcp.is_empty());

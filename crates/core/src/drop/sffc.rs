@@ -27,7 +27,7 @@
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
 //! of its rate. That also tames reports that are late: they are about a time when more was sent.
 //!
-//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, see [`recognition`].
+//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`.
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!

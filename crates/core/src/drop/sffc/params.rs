@@ -162,7 +162,7 @@ static PARAMS: [Param; 17] = [
     ),
 ];
 
-/// Parameters of [`Sffc`]; [`SFFC`] says what each does.
+/// Parameters of [`Sffc`](super::Sffc); [`SFFC`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct SffcParams {
