@@ -135,6 +135,10 @@ impl Reservations {
     fn settle(&mut self, index: usize) {
         let budget = &mut self.budgets[index];
         let periods = self.current - budget.settled;
+        // As for most packets: a link sends many in a period.
+        if periods == 0 {
+            return;
+        }
         budget.settled = self.current;
         let cap = fine(self.packet).max(2 * budget.income);
         let came = i128::from(budget.income) * i128::from(periods);
