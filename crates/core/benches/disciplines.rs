@@ -15,7 +15,8 @@ use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
 use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 
 #[derive(Clone, Copy)]
 struct Small {
@@ -289,28 +290,36 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
+/// The time for each packet in, of which there are two for each one out, once `settled` of them have come: 1000
+/// bytes at 2 Gb/s in front of a link of 1 Gb/s.
+fn at_twice_the_load(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    flows: u32,
+    mut queue: Discipline<Small>,
+    packets: &[Small],
+    settled: u32,
+) {
+    let (mut now, mut i) = (Time::ZERO, 0_usize);
+    let mut arrive = |queue: &mut Discipline<Small>| {
+        now += Span::from_micros(4);
+        queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
+        i = i.wrapping_add(1);
+        if i.is_multiple_of(2) {
+            black_box(queue.dequeue(now, &mut Discard));
+        }
+    };
+    (0..settled).for_each(|_| arrive(&mut queue));
+    group.bench_function(BenchmarkId::from_parameter(flows), |bencher| bencher.iter(|| arrive(&mut queue)));
+}
+
 /// SF-FC with unresponsive flows that send twice what the link can carry, for each packet in: all flows are active
 /// all the time, and the end of an interval of 50 ms, which divides the link, comes every 12,500 packets.
 fn soft_fair(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("sffc non-adaptive flows");
     for flows in [10, 1_000, 10_000_u32] {
-        let mut queue = build("sffc", None, &[("limit", "64kB")]);
-        let packets = packets(flows);
-        let (mut now, mut i) = (Time::ZERO, 0_usize);
-        let mut arrive = |queue: &mut Discipline<Small>| {
-            // 1000 bytes at 2 Gb/s.
-            now += Span::from_micros(4);
-            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-            i = i.wrapping_add(1);
-            if i.is_multiple_of(2) {
-                black_box(queue.dequeue(now, &mut Discard));
-            }
-        };
         // Some intervals, after which discard rates stand.
-        (0..100_000).for_each(|_| arrive(&mut queue));
-        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
-            bencher.iter(|| arrive(&mut queue));
-        });
+        let queue = build("sffc", None, &[("limit", "64kB")]);
+        at_twice_the_load(&mut group, flows, queue, &packets(flows), 100_000);
     }
     group.finish();
 }
@@ -346,26 +355,12 @@ fn core_stateless(criterion: &mut Criterion) {
                 seed: 1,
                 name: "bench",
             };
-            let mut queue: Discipline<Small> =
-                DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+            let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut packets = packets(flows);
             let label = Label::new(2e9 / f64::from(flows)).code();
             packets.iter_mut().for_each(|packet| packet.label = label);
-            let (mut now, mut i) = (Time::ZERO, 0_usize);
-            let mut arrive = |queue: &mut Discipline<Small>| {
-                // 1000 bytes at 2 Gb/s.
-                now += Span::from_micros(4);
-                queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-                i = i.wrapping_add(1);
-                if i.is_multiple_of(2) {
-                    black_box(queue.dequeue(now, &mut Discard));
-                }
-            };
             // Time for the averages and the share to settle.
-            (0..400_000).for_each(|_| arrive(&mut queue));
-            group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
-                bencher.iter(|| arrive(&mut queue));
-            });
+            at_twice_the_load(&mut group, flows, queue, &packets, 400_000);
         }
         group.finish();
     }
