@@ -3,6 +3,8 @@
 //! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad
 //! input.
 
+#![forbid(unsafe_code)]
+
 mod arguments;
 mod catalogue;
 mod interrupt;

@@ -25,6 +25,7 @@
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
 #![no_std]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 #[cfg(test)]

@@ -26,6 +26,8 @@
 //! | [`max_min()`] | progressive filling, one round at a time |
 //! | [`hierarchical()`] | two levels of weighted max-min on one link, by halving intervals |
 
+#![forbid(unsafe_code)]
+
 pub mod bucket;
 pub mod codel;
 pub mod csfq;

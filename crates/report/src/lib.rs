@@ -14,6 +14,8 @@
 //! | `headline`, `page` | the report: what it says, and how it is built |
 //! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
 
+#![forbid(unsafe_code)]
+
 pub mod compare;
 pub mod figure;
 mod headline;

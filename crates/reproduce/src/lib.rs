@@ -24,6 +24,8 @@
 //! | [`beside`] | what variants measured |
 //! | [`mod@write`] | the folder of results |
 
+#![forbid(unsafe_code)]
+
 pub mod among;
 pub mod bars;
 pub mod beside;

@@ -11,6 +11,8 @@
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
+#![forbid(unsafe_code)]
+
 pub mod describe;
 mod marking;
 pub mod model;

@@ -19,6 +19,8 @@
 //! | [`capture`] | packets of a link as a capture file |
 //! | [`replicate`](mod@replicate) | many runs over many cores |
 
+#![forbid(unsafe_code)]
+
 pub mod build;
 pub mod capture;
 pub mod connection;
