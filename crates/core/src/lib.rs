@@ -22,6 +22,7 @@
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, RAMP |
+//! | [`transmission`] | how long a transmitter needs for each packet |
 //! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
 
 #![no_std]
@@ -53,6 +54,7 @@ pub mod system;
 #[cfg(test)]
 mod testing;
 pub mod tickets;
+pub mod transmission;
 mod tree;
 pub mod units;
 

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`outcome`] | what one run of it measured |
+//! | [`probe`], [`histogram`] | what worlds measure it with |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
@@ -14,9 +15,11 @@
 #![forbid(unsafe_code)]
 
 pub mod describe;
+pub mod histogram;
 mod marking;
 pub mod model;
 pub mod outcome;
+pub mod probe;
 pub mod routing;
 pub mod tcp;
 

@@ -3,6 +3,7 @@
 //! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario.
 //! Lists are indexed by the ids declared here.
 
+use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 
 use apportion_core::exchange::currency::ExchangeParams;
@@ -344,5 +345,19 @@ impl Count {
     pub fn add(&mut self, size: Bytes) {
         self.packets += Packets::new(1);
         self.bytes += size;
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, more: Self) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+    }
+}
+
+impl Sub for Count {
+    type Output = Self;
+    fn sub(self, less: Self) -> Self {
+        Self { packets: self.packets - less.packets, bytes: self.bytes - less.bytes }
     }
 }

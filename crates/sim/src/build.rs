@@ -9,6 +9,7 @@ use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start, Transport};
+use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
@@ -17,7 +18,6 @@ use crate::link::{Link, LinkParts, Listed, Shared};
 use crate::marks::Marks;
 use crate::measure::Totals;
 use crate::packet::Packet;
-use crate::probe::{Counters, FlowProbe, LinkProbe};
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::source::short_flows::arrivals;

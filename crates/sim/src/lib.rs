@@ -15,7 +15,7 @@
 //! | `router` | routers that exchange reports about their links |
 //! | [`build`] | a world from a scenario |
 //! | [`simulation`] | the loop that moves it |
-//! | [`probe`], [`histogram`], [`measure`] | what is counted, and the outcome |
+//! | [`measure`] | what is counted, and the outcome |
 //! | [`capture`] | packets of a link as a capture file |
 //! | [`replicate`](mod@replicate) | many runs over many cores |
 
@@ -25,12 +25,10 @@ pub mod build;
 pub mod capture;
 pub mod connection;
 pub mod events;
-pub mod histogram;
 pub mod link;
 pub mod marks;
 pub mod measure;
 pub mod packet;
-pub mod probe;
 pub mod replicate;
 mod router;
 pub mod simulation;

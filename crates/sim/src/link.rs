@@ -17,15 +17,14 @@ use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, QosException, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_core::transmission::Transmission;
+use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::Count;
+use apportion_scenario::probe::{Counters, LinkCounts, LinkProbe};
 
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};
 use crate::packet::{Packet, Store};
-use crate::probe::{Counters, LinkProbe};
-
-const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// What links share: the event queue and the books.
 #[derive(Debug)]
@@ -80,13 +79,8 @@ pub struct Link {
     /// Whether the discipline is.
     transparent: bool,
     free_at: Time,
-    rate: Rate,
     delay: Span,
-    /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
-    remainder: u64,
-    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the
-    /// rate: most packets of a link have one size, and a division costs more than all else here.
-    divided: (Bytes, u64, u64),
+    times: Transmission,
     wire: VecDeque<(Time, Packet)>,
     /// When the packet that was sent last arrives; no later packet arrives before.
     last_arrival: Time,
@@ -161,23 +155,6 @@ impl Extras {
     }
 }
 
-/// Counts of a link that its discipline does not keep.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinkCounts {
-    /// Transmitted.
-    pub sent: Count,
-    /// Dropped by the discipline, by reason in the order of [`DropReason::ALL`].
-    pub dropped: [u64; DropReason::ALL.len()],
-    /// Lost on the wire.
-    pub lost: u64,
-    /// Marked by the discipline.
-    pub marked: u64,
-    /// Bits that could have been transmitted up to `rate_since`, changes of the rate included.
-    possible_bits: f64,
-    /// When the rate last changed.
-    rate_since: Time,
-}
-
 /// The listed losses of what disciplines see as one flow.
 #[derive(Debug)]
 pub struct Listed {
@@ -246,10 +223,8 @@ impl Link {
             index,
             transmitter: Transmitter::Idle,
             free_at: Time::ZERO,
-            rate,
             delay,
-            remainder: 0,
-            divided: (Bytes::ZERO, 0, 0),
+            times: Transmission::new(rate),
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
             plain: extras.is_idle(),
@@ -271,7 +246,7 @@ impl Link {
             Transmitter::Last => now >= self.free_at,
             Transmitter::Busy | Transmitter::Held => false,
         };
-        if free && self.transparent && self.rate > Rate::ZERO {
+        if free && self.transparent && self.rate() > Rate::ZERO {
             return self.send(now, packet, shared);
         }
         if free && self.transmitter == Transmitter::Last {
@@ -323,7 +298,7 @@ impl Link {
     }
 
     fn transmit(&mut self, now: Time, shared: &mut Shared) {
-        if self.rate == Rate::ZERO {
+        if self.rate() == Rate::ZERO {
             self.transmitter = Transmitter::Held;
             return;
         }
@@ -338,7 +313,7 @@ impl Link {
 
     /// Transmits a packet.
     fn send(&mut self, now: Time, mut packet: Packet, shared: &mut Shared) {
-        self.free_at = now + self.transmission_time(packet.size());
+        self.free_at = now + self.times.time(packet.size());
         self.counts.sent.add(packet.size());
         if !self.plain && self.extras.transmit(now, &mut packet, &shared.store) {
             self.counts.lost += 1;
@@ -378,32 +353,11 @@ impl Link {
         self.wire.push_back((at, packet));
     }
 
-    /// Rounded down, with the rest carried to the next packet, so that no rate drifts.
-    fn transmission_time(&mut self, size: Bytes) -> Span {
-        let rate = self.rate.as_bit();
-        if self.divided.0 != size {
-            // A packet is below 2^19 bits and 10^9 is below 2^30: no overflow.
-            let bit_nanos = size.bits() * NANOS_PER_SEC;
-            self.divided = (size, bit_nanos / rate, bit_nanos % rate);
-        }
-        let (_, mut nanos, remainder) = self.divided;
-        // Both remainders are below the rate, so their sum is below twice the rate.
-        self.remainder += remainder;
-        if self.remainder >= rate {
-            self.remainder -= rate;
-            nanos += 1;
-        }
-        Span::from_nanos(nanos)
-    }
-
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut Shared) {
         self.catch_up(now, shared);
-        self.counts.possible_bits = self.possible_bits(now);
-        self.counts.rate_since = now;
-        self.rate = rate;
-        self.remainder = 0;
-        self.divided = (Bytes::ZERO, 0, 0);
+        self.counts = self.counts(now);
+        self.times = Transmission::new(rate);
         self.queue.inner_mut().set_link_rate(rate);
         if self.transmitter == Transmitter::Held {
             self.transmit(now, shared);
@@ -486,7 +440,7 @@ impl Link {
     /// Replaces the discipline. What waits moves into the new one in the order in which it would have been
     /// sent.
     pub fn set_queue(&mut self, now: Time, mut queue: Discipline<Packet>, shared: &mut Shared) {
-        queue.set_link_rate(self.rate);
+        queue.set_link_rate(self.rate());
         self.catch_up(now, shared);
         if let Some(probe) = &mut self.extras.probe {
             probe.allocations.replace();
@@ -537,7 +491,7 @@ impl Link {
     /// Of its transmitter.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.rate
+        self.times.rate()
     }
 
     /// Of its wire.
@@ -552,17 +506,16 @@ impl Link {
         self.queue.backlog()
     }
 
-    /// Counts since the start of the run.
+    /// Counts from the start of the run to `now`.
     #[must_use]
-    pub fn counts(&self) -> LinkCounts {
-        self.counts
+    pub fn counts(&self, now: Time) -> LinkCounts {
+        self.counts.until(now, self.rate())
     }
 
-    /// Bits that could have been transmitted up to `now`.
+    /// Transmitted since the start of the run.
     #[must_use]
-    pub fn possible_bits(&self, now: Time) -> f64 {
-        let since = now.since(self.counts.rate_since).as_secs_f64();
-        self.counts.possible_bits + self.rate.as_bit() as f64 * since
+    pub fn sent(&self) -> Count {
+        self.counts.sent
     }
 
     /// Its statistics.

@@ -1,14 +1,12 @@
 //! What is measured while a simulation runs, and the outcome at its end.
 
-use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::model::{Count, Transport};
 use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome, TcpSample};
+use apportion_scenario::probe::{Counters, LinkCounts};
 
 use crate::connection::Carrier;
 use crate::events::Event;
-use crate::link::LinkCounts;
-use crate::probe::{Counters, drops};
 use crate::simulation::Simulation;
 
 /// What TCP did on one connection since its start; zeros for UDP.
@@ -30,7 +28,7 @@ pub struct Baseline {
     at: Time,
     counters: Vec<Counters>,
     totals: Vec<Totals>,
-    links: Vec<(LinkCounts, f64)>,
+    links: Vec<LinkCounts>,
     hops: u64,
 }
 
@@ -46,7 +44,7 @@ impl Simulation<'_> {
             }
         }
         for probe in &mut self.probes {
-            probe.delay = crate::histogram::Histogram::default();
+            probe.delay = apportion_scenario::histogram::Histogram::default();
         }
         self.completions.iter_mut().for_each(Vec::clear);
         self.baseline = Some(Box::new(self.counts(now)));
@@ -57,7 +55,7 @@ impl Simulation<'_> {
             at: now,
             counters: self.shared.counters.clone(),
             totals: (0..self.connections.len()).map(|index| self.totals(index as u32)).collect(),
-            links: self.links.iter().map(|link| (link.counts(), link.possible_bits(now))).collect(),
+            links: self.links.iter().map(|link| link.counts(now)).collect(),
             hops: self.packet_hops(),
         }
     }
@@ -65,7 +63,7 @@ impl Simulation<'_> {
     /// Transmissions over all links since the start of the run.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
-        self.links.iter().map(|link| link.counts().sent.packets.get()).sum()
+        self.links.iter().map(|link| link.sent().packets.get()).sum()
     }
 
     /// What a connection did since its start.
@@ -127,17 +125,9 @@ impl Simulation<'_> {
         let flow = &self.scenario.flows[index];
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
-        let mut dropped = [0; DropReason::ALL.len()];
         for id in self.ids(index) {
             let (before, after) = (&baseline.counters[id as usize], &end.counters[id as usize]);
-            add_difference(&mut outcome.sent, after.sent, before.sent);
-            add_difference(&mut outcome.delivered, after.delivered, before.delivered);
-            for (sum, (after, before)) in dropped.iter_mut().zip(after.dropped.iter().zip(before.dropped)) {
-                *sum += after - before;
-            }
-            outcome.lost += after.lost - before.lost;
-            outcome.marked += after.marked - before.marked;
-            outcome.exceptions += after.exceptions - before.exceptions;
+            after.tell_since(before, &mut outcome);
             if let Transport::Udp { header, .. } = flow.transport {
                 outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }
@@ -149,7 +139,6 @@ impl Simulation<'_> {
             outcome.timeouts += after.timeouts - before.timeouts;
             outcome.fast_retransmits += after.fast_retransmits - before.fast_retransmits;
         }
-        outcome.dropped = drops(&dropped);
         outcome.completions = std::mem::take(&mut self.completions[index]);
         outcome.completions.sort_by_key(|completion| completion.start);
         if let Some(probe) = self.probes.get_mut(index) {
@@ -167,23 +156,9 @@ impl Simulation<'_> {
         end: &Baseline,
         measured: Span,
     ) -> LinkOutcome {
-        let ((before, bits_before), (after, bits_after)) = (&baseline.links[index], &end.links[index]);
-        let possible_bits = bits_after - bits_before;
-        let mut sent = Count::default();
-        add_difference(&mut sent, after.sent, before.sent);
-        let dropped = std::array::from_fn(|reason| after.dropped[reason] - before.dropped[reason]);
-        let seconds = measured.as_secs_f64();
-        let mut outcome = LinkOutcome {
-            name: self.scenario.links[index].name.clone(),
-            watched: self.scenario.links[index].watched,
-            rate: Rate::from_bit(if seconds > 0.0 { (possible_bits / seconds) as u64 } else { 0 }),
-            sent,
-            dropped: drops(&dropped),
-            lost: after.lost - before.lost,
-            marked: after.marked - before.marked,
-            utilisation: if possible_bits > 0.0 { sent.bytes.bits() as f64 / possible_bits } else { 0.0 },
-            ..Default::default()
-        };
+        let mut outcome = end.links[index].since(&baseline.links[index], measured);
+        outcome.name.clone_from(&self.scenario.links[index].name);
+        outcome.watched = self.scenario.links[index].watched;
         self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
         let first_id = &self.first_id;
         self.links[index].flow_statistics(&mut |flow, name, value| {
@@ -216,7 +191,7 @@ impl Baseline {
             at: Time::ZERO,
             counters: vec![Counters::default(); like.counters.len()],
             totals: vec![Totals::default(); like.totals.len()],
-            links: vec![(LinkCounts::default(), 0.0); like.links.len()],
+            links: vec![LinkCounts::default(); like.links.len()],
             hops: 0,
         }
     }
@@ -232,9 +207,4 @@ fn tcp_sample(carrier: &Carrier) -> TcpSample {
 /// What `header` leaves of each packet.
 fn payload(count: Count, header: Bytes) -> Bytes {
     Bytes::new(count.bytes.get().saturating_sub(header.get() * count.packets.get()))
-}
-
-fn add_difference(sum: &mut Count, after: Count, before: Count) {
-    sum.packets += Packets::new(after.packets.get() - before.packets.get());
-    sum.bytes += Bytes::new(after.bytes.get() - before.bytes.get());
 }

@@ -11,6 +11,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
+use apportion_scenario::probe::FlowProbe;
 
 use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Load, Tcp};
@@ -19,7 +20,6 @@ use crate::link::{Link, Shared};
 use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
-use crate::probe::FlowProbe;
 use crate::router::Routers;
 use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::Count;
+use crate::outcome::{Allocation, FlowOutcome, LinkOutcome, TcpSample};
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
-use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::model::Count;
-use apportion_scenario::outcome::{Allocation, Drops, TcpSample};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use crate::histogram::Histogram;
 
@@ -29,10 +29,68 @@ pub struct Counters {
     pub exceptions: u64,
 }
 
-/// Drops by reason, as results list them.
-#[must_use]
-pub fn drops(counts: &[u64; DropReason::ALL.len()]) -> Drops {
-    DropReason::ALL.into_iter().zip(counts.iter().copied()).filter(|&(_, n)| n > 0).collect()
+impl Counters {
+    /// Adds to `outcome` what happened since `before`.
+    pub fn tell_since(&self, before: &Self, outcome: &mut FlowOutcome) {
+        outcome.sent += self.sent - before.sent;
+        outcome.delivered += self.delivered - before.delivered;
+        for (reason, count) in drops(&self.dropped, &before.dropped) {
+            *outcome.dropped.entry(reason).or_default() += count;
+        }
+        outcome.lost += self.lost - before.lost;
+        outcome.marked += self.marked - before.marked;
+        outcome.exceptions += self.exceptions - before.exceptions;
+    }
+}
+
+/// Counts of a link that its discipline does not keep, since the start of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkCounts {
+    /// Transmitted.
+    pub sent: Count,
+    /// Dropped by the discipline, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Lost on the wire.
+    pub lost: u64,
+    /// Marked by the discipline.
+    pub marked: u64,
+    /// Bits that could have been transmitted up to `counted`, changes of the rate included.
+    possible_bits: f64,
+    counted: Time,
+}
+
+impl LinkCounts {
+    /// The same at `now`, if the rate was `rate` since they were last brought up to a time.
+    #[must_use]
+    pub fn until(&self, now: Time, rate: Rate) -> Self {
+        let more = rate.as_bit() as f64 * now.since(self.counted).as_secs_f64();
+        Self { possible_bits: self.possible_bits + more, counted: now, ..*self }
+    }
+
+    /// What happened since `before`, in a part of `measured` length of the run.
+    #[must_use]
+    pub fn since(&self, before: &Self, measured: Span) -> LinkOutcome {
+        let possible_bits = self.possible_bits - before.possible_bits;
+        let seconds = measured.as_secs_f64();
+        let sent = self.sent - before.sent;
+        LinkOutcome {
+            rate: Rate::from_bit(if seconds > 0.0 { (possible_bits / seconds) as u64 } else { 0 }),
+            sent,
+            dropped: drops(&self.dropped, &before.dropped).collect(),
+            lost: self.lost - before.lost,
+            marked: self.marked - before.marked,
+            utilisation: if possible_bits > 0.0 { sent.bytes.bits() as f64 / possible_bits } else { 0.0 },
+            ..LinkOutcome::default()
+        }
+    }
+}
+
+type ByReason = [u64; DropReason::ALL.len()];
+
+/// Drops by reason between `before` and `after`, as results list them.
+fn drops<'a>(after: &'a ByReason, before: &'a ByReason) -> impl Iterator<Item = (DropReason, u64)> + use<'a> {
+    let more = after.iter().zip(before).map(|(after, before)| after - before);
+    DropReason::ALL.into_iter().zip(more).filter(|&(_, count)| count > 0)
 }
 
 /// What is measured on a watched link.

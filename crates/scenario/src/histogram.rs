@@ -11,8 +11,8 @@
 //! over 10^7 samples. Memory: 512 B for each power of two between the least and the greatest sample: 2 kB for
 //! delays between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for all that a [`Span`] can hold.
 
+use crate::outcome::Distribution;
 use apportion_core::units::Span;
-use apportion_scenario::outcome::Distribution;
 
 /// Chosen: the fewest bits that keep quantiles within 1 %.
 const BITS: u32 = 6;
