@@ -1,0 +1,131 @@
+//! A frame on its way through links, as disciplines see it.
+//!
+//! The frame lies in a buffer and stays there; this is what moves. What a discipline writes is noted here and
+//! put into the frame when it leaves.
+
+use apportion_core::label::Label;
+use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
+use apportion_core::units::{Bytes, Time};
+
+use crate::pool::BufferId;
+
+/// A frame with what disciplines may know of it.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Where its bytes are.
+    pub buffer: BufferId,
+    /// Where the frame begins in the buffer.
+    pub start: u8,
+    /// Bytes of the frame.
+    pub length: u16,
+    /// Where it goes next: a place in the table of routes.
+    pub hop: u32,
+    /// When it came in.
+    pub arrived: Time,
+    /// When it joined the queue that it is in, or was in last.
+    pub queued: Time,
+    flow: FlowId,
+    size: u32,
+    protocol: Protocol,
+    ecn: Ecn,
+    colour: Colour,
+    marked: bool,
+    label: Option<(LabelKind, Label)>,
+}
+
+/// What a classifier says of a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Whose it is.
+    pub flow: FlowId,
+    /// What it is charged as.
+    pub size: Bytes,
+    /// What it carries.
+    pub protocol: Protocol,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its label, if it has one that is believed.
+    pub label: Option<(LabelKind, Label)>,
+}
+
+impl Packet {
+    /// The frame of `length` bytes that begins at `start` of `buffer`.
+    #[must_use]
+    pub fn new(
+        (buffer, start, length): (BufferId, u8, u16),
+        described: &Description,
+        hop: u32,
+        now: Time,
+    ) -> Self {
+        let Description { flow, size, protocol, ecn, label } = *described;
+        Self {
+            buffer,
+            start,
+            length,
+            hop,
+            arrived: now,
+            queued: now,
+            flow,
+            // No frame is longer than 2^32.
+            size: size.get() as u32,
+            protocol,
+            ecn,
+            colour: Colour::default(),
+            marked: false,
+            label,
+        }
+    }
+
+    /// Where the frame is in its buffer.
+    #[must_use]
+    pub fn range(&self) -> std::ops::Range<usize> {
+        let start = usize::from(self.start);
+        start..start + usize::from(self.length)
+    }
+
+    /// Whether a discipline marked it "congestion experienced" here.
+    #[must_use]
+    pub const fn was_marked(&self) -> bool {
+        self.marked
+    }
+
+    /// Its label, of whatever kind.
+    #[must_use]
+    pub const fn any_label(&self) -> Option<(LabelKind, Label)> {
+        self.label
+    }
+}
+
+impl apportion_core::Packet for Packet {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.size))
+    }
+    fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+        self.marked = true;
+    }
+    fn colour(&self) -> Colour {
+        self.colour
+    }
+    fn set_colour(&mut self, colour: Colour) {
+        self.colour = colour;
+    }
+    fn label(&self, kind: LabelKind) -> Option<Label> {
+        self.label.filter(|(of, _)| *of == kind).map(|(_, label)| label)
+    }
+    fn set_label(&mut self, kind: LabelKind, label: Label) {
+        self.label = Some((kind, label));
+    }
+    fn clear_label(&mut self, kind: LabelKind) {
+        self.label = self.label.filter(|(of, _)| *of != kind);
+    }
+}

@@ -1,0 +1,429 @@
+//! A packet socket on one interface: frames in and out, in batches.
+//!
+//! packet(7) with PACKET_VNET_HDR: a header before each frame says whether its checksum is still to be
+//! finished, which is passed through untouched, and whether it is a super-packet of segmentation offload,
+//! which is refused, because it would make every queue and share wrong. A VLAN tag that the kernel took out
+//! comes in auxiliary data and is put back.
+//!
+//! Frames are read into buffers and written from them without a copy of ours. Cost: a system call per batch
+//! of up to [`BATCH`] frames, and what the kernel takes for each.
+
+#![expect(unsafe_code, reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused")]
+
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use crate::pool::{BufferId, HEAD, Pool};
+
+/// Most frames of a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
+pub const BATCH: usize = 64;
+/// Asked for; without privilege the system gives what net.core.rmem_max says.
+const RECEIVE_BUFFER: libc::c_int = 16 << 20;
+/// `struct virtio_net_hdr` (virtio 1.2 section 5.1.6): flags, gso_type, hdr_len, gso_size, csum_start,
+/// csum_offset.
+const VNET_HEADER: usize = 10;
+const GSO_TYPE: usize = 1;
+const CHECKSUM_START: usize = 6;
+/// Of the frame, before a VLAN tag.
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+/// A control message with `struct tpacket_auxdata`, of 20 bytes.
+const CONTROL: usize = 48;
+
+/// A frame that came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Where it is.
+    pub buffer: BufferId,
+    /// Where it begins in the buffer.
+    pub start: u8,
+    /// Its length in bytes.
+    pub length: u16,
+}
+
+/// What a port did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounts {
+    /// Frames that came in and were handed on.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+    /// Came in longer than a buffer.
+    pub oversize: u64,
+    /// Came in as super-packets of segmentation offload.
+    pub super_packets: u64,
+    /// Lost by the kernel because nobody fetched them in time.
+    pub missed: u64,
+    /// Refused by the device.
+    pub unsent: u64,
+    /// Times that the device said it was down.
+    pub down: u64,
+}
+
+/// Why an interface could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open a packet socket on interface {interface}: {step}: {source}{}", hint(.source))]
+pub struct PortError {
+    interface: u32,
+    step: &'static str,
+    source: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "; it needs CAP_NET_RAW: run it as root, or by the unit in docs/gateway.md",
+        Some(libc::ENODEV | libc::ENXIO) => "; the interface has gone",
+        _ => "",
+    }
+}
+
+/// A packet socket with its batches.
+pub struct Port {
+    socket: OwnedFd,
+    counts: PortCounts,
+    /// Buffers that the next frames are read into.
+    ready: Vec<BufferId>,
+    messages: Vec<libc::mmsghdr>,
+    vectors: Vec<[libc::iovec; 2]>,
+    control: Vec<[u64; CONTROL / 8]>,
+}
+
+// SAFETY: the pointers in `messages` and `vectors` are set before each call and not used after it.
+unsafe impl Send for Port {}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("socket", &self.socket).field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    /// Opens the interface with this index, of the calling thread's network namespace, for all frames.
+    ///
+    /// # Errors
+    /// If the system refuses; mostly for want of CAP_NET_RAW.
+    pub fn open(interface: u32) -> Result<Self, PortError> {
+        let fail = |step| move |source| PortError { interface, step, source };
+        // SAFETY: no pointers.
+        let socket = check(unsafe {
+            libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
+        })
+        // SAFETY: the socket is new and nobody else's.
+        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+        .map_err(fail("socket"))?;
+        for (level, option, step) in [
+            (libc::SOL_PACKET, libc::PACKET_VNET_HDR, "PACKET_VNET_HDR"),
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA, "PACKET_AUXDATA"),
+            // What this socket sends must not come back to it.
+            (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING"),
+            // Our disciplines queue; the interface's own must not queue again.
+            (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "PACKET_QDISC_BYPASS"),
+        ] {
+            set_option(&socket, level, option, &1_i32).map_err(fail(step))?;
+        }
+        if set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER).map_err(fail("SO_RCVBUF"))?;
+        }
+        bind(&socket, interface).map_err(fail("bind"))?;
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: interface as libc::c_int,
+            mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+            .map_err(fail("PACKET_ADD_MEMBERSHIP"))?;
+        // SAFETY: all zero is a valid value of both.
+        let (message, vector) = unsafe { (zeroed::<libc::mmsghdr>(), zeroed::<[libc::iovec; 2]>()) };
+        Ok(Self {
+            socket,
+            counts: PortCounts::default(),
+            ready: Vec::with_capacity(BATCH),
+            messages: vec![message; BATCH],
+            vectors: vec![vector; BATCH],
+            control: vec![[0; CONTROL / 8]; BATCH],
+        })
+    }
+
+    /// Fetches frames that wait into `frames`, at most [`BATCH`]. Whether more may wait.
+    ///
+    /// # Errors
+    /// If the socket fails for good. That its interface is down is no such failure.
+    pub fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
+        while self.ready.len() < BATCH {
+            let Some(buffer) = pool.take() else { break };
+            self.ready.push(buffer);
+        }
+        let count = self.ready.len();
+        if count == 0 {
+            // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
+            return Ok(false);
+        }
+        for (at, buffer) in self.ready.iter().enumerate() {
+            let bytes = pool.bytes_mut(*buffer);
+            let (head, frame) = bytes.split_at_mut(HEAD);
+            self.vectors[at] = [vector(&mut head[..VNET_HEADER]), vector(frame)];
+            let header = &mut self.messages[at].msg_hdr;
+            header.msg_iov = self.vectors[at].as_mut_ptr();
+            header.msg_iovlen = 2;
+            header.msg_control = self.control[at].as_mut_ptr().cast();
+            header.msg_controllen = CONTROL as _;
+        }
+        // SAFETY: each message points at a vector, a control block and a buffer of this length, which live
+        // through the call and are no one else's.
+        let got = check(unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        });
+        let got = match got {
+            Ok(got) => got as usize,
+            Err(error) => return self.not_received(error),
+        };
+        let mut kept = 0;
+        for at in 0..got {
+            let buffer = self.ready[at];
+            if let Some(frame) = self.accept(at, buffer, pool) {
+                self.counts.received += 1;
+                frames.push(frame);
+            } else {
+                // Its buffer is ready for another one.
+                self.ready[kept] = buffer;
+                kept += 1;
+            }
+        }
+        self.ready.drain(kept..got);
+        Ok(got == BATCH)
+    }
+
+    fn not_received(&mut self, error: io::Error) -> io::Result<bool> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(false),
+            Some(libc::ENETDOWN) => {
+                self.counts.down += 1;
+                Ok(false)
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// The frame that message `at` was read into, unless it is none for us.
+    fn accept(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
+        let message = &self.messages[at];
+        let bytes = pool.bytes_mut(buffer);
+        if bytes[GSO_TYPE] != 0 {
+            self.counts.super_packets += 1;
+            return None;
+        }
+        let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
+        if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+            self.counts.oversize += 1;
+            return None;
+        }
+        let mut frame = Received { buffer, start: HEAD as u8, length: u16::try_from(length).ok()? };
+        if let Some((protocol, tag)) = vlan_tag(&message.msg_hdr)
+            && length >= ADDRESSES
+        {
+            put_tag(bytes, protocol, tag);
+            frame.start -= TAG as u8;
+            frame.length += TAG as u16;
+        }
+        Some(frame)
+    }
+
+    /// Sends frames, in order, from where they are. What the device refuses is counted and gone.
+    ///
+    /// # Errors
+    /// If the socket fails for good. That its interface is down is no such failure.
+    pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<()> {
+        for batch in frames.chunks(BATCH) {
+            self.send_batch(pool, batch)?;
+        }
+        Ok(())
+    }
+
+    fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<()> {
+        for (at, frame) in frames.iter().enumerate() {
+            let (start, end) = (usize::from(frame.start), usize::from(frame.start) + usize::from(frame.length));
+            let bytes = pool.bytes_mut(frame.buffer);
+            let (head, rest) = bytes.split_at_mut(VNET_HEADER);
+            let body = &mut rest[start - VNET_HEADER..end - VNET_HEADER];
+            self.vectors[at] = [vector(head), vector(body)];
+            let header = &mut self.messages[at].msg_hdr;
+            header.msg_iov = self.vectors[at].as_mut_ptr();
+            header.msg_iovlen = 2;
+            header.msg_control = ptr::null_mut();
+            header.msg_controllen = 0;
+        }
+        let mut done = 0;
+        while done < frames.len() {
+            // SAFETY: as in `receive`; the kernel only reads.
+            let sent = check(unsafe {
+                libc::sendmmsg(
+                    self.socket.as_raw_fd(),
+                    self.messages.as_mut_ptr().add(done),
+                    (frames.len() - done) as libc::c_uint,
+                    libc::MSG_DONTWAIT as _,
+                )
+            });
+            match sent {
+                Ok(sent) => {
+                    done += sent as usize;
+                    self.counts.sent += sent as u64;
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => (),
+                Err(error) if is_refusal(&error) => {
+                    // The first of those left was refused; the others may do better.
+                    done += 1;
+                    self.counts.unsent += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What it did so far.
+    pub fn counts(&mut self) -> PortCounts {
+        self.counts.missed += self.newly_missed();
+        self.counts
+    }
+
+    /// What the kernel lost since it was last asked (packet(7), PACKET_STATISTICS); zero if it does not say.
+    fn newly_missed(&self) -> u64 {
+        // `struct tpacket_stats`: packets, drops.
+        let mut stats = [0_u32; 2];
+        let mut length = size_of_val(&stats) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes.
+        let read = check(unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                stats.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        });
+        if read.is_ok() { u64::from(stats[1]) } else { 0 }
+    }
+
+    /// Gives back the buffers that are ready for frames.
+    pub fn close(self, pool: &mut Pool) {
+        self.ready.into_iter().for_each(|buffer| pool.give_back(buffer));
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Whether the device did not take a frame: it is full, down, or the frame is longer than it sends.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENETDOWN | libc::EMSGSIZE | libc::ENXIO | libc::EINVAL)
+    )
+}
+
+fn vector(bytes: &mut [u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn set_option<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads `size_of::<T>()` bytes of `value`.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: interface as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the kernel reads an address of this size.
+    check(unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// The tag that the kernel took out of a frame: its protocol and its control information.
+fn vlan_tag(header: &libc::msghdr) -> Option<(u16, u16)> {
+    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the macros stay within.
+    let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    if (control.cmsg_level, control.cmsg_type) != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+        return None;
+    }
+    // SAFETY: a control message of this type holds a `tpacket_auxdata`, maybe not aligned.
+    let auxiliary: libc::tpacket_auxdata = unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast()) };
+    let says = |flag| auxiliary.tp_status & flag != 0;
+    says(libc::TP_STATUS_VLAN_VALID).then(|| {
+        let protocol = if says(libc::TP_STATUS_VLAN_TPID_VALID) { auxiliary.tp_vlan_tpid } else { 0x8100 };
+        (protocol, auxiliary.tp_vlan_tci)
+    })
+}
+
+/// Puts a tag back after the addresses of the frame at [`HEAD`], which then begins [`TAG`] bytes before it.
+fn put_tag(bytes: &mut [u8], protocol: u16, tag: u16) {
+    let start = HEAD - TAG;
+    bytes.copy_within(HEAD..HEAD + ADDRESSES, start);
+    bytes[start + ADDRESSES..][..2].copy_from_slice(&protocol.to_be_bytes());
+    bytes[start + ADDRESSES + 2..][..2].copy_from_slice(&tag.to_be_bytes());
+    // Where a checksum is to be finished moves with the frame. Of the machine's byte order.
+    let flags = bytes[0];
+    const NEEDS_CHECKSUM: u8 = 1;
+    if flags & NEEDS_CHECKSUM != 0 {
+        let at = [bytes[CHECKSUM_START], bytes[CHECKSUM_START + 1]];
+        let moved = u16::from_ne_bytes(at).saturating_add(TAG as u16);
+        bytes[CHECKSUM_START..CHECKSUM_START + 2].copy_from_slice(&moved.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_goes_back_between_addresses_and_type() {
+        let mut bytes = [0_u8; 64];
+        bytes[0] = 1;
+        bytes[CHECKSUM_START..][..2].copy_from_slice(&34_u16.to_ne_bytes());
+        for (at, byte) in bytes[HEAD..].iter_mut().enumerate() {
+            *byte = at as u8;
+        }
+        put_tag(&mut bytes, 0x88a8, 0x0123);
+        let frame = &bytes[HEAD - TAG..];
+        assert_eq!(frame[..ADDRESSES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(frame[ADDRESSES..ADDRESSES + 6], [0x88, 0xa8, 0x01, 0x23, 12, 13]);
+        assert_eq!(bytes[CHECKSUM_START..][..2], 38_u16.to_ne_bytes());
+    }
+}
