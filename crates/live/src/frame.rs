@@ -1,1 +1,504 @@
-//! To come.
+//! What an Ethernet frame says, and the few fields that routers change.
+//!
+//! Ethernet II with up to two VLAN tags (IEEE 802.1Q, 802.1ad); IPv4 (RFC 791), IPv6 and its extension
+//! headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only what tells flows and acknowledgements apart.
+//! Edits keep the checksum of the IPv4 header right by adding the difference (RFC 1624 equation 3). IPv6 has
+//! none, and the checksums of TCP and UDP cover none of the fields that are changed (RFC 9293 section 3.1).
+//!
+//! Reading: only what makes the place of a field doubtful is malformed. The checksum of an IPv4 header is not
+//! verified (RFC 1812 section 5.2.2 asks forwarders to): an edit keeps a wrong one as wrong as it was, for
+//! the next router to refuse. What TCP and UDP say wrongly is for hosts to judge: such packets merely show
+//! less. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
+//!
+//! Cost: O(extension headers), of which there are at most [`MOST_EXTENSIONS`]; some ns for a frame without;
+//! no allocation, and no panic whatever the bytes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use apportion_core::class::Headers;
+use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::units::Bytes;
+
+mod flow;
+
+pub use flow::FlowTuple;
+
+/// Most VLAN tags that are looked behind: a service tag and a customer tag (IEEE 802.1ad).
+pub const MOST_TAGS: u8 = 2;
+/// Most extension headers that are looked behind. Chosen: one of each kind, and destination options twice, as
+/// RFC 8200 section 4.1 recommends, are eight.
+pub const MOST_EXTENSIONS: usize = 8;
+
+/// EtherTypes (IEEE 802 numbers of IANA).
+mod ethertype {
+    pub const IPV4: u16 = 0x0800;
+    pub const CUSTOMER_TAG: u16 = 0x8100;
+    pub const IPV6: u16 = 0x86dd;
+    pub const SERVICE_TAG: u16 = 0x88a8;
+}
+
+/// Protocol numbers (RFC 5237). All but the last are extension headers of IPv6.
+pub(crate) mod protocol {
+    pub const HOP_BY_HOP: u8 = 0;
+    pub const ROUTING: u8 = 43;
+    pub const FRAGMENT: u8 = 44;
+    pub const AUTHENTICATION: u8 = 51;
+    pub const DESTINATION: u8 = 60;
+    pub const MOBILITY: u8 = 135;
+    pub const HOST_IDENTITY: u8 = 139;
+    pub const SHIM6: u8 = 140;
+
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const DCCP: u8 = 33;
+    pub const SCTP: u8 = 132;
+    pub const UDP_LITE: u8 = 136;
+}
+
+/// Bytes of the IPv4 header without options.
+const IPV4_HEADER: usize = 20;
+/// Bytes of the IPv6 header without extensions.
+const IPV6_HEADER: usize = 40;
+/// Bytes of the TCP header without options.
+const TCP_HEADER: usize = 20;
+
+/// Why a frame has no [`Parsed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It ends within the Ethernet header, a VLAN tag, or the fixed part of the IP header.
+    TooShort,
+    /// The version in the IP header is not the one of the EtherType.
+    IpVersion,
+    /// The IPv4 header is said to have fewer than 20 bytes.
+    Ipv4HeaderLength,
+    /// The IPv4 packet is said to end within its header, or beyond the frame.
+    Ipv4TotalLength,
+    /// The IPv6 packet is said to end beyond the frame.
+    Ipv6PayloadLength,
+    /// An extension header of IPv6 ends beyond the packet.
+    ExtensionHeaderLength,
+    /// More than [`MOST_EXTENSIONS`] extension headers of IPv6.
+    ExtensionHeaders,
+}
+
+impl Malformed {
+    /// Every reason, in the order in which results list them.
+    pub const ALL: [Self; 7] = [
+        Self::TooShort,
+        Self::IpVersion,
+        Self::Ipv4HeaderLength,
+        Self::Ipv4TotalLength,
+        Self::Ipv6PayloadLength,
+        Self::ExtensionHeaderLength,
+        Self::ExtensionHeaders,
+    ];
+
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TooShort => "too_short",
+            Self::IpVersion => "ip_version",
+            Self::Ipv4HeaderLength => "ipv4_header_length",
+            Self::Ipv4TotalLength => "ipv4_total_length",
+            Self::Ipv6PayloadLength => "ipv6_payload_length",
+            Self::ExtensionHeaderLength => "extension_header_length",
+            Self::ExtensionHeaders => "extension_headers",
+        }
+    }
+}
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// An IPv4 packet.
+    Ipv4,
+    /// An IPv6 packet.
+    Ipv6,
+    /// What this EtherType says: ARP, LLDP, a third VLAN tag. Below 0x0600 it is the length of an IEEE 802.3
+    /// frame.
+    Other(u16),
+}
+
+/// Whether a packet is all that was sent. Ordered by how little it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fragment {
+    /// It is.
+    #[default]
+    Whole,
+    /// The fragment at the start.
+    First,
+    /// A fragment after the first, which has no transport header.
+    Later,
+}
+
+/// What a whole TCP segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// CWR, ECE, URG, ACK, PSH, RST, SYN, FIN, from the highest bit (RFC 9293 section 3.1).
+    pub flags: u8,
+    /// How much data it carries.
+    pub payload: Bytes,
+}
+
+impl Segment {
+    const FIN: u8 = 1;
+    const SYN: u8 = 1 << 1;
+    const RST: u8 = 1 << 2;
+    const ACK: u8 = 1 << 4;
+
+    /// Whether it opens a connection, from either side.
+    #[must_use]
+    pub const fn is_syn(self) -> bool {
+        self.flags & Self::SYN != 0
+    }
+
+    /// Whether it acknowledges and does nothing else.
+    #[must_use]
+    pub const fn is_pure_ack(self) -> bool {
+        let all = Self::FIN | Self::SYN | Self::RST | Self::ACK;
+        self.flags & all == Self::ACK && self.payload.get() == 0
+    }
+}
+
+/// What a frame says. It is about the frame as it was then: edits do not change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What it carries.
+    pub network: Network,
+    /// Where in the frame that begins.
+    pub network_offset: usize,
+    /// VLAN tags before it.
+    pub tags: u8,
+    /// Bytes of the IP packet, as its header says; 0 if it is none. The frame may be longer, by padding.
+    pub length: Bytes,
+    /// What the IP header and the ports say; none if it is no IP packet.
+    pub headers: Option<Headers>,
+    /// The ECN field; not capable if it is no IP packet.
+    pub ecn: Ecn,
+    /// What it carries, as far as disciplines care: [`Protocol::Control`] is left to those who know which
+    /// messages are those of routers.
+    pub protocol: Protocol,
+    /// Which part of a packet it is.
+    pub fragment: Fragment,
+    /// Where in the frame the transport header begins, if some of it is there.
+    pub transport_offset: Option<usize>,
+    /// What the TCP header says, if it is one, and neither cut nor fragmented.
+    pub segment: Option<Segment>,
+}
+
+impl Parsed {
+    /// The flow that it says it is of; none if it is no IP packet. Fragments after the first show no ports,
+    /// and are therefore of another flow than the first.
+    #[must_use]
+    pub fn flow(&self) -> Option<FlowTuple> {
+        FlowTuple::new(self.headers.as_ref()?)
+    }
+}
+
+/// Reads a frame, from its destination address on and without check sequence.
+///
+/// # Errors
+/// If it is cut, or what it says of its own lengths cannot be. Frames that carry no IP are no error.
+#[inline]
+pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
+    // Two addresses of six bytes.
+    let mut at = 12;
+    let mut tags = 0;
+    let mut found = word(bytes, at).ok_or(Malformed::TooShort)?;
+    while matches!(found, ethertype::CUSTOMER_TAG | ethertype::SERVICE_TAG) && tags < MOST_TAGS {
+        tags += 1;
+        at += 4;
+        found = word(bytes, at).ok_or(Malformed::TooShort)?;
+    }
+    let network_offset = at + 2;
+    let packet = bytes.get(network_offset..).unwrap_or_default();
+    let outside = Parsed {
+        network: Network::Other(found),
+        network_offset,
+        tags,
+        length: Bytes::ZERO,
+        headers: None,
+        ecn: Ecn::NotEct,
+        protocol: Protocol::Udp,
+        fragment: Fragment::Whole,
+        transport_offset: None,
+        segment: None,
+    };
+    match found {
+        ethertype::IPV4 => ipv4(outside, packet),
+        ethertype::IPV6 => ipv6(outside, packet),
+        _ => Ok(outside),
+    }
+}
+
+/// The big endian word at this place.
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
+}
+
+fn ipv4(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
+    let header: &[u8; IPV4_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    if header[0] >> 4 != 4 {
+        return Err(Malformed::IpVersion);
+    }
+    let at = 4 * usize::from(header[0] & 0xf);
+    if at < IPV4_HEADER {
+        return Err(Malformed::Ipv4HeaderLength);
+    }
+    let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let packet = bytes.get(..length).filter(|_| at <= length).ok_or(Malformed::Ipv4TotalLength)?;
+    // Above the offset of 13 bits stands MF.
+    let place = u16::from_be_bytes([header[6], header[7]]);
+    let fragment = fragment(place & 0x1fff != 0, place & 0x2000 != 0);
+    let [.., a, b, c, d, e, f, g, h] = *header;
+    let inside = Inside { at, protocol: header[9], fragment };
+    let source = Ipv4Addr::new(a, b, c, d).into();
+    let parsed = Parsed { network: Network::Ipv4, ..outside };
+    Ok(inside.complete(parsed, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
+}
+
+fn ipv6(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
+    let header: &[u8; IPV6_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
+    if header[0] >> 4 != 6 {
+        return Err(Malformed::IpVersion);
+    }
+    let length = IPV6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let packet = bytes.get(..length).ok_or(Malformed::Ipv6PayloadLength)?;
+    let inside = behind_extensions(packet, header[6])?;
+    let address = |at: usize| -> IpAddr {
+        let bytes = header[at..].first_chunk().copied();
+        Ipv6Addr::from(bytes.unwrap_or([0_u8; 16])).into()
+    };
+    let parsed = Parsed { network: Network::Ipv6, ..outside };
+    Ok(inside.complete(parsed, packet, address(8), address(24), ipv6_class(header)))
+}
+
+/// What stands behind the extension headers of an IPv6 packet whose first next header is `next`.
+fn behind_extensions(packet: &[u8], mut next: u8) -> Result<Inside, Malformed> {
+    let mut at = IPV6_HEADER;
+    let mut part = Fragment::Whole;
+    // Once more, to see that no other follows the last.
+    for _ in 0..=MOST_EXTENSIONS {
+        let is_extension = matches!(
+            next,
+            protocol::HOP_BY_HOP
+                | protocol::ROUTING
+                | protocol::FRAGMENT
+                | protocol::AUTHENTICATION
+                | protocol::DESTINATION
+                | protocol::MOBILITY
+                | protocol::HOST_IDENTITY
+                | protocol::SHIM6
+        );
+        if !is_extension || part == Fragment::Later {
+            return Ok(Inside { at, protocol: next, fragment: part });
+        }
+        let short = Malformed::ExtensionHeaderLength;
+        // The smallest has eight bytes.
+        let header: &[u8; 8] = packet.get(at..).and_then(<[u8]>::first_chunk).ok_or(short)?;
+        let length = match next {
+            protocol::FRAGMENT => 8,
+            // RFC 4302 section 2.2: in words of four bytes, less two.
+            protocol::AUTHENTICATION => 4 * (usize::from(header[1]) + 2),
+            _ => 8 * (usize::from(header[1]) + 1),
+        };
+        if next == protocol::FRAGMENT {
+            // An offset of 13 bits, two reserved, M.
+            let place = u16::from_be_bytes([header[2], header[3]]);
+            part = part.max(fragment(place & 0xfff8 != 0, place & 1 != 0));
+        }
+        at += length;
+        if at > packet.len() {
+            return Err(short);
+        }
+        next = header[0];
+    }
+    Err(Malformed::ExtensionHeaders)
+}
+
+const fn fragment(is_behind: bool, more_follow: bool) -> Fragment {
+    match (is_behind, more_follow) {
+        (true, _) => Fragment::Later,
+        (false, true) => Fragment::First,
+        (false, false) => Fragment::Whole,
+    }
+}
+
+/// What an IP header leads to.
+struct Inside {
+    /// Where it begins, from the IP header on.
+    at: usize,
+    /// What it is.
+    protocol: u8,
+    fragment: Fragment,
+}
+
+impl Inside {
+    /// `outside`, completed by what the IP header and the transport header of `packet` say.
+    fn complete(
+        &self,
+        outside: Parsed,
+        packet: &[u8],
+        source: IpAddr,
+        destination: IpAddr,
+        class: u8,
+    ) -> Parsed {
+        let shown = if self.fragment == Fragment::Later { None } else { packet.get(self.at..) };
+        let transport = shown.unwrap_or_default();
+        let is_tcp = self.protocol == protocol::TCP;
+        // Each of these begins with its ports.
+        let has_ports = is_tcp
+            || matches!(self.protocol, protocol::UDP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE);
+        let ports = if has_ports { word(transport, 0).zip(word(transport, 2)) } else { None };
+        Parsed {
+            length: Bytes::new(packet.len() as u64),
+            headers: Some(Headers {
+                protocol: self.protocol,
+                source,
+                destination,
+                ports,
+                dscp: class >> ECN_BITS,
+            }),
+            ecn: ecn(class),
+            protocol: if is_tcp { Protocol::Tcp } else { Protocol::Udp },
+            fragment: self.fragment,
+            transport_offset: (!transport.is_empty()).then_some(outside.network_offset + self.at),
+            segment: if is_tcp && self.fragment == Fragment::Whole { segment(transport) } else { None },
+            ..outside
+        }
+    }
+}
+
+fn segment(transport: &[u8]) -> Option<Segment> {
+    let header: &[u8; TCP_HEADER] = transport.first_chunk()?;
+    let length = 4 * usize::from(header[12] >> 4);
+    let payload = transport.len().checked_sub(length).filter(|_| length >= TCP_HEADER)?;
+    Some(Segment { flags: header[13], payload: Bytes::new(payload as u64) })
+}
+
+/// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.
+const ECN_BITS: u32 = 2;
+/// The codepoint "congestion experienced".
+const CE: u8 = 0b11;
+
+const fn ecn(class: u8) -> Ecn {
+    match class & 0b11 {
+        0b00 => Ecn::NotEct,
+        0b01 => Ecn::Ect1,
+        0b10 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+const fn ipv6_class(header: &[u8; IPV6_HEADER]) -> u8 {
+    header[0] << 4 | header[1] >> 4
+}
+
+/// Sets the ECN field to "congestion experienced" (RFC 3168 section 5), which is for callers to ask of frames
+/// only that are ECN-capable. `parsed` is what was read of these bytes; without IP nothing happens.
+pub fn set_ce(bytes: &mut [u8], parsed: &Parsed) {
+    set_class(bytes, parsed, CE, CE);
+}
+
+/// Sets the differentiated services codepoint to the lower six bits of `dscp`. Without IP nothing happens.
+pub fn set_dscp(bytes: &mut [u8], parsed: &Parsed, dscp: u8) {
+    set_class(bytes, parsed, !CE, dscp << ECN_BITS);
+}
+
+/// Sets the identification of an IPv4 packet. Nothing happens to others.
+///
+/// Only hosts may do so to packets that are or may become fragments (RFC 6864 section 4): ask
+/// [`atomic_identification`] first.
+pub fn set_identification(bytes: &mut [u8], parsed: &Parsed, identification: u16) {
+    if let Some(header) = ipv4_header_mut(bytes, parsed) {
+        replace(header, 4, identification.to_be_bytes());
+    }
+}
+
+/// Sets the flow label of an IPv6 packet to the lower twenty bits of `flow_label`. Nothing happens to others.
+pub fn set_flow_label(bytes: &mut [u8], parsed: &Parsed, flow_label: u32) {
+    if let Some(header) = ipv6_header_mut(bytes, parsed) {
+        let [_, high, middle, low] = flow_label.to_be_bytes();
+        header[1] = header[1] & 0xf0 | high & 0x0f;
+        header[2] = middle;
+        header[3] = low;
+    }
+}
+
+/// The differentiated services codepoint as it now is; none without IP.
+#[must_use]
+pub fn dscp(bytes: &[u8], parsed: &Parsed) -> Option<u8> {
+    let class = match parsed.network {
+        Network::Ipv4 => ipv4_header(bytes, parsed)?[1],
+        Network::Ipv6 => ipv6_class(ipv6_header(bytes, parsed)?),
+        Network::Other(_) => return None,
+    };
+    Some(class >> ECN_BITS)
+}
+
+/// The identification of an IPv4 packet that is atomic: neither a fragment nor allowed to become some, so
+/// that the field says nothing to anyone (RFC 6864 section 4). None of others, and none where an
+/// authentication header covers it (RFC 4302 section 3.3.3.1.1).
+#[must_use]
+pub fn atomic_identification(bytes: &[u8], parsed: &Parsed) -> Option<u16> {
+    let header = ipv4_header(bytes, parsed)?;
+    // Above the offset of 13 bits stand a reserved bit, DF, and MF.
+    let is_atomic = u16::from_be_bytes([header[6], header[7]]) & 0x7fff == 0x4000;
+    (is_atomic && header[9] != protocol::AUTHENTICATION).then(|| u16::from_be_bytes([header[4], header[5]]))
+}
+
+/// The flow label of an IPv6 packet; none of others.
+#[must_use]
+pub fn flow_label(bytes: &[u8], parsed: &Parsed) -> Option<u32> {
+    let header = ipv6_header(bytes, parsed)?;
+    Some(u32::from_be_bytes([0, header[1] & 0x0f, header[2], header[3]]))
+}
+
+/// Changes the bits `mask` of the traffic class to those of `class`.
+fn set_class(bytes: &mut [u8], parsed: &Parsed, mask: u8, class: u8) {
+    if let Some(header) = ipv4_header_mut(bytes, parsed) {
+        let class = header[1] & !mask | class & mask;
+        replace(header, 0, [header[0], class]);
+    } else if let Some(header) = ipv6_header_mut(bytes, parsed) {
+        let class = ipv6_class(header) & !mask | class & mask;
+        header[0] = header[0] & 0xf0 | class >> 4;
+        header[1] = class << 4 | header[1] & 0x0f;
+    }
+}
+
+/// Writes a word at an even place of an IPv4 header other than that of the checksum, and adds the difference
+/// to the checksum: HC' = ~(~HC + ~m + m') (RFC 1624 equation 3).
+fn replace(header: &mut [u8; IPV4_HEADER], at: usize, new: [u8; 2]) {
+    let old = [header[at], header[at + 1]];
+    // Of the two zeros of ones' complement, a checksum that nothing changes keeps the one it has.
+    if old == new {
+        return;
+    }
+    let checksum = u16::from_be_bytes([header[10], header[11]]);
+    let parts = [!checksum, !u16::from_be_bytes(old), u16::from_be_bytes(new)];
+    let sum: u32 = parts.into_iter().map(u32::from).sum();
+    // Three words carry 2 at most, and that once more.
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    [header[at], header[at + 1]] = new;
+    [header[10], header[11]] = (!(sum as u16)).to_be_bytes();
+}
+
+// Each asks anew whether the header is there: `parsed` may be of another frame, by a slip of the caller.
+
+fn ipv4_header<'a>(bytes: &'a [u8], parsed: &Parsed) -> Option<&'a [u8; IPV4_HEADER]> {
+    bytes.get(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv4)?.first_chunk()
+}
+
+fn ipv6_header<'a>(bytes: &'a [u8], parsed: &Parsed) -> Option<&'a [u8; IPV6_HEADER]> {
+    bytes.get(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv6)?.first_chunk()
+}
+
+fn ipv4_header_mut<'a>(bytes: &'a mut [u8], parsed: &Parsed) -> Option<&'a mut [u8; IPV4_HEADER]> {
+    bytes.get_mut(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv4)?.first_chunk_mut()
+}
+
+fn ipv6_header_mut<'a>(bytes: &'a mut [u8], parsed: &Parsed) -> Option<&'a mut [u8; IPV6_HEADER]> {
+    bytes.get_mut(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv6)?.first_chunk_mut()
+}

@@ -1,0 +1,129 @@
+//! Flows as frames tell them apart: keys of flow tables, and names of flows in messages between routers.
+//!
+//! The five-tuple of RFC 6437 section 1 and many others. Cost: O(1), no allocation.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use apportion_core::class::Headers;
+use apportion_core::control::sffc::message::FlowKey;
+
+use super::word;
+
+/// What tells flows apart: protocol, addresses, and ports if they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowTuple {
+    protocol: u8,
+    addresses: Addresses,
+    ports: Option<(u16, u16)>,
+}
+
+/// Source and destination, of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Addresses {
+    Ipv4(Ipv4Addr, Ipv4Addr),
+    Ipv6(Ipv6Addr, Ipv6Addr),
+}
+
+impl FlowTuple {
+    /// The flow of packets with these headers; none if one address is of IPv4 and one of IPv6, which no frame
+    /// shows.
+    #[must_use]
+    pub fn new(headers: &Headers) -> Option<Self> {
+        let addresses = match (headers.source, headers.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => Addresses::Ipv4(source, destination),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Addresses::Ipv6(source, destination),
+            _ => return None,
+        };
+        Some(Self { protocol: headers.protocol, addresses, ports: headers.ports })
+    }
+
+    /// The number of the protocol.
+    #[must_use]
+    pub const fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// Where it is from.
+    #[must_use]
+    pub const fn source(&self) -> IpAddr {
+        match self.addresses {
+            Addresses::Ipv4(source, _) => IpAddr::V4(source),
+            Addresses::Ipv6(source, _) => IpAddr::V6(source),
+        }
+    }
+
+    /// Where it goes.
+    #[must_use]
+    pub const fn destination(&self) -> IpAddr {
+        match self.addresses {
+            Addresses::Ipv4(_, destination) => IpAddr::V4(destination),
+            Addresses::Ipv6(_, destination) => IpAddr::V6(destination),
+        }
+    }
+
+    /// Source and destination port.
+    #[must_use]
+    pub const fn ports(&self) -> Option<(u16, u16)> {
+        self.ports
+    }
+
+    /// The flow of the answers to it.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let addresses = match self.addresses {
+            Addresses::Ipv4(source, destination) => Addresses::Ipv4(destination, source),
+            Addresses::Ipv6(source, destination) => Addresses::Ipv6(destination, source),
+        };
+        let ports = self.ports.map(|(source, destination)| (destination, source));
+        Self { addresses, ports, ..*self }
+    }
+
+    /// Its name in messages between routers: protocol (1 byte), source and destination (4 bytes each of IPv4,
+    /// 16 each of IPv6), then, if it has them, source and destination port (2 bytes each, big endian). 9 or
+    /// 13 bytes of IPv4, 33 or 37 of IPv6: the length says which. None is longer than a key may be.
+    #[must_use]
+    pub fn key(&self) -> Option<FlowKey> {
+        let mut key = [0; 37];
+        key[0] = self.protocol;
+        let mut end = 1;
+        let mut put = |bytes: &[u8]| {
+            key[end..end + bytes.len()].copy_from_slice(bytes);
+            end += bytes.len();
+        };
+        match self.addresses {
+            Addresses::Ipv4(source, destination) => {
+                put(&source.octets());
+                put(&destination.octets());
+            }
+            Addresses::Ipv6(source, destination) => {
+                put(&source.octets());
+                put(&destination.octets());
+            }
+        }
+        if let Some((source, destination)) = self.ports {
+            put(&source.to_be_bytes());
+            put(&destination.to_be_bytes());
+        }
+        FlowKey::from_bytes(&key[..end])
+    }
+
+    /// The flow with this name; none if no flow has it.
+    #[must_use]
+    pub fn from_key(key: &FlowKey) -> Option<Self> {
+        let (&protocol, rest) = key.as_bytes().split_first()?;
+        let (addresses, ports) = match rest.len() {
+            8 | 12 => {
+                let (source, rest) = rest.split_first_chunk::<4>()?;
+                let (destination, rest) = rest.split_first_chunk::<4>()?;
+                (Addresses::Ipv4((*source).into(), (*destination).into()), rest)
+            }
+            32 | 36 => {
+                let (source, rest) = rest.split_first_chunk::<16>()?;
+                let (destination, rest) = rest.split_first_chunk::<16>()?;
+                (Addresses::Ipv6((*source).into(), (*destination).into()), rest)
+            }
+            _ => return None,
+        };
+        Some(Self { protocol, addresses, ports: word(ports, 0).zip(word(ports, 2)) })
+    }
+}
