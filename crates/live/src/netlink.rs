@@ -1,1 +1,428 @@
-//! To come.
+//! Devices, addresses and routes of a network namespace, by rtnetlink.
+//!
+//! Source: netlink(7), rtnetlink(7), veth(4). One request is under way at a time, each asks for an
+//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the kernel,
+//! whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened it,
+//! whichever thread uses it later. Cost: two system calls a request.
+
+mod offload;
+mod socket;
+
+pub use offload::Offloads;
+use socket::Socket;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use apportion_core::units::Bytes;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeader, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use nix::errno::Errno;
+
+/// What rtnetlink was asked for and did not do.
+#[derive(Debug, thiserror::Error)]
+pub enum NetlinkError {
+    /// There is no netlink socket to be had.
+    #[error("cannot open a netlink socket: {0}; a sandbox that forbids AF_NETLINK must allow it")]
+    Open(Errno),
+    /// A request could not be sent, or its answer not be read.
+    #[error("cannot {doing}: the netlink socket says {errno}")]
+    Socket {
+        /// What was asked for.
+        doing: String,
+        /// What the system call said.
+        errno: Errno,
+    },
+    /// The kernel answered with an error.
+    #[error("cannot {doing}: {errno}{}{}", also(.told), also(mend(*.errno)))]
+    Refused {
+        /// What was asked for.
+        doing: String,
+        /// The error of the acknowledgement.
+        errno: Errno,
+        /// The kernel's own words; empty if it has none.
+        told: String,
+    },
+    /// The answer is not one.
+    #[error("cannot {doing}: the kernel's answer is not understood ({what})")]
+    Malformed {
+        /// What was asked for.
+        doing: String,
+        /// What is wrong with the answer.
+        what: &'static str,
+    },
+    /// A device's name that no kernel takes.
+    #[error("`{0}` cannot name a network device: 1 to 15 bytes without `/`, `:` and white space")]
+    Name(String),
+    /// An offload that stays on.
+    #[error("{offload} of `{device}` stays on; the device's driver does not let go of it")]
+    StaysOn {
+        /// The offload.
+        offload: &'static str,
+        /// The device.
+        device: String,
+    },
+}
+
+/// `text` behind a colon, unless it is empty.
+fn also(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+/// What to do about an error of the kernel.
+const fn mend(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EPERM | Errno::EACCES => {
+            "this needs CAP_NET_ADMIN in the namespace: be root or enter a user namespace"
+        }
+        Errno::ENODEV => "there is no such device in this namespace",
+        Errno::EEXIST => "there is one already; take another name or remove the old one",
+        Errno::EOPNOTSUPP | Errno::EAFNOSUPPORT => {
+            "the kernel was built without this, or its module is not loaded (`modprobe veth`)"
+        }
+        Errno::ENETUNREACH | Errno::ENETDOWN => "set the device up, and add a route to the gateway first",
+        _ => "",
+    }
+}
+
+/// One end of a pair of virtual Ethernet devices.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// The name within `namespace`.
+    pub name: &'a str,
+    /// The hardware address. Both ends may have the same one.
+    pub mac: [u8; 6],
+    /// The largest IP packet, without the Ethernet header. IPv6 needs 1280 B or more.
+    pub mtu: Bytes,
+    /// The network namespace in which the end comes into being.
+    pub namespace: BorrowedFd<'a>,
+}
+
+/// A routing table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// The one for routes.
+    Main,
+    /// The one that is asked first, which holds the addresses of the namespace itself.
+    Local,
+}
+
+/// A route to `destination`/`length`, out of `device`, by way of `gateway` where there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// The first address of the destinations; bits behind the prefix are zero.
+    pub destination: IpAddr,
+    /// The length of the prefix in bits; 0 is the default route.
+    pub length: u8,
+    /// The index of the device.
+    pub device: u32,
+    /// The next router; without one the destinations are taken to be on the link.
+    pub gateway: Option<IpAddr>,
+    /// Where the route is written.
+    pub table: Table,
+}
+
+/// What the kernel says of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its index in the namespace.
+    pub index: u32,
+    /// Whether it was set up.
+    pub is_up: bool,
+    /// Whether it has a carrier: for a veth, whether both ends are up.
+    pub has_carrier: bool,
+    /// Whether it does without ARP and neighbour discovery.
+    pub no_arp: bool,
+}
+
+/// A conversation with the kernel about one network namespace.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+}
+
+impl Netlink {
+    /// Opens a conversation about the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Open`] without netlink.
+    pub fn open() -> Result<Self, NetlinkError> {
+        Ok(Self { socket: Socket::open().map_err(NetlinkError::Open)? })
+    }
+
+    /// Makes a pair of devices with one queue a direction, each end in its namespace, both down.
+    ///
+    /// # Errors
+    /// A bad name, or the kernel's refusal; there is no device then.
+    pub fn add_veth(&mut self, end: &VethEnd<'_>, peer: &VethEnd<'_>) -> Result<(), NetlinkError> {
+        let mut message = end_message(end)?;
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end_message(peer)?))),
+        ]));
+        self.create(
+            RouteNetlinkMessage::NewLink(message),
+            format_args!("make the veth pair `{}` and `{}`", end.name, peer.name),
+        )
+    }
+
+    /// The device called `name`.
+    ///
+    /// # Errors
+    /// A bad name, or [`Errno::ENODEV`] in [`NetlinkError::Refused`] if there is none.
+    pub fn device(&mut self, name: &str) -> Result<Device, NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(checked(name)?));
+        let doing = format_args!("find the device `{name}`");
+        let header =
+            self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(|| {
+                NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" }
+            })?;
+        Ok(Device {
+            index: header.index,
+            is_up: header.flags.contains(LinkFlags::Up),
+            has_carrier: header.flags.contains(LinkFlags::LowerUp),
+            no_arp: header.flags.contains(LinkFlags::Noarp),
+        })
+    }
+
+    /// The index of the device called `name`.
+    ///
+    /// # Errors
+    /// As for [`Self::device`].
+    pub fn index_of(&mut self, name: &str) -> Result<u32, NetlinkError> {
+        Ok(self.device(name)?.index)
+    }
+
+    /// Sets a device up.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
+        self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
+    }
+
+    /// Does without ARP and neighbour discovery on a device: every frame goes to the device's own hardware
+    /// address, so that the other end takes frames if it has the same one. Before the device is up: the
+    /// kernel then joins no IPv6 groups for neighbour discovery, and says nothing about them.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_no_arp(&mut self, index: u32) -> Result<(), NetlinkError> {
+        self.add_flag(index, LinkFlags::Noarp, format_args!("do without ARP on device {index}"))
+    }
+
+    /// Sets the largest IP packet of a device.
+    ///
+    /// # Errors
+    /// The kernel's refusal: a veth takes 68 to 65535 B.
+    pub fn set_mtu(&mut self, index: u32, mtu: Bytes) -> Result<(), NetlinkError> {
+        self.set(
+            index,
+            LinkAttribute::Mtu(mtu_of(mtu)),
+            format_args!("set the MTU of device {index} to {mtu}"),
+        )
+    }
+
+    /// Gives a device an address, which is in use at once: IPv6's detection of duplicates is passed over.
+    ///
+    /// # Errors
+    /// The kernel's refusal, `EEXIST` if it has the address.
+    pub fn add_address(&mut self, index: u32, address: IpAddr, length: u8) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header = AddressHeader {
+            family: family(address),
+            prefix_len: length,
+            flags: AddressHeaderFlags::Nodad,
+            scope: AddressScope::Universe,
+            index,
+        };
+        message.attributes.extend([
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
+            AddressAttribute::Flags(AddressFlags::Nodad),
+        ]);
+        self.create(
+            RouteNetlinkMessage::NewAddress(message),
+            format_args!("give device {index} the address {address}/{length}"),
+        )
+    }
+
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are set.
+    pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
+        let mut message = route_message(route.destination, route.length, route.device);
+        message.header.scope = if route.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        message.header.table = match route.table {
+            Table::Main => RouteHeader::RT_TABLE_MAIN,
+            Table::Local => libc::RT_TABLE_LOCAL,
+        };
+        message.header.kind = RouteType::Unicast;
+        message.attributes.extend(route.gateway.map(|gateway| RouteAttribute::Gateway(gateway.into())));
+        self.create(
+            RouteNetlinkMessage::NewRoute(message),
+            format_args!(
+                "add the route to {}/{} by device {}",
+                route.destination, route.length, route.device
+            ),
+        )
+    }
+
+    /// Takes every address of `destination`/`length` for one of this namespace ("AnyIP"); `loopback` is the
+    /// index of `lo`. With length 0 that is each address there is, so that routes to the others must be in
+    /// [`Table::Local`] as well: there the longer prefix wins, while [`Table::Main`] is no longer asked.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn add_local_route(
+        &mut self,
+        destination: IpAddr,
+        length: u8,
+        loopback: u32,
+    ) -> Result<(), NetlinkError> {
+        let mut message = route_message(destination, length, loopback);
+        message.header.scope = RouteScope::Host;
+        message.header.table = libc::RT_TABLE_LOCAL;
+        message.header.kind = RouteType::Local;
+        self.create(
+            RouteNetlinkMessage::NewRoute(message),
+            format_args!("take {destination}/{length} for addresses of this namespace"),
+        )
+    }
+
+    fn add_flag(
+        &mut self,
+        index: u32,
+        flag: LinkFlags,
+        doing: fmt::Arguments<'_>,
+    ) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = flag;
+        message.header.change_mask = flag;
+        self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
+    }
+
+    fn set(
+        &mut self,
+        index: u32,
+        attribute: LinkAttribute,
+        doing: fmt::Arguments<'_>,
+    ) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(attribute);
+        self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
+    }
+
+    fn create(
+        &mut self,
+        message: RouteNetlinkMessage,
+        doing: fmt::Arguments<'_>,
+    ) -> Result<(), NetlinkError> {
+        self.socket.request(message, NLM_F_CREATE | NLM_F_EXCL, doing).map(drop)
+    }
+}
+
+fn end_message(end: &VethEnd<'_>) -> Result<LinkMessage, NetlinkError> {
+    let mut message = LinkMessage::default();
+    message.header = LinkHeader::default();
+    message.attributes.extend([
+        LinkAttribute::IfName(checked(end.name)?),
+        LinkAttribute::Address(end.mac.to_vec()),
+        LinkAttribute::Mtu(mtu_of(end.mtu)),
+        LinkAttribute::NumTxQueues(1),
+        LinkAttribute::NumRxQueues(1),
+        LinkAttribute::NetNsFd(end.namespace.as_raw_fd()),
+    ]);
+    Ok(message)
+}
+
+fn route_message(destination: IpAddr, length: u8, device: u32) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(destination);
+    message.header.destination_prefix_length = length;
+    message.header.protocol = RouteProtocol::Static;
+    if length > 0 {
+        message.attributes.push(RouteAttribute::Destination(destination.into()));
+    }
+    message.attributes.push(RouteAttribute::Oif(device));
+    message
+}
+
+const fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+/// A size that no device takes is passed on as one that no device takes.
+fn mtu_of(mtu: Bytes) -> u32 {
+    u32::try_from(mtu.get()).unwrap_or(u32::MAX)
+}
+
+/// `name`, if the kernel takes it for a device: netdevice(7) has room for 15 bytes and a zero.
+fn checked(name: &str) -> Result<String, NetlinkError> {
+    let bad = |byte: u8| byte == b'/' || byte == b':' || byte == 0 || byte.is_ascii_whitespace();
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ || matches!(name, "." | "..") || name.bytes().any(bad)
+    {
+        return Err(NetlinkError::Name(name.to_owned()));
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_a_name_of_1_to_15_bytes() {
+        for good in ["e", "lo", "veth-0123456789"] {
+            assert_eq!(checked(good).unwrap(), good);
+        }
+        for bad in ["", ".", "..", "veth-01234567890", "a b", "a/b", "a:b", "a\0b", "a\n"] {
+            assert!(matches!(checked(bad), Err(NetlinkError::Name(name)) if name == bad));
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_place_the_reason_and_the_mend() {
+        let refused = |errno, told: &str| {
+            NetlinkError::Refused { doing: "set device 7 up".into(), errno, told: told.into() }.to_string()
+        };
+        assert_eq!(
+            refused(Errno::EPERM, ""),
+            "cannot set device 7 up: EPERM: Operation not permitted: this needs CAP_NET_ADMIN in the \
+             namespace: be root or enter a user namespace"
+        );
+        assert_eq!(
+            refused(Errno::EINVAL, "Invalid MTU"),
+            "cannot set device 7 up: EINVAL: Invalid argument: Invalid MTU"
+        );
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_named() {
+        let error = Netlink::open().unwrap().device("no-such-device").unwrap_err();
+        assert!(matches!(error, NetlinkError::Refused { errno: Errno::ENODEV, .. }), "{error}");
+        assert!(error.to_string().contains("find the device `no-such-device`"), "{error}");
+    }
+
+    #[test]
+    fn loopback_is_found() {
+        assert_eq!(Netlink::open().unwrap().index_of("lo").unwrap(), 1);
+    }
+}

@@ -1,0 +1,331 @@
+//! A user namespace, in which an ordinary user has the rights over networks of their own; or why not.
+//!
+//! Source: user_namespaces(7), unshare(2), sysctl documentation of the distributions that forbid it. One user and
+//! one group are mapped, which the kernel lets everybody do for themselves; `setgroups` is denied, as it must
+//! be for that. Each kind of namespace is asked for by itself, so that a refusal says which one it was.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+/// Who the caller is inside of the user namespace. Either has all rights until it executes a program; after that
+/// only root has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// User and group 0: programs have all rights over the namespaces inside.
+    Root,
+    /// The caller's user and group: programs have no special rights.
+    Caller,
+}
+
+/// What is set apart from the rest of the system, besides users.
+#[derive(Clone, Copy, Debug)]
+pub struct Isolation {
+    /// Who the caller is inside.
+    pub identity: Identity,
+    /// A network namespace with nothing but a loopback device that is down.
+    pub network: bool,
+    /// A mount namespace; its mounts are not private yet ([`super::make_mounts_private`]).
+    pub mounts: bool,
+}
+
+/// What was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The user namespace.
+    User,
+    /// The mapping of the user and group.
+    Mapping,
+    /// The network namespace.
+    Network,
+    /// The mount namespace.
+    Mounts,
+}
+
+/// The user namespace that the system refuses. The process may be inside of it halfway: it should end.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot make {step} ({errno}): {why}")]
+pub struct EnterError {
+    /// What was under way.
+    pub step: Step,
+    /// What the system said.
+    pub errno: Errno,
+    /// Why, as far as can be told.
+    pub why: Why,
+}
+
+/// What of the system decides about user namespaces; `None` for a setting that it does not have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// `/proc/sys/user/max_user_namespaces`.
+    pub most_user_namespaces: Option<u64>,
+    /// `/proc/sys/user/max_net_namespaces`.
+    pub most_network_namespaces: Option<u64>,
+    /// `/proc/sys/user/max_mnt_namespaces`.
+    pub most_mount_namespaces: Option<u64>,
+    /// `/proc/sys/kernel/unprivileged_userns_clone`, of Debian and Arch.
+    pub unprivileged_clone: Option<u64>,
+    /// `/proc/sys/kernel/apparmor_restrict_unprivileged_userns`, of Ubuntu.
+    pub apparmor_restricts: Option<u64>,
+    /// The threads of this process.
+    pub threads: Option<u64>,
+    /// The seccomp mode of this process; 2 is a filter, as containers have.
+    pub seccomp: Option<u64>,
+}
+
+/// Why there is no user namespace, and the mend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The process has several threads.
+    Threads(u64),
+    /// The limit of a kind of namespaces is zero.
+    LimitIsZero(&'static str),
+    /// The limit of a kind of namespaces, or of their nesting, is reached.
+    LimitIsReached(&'static str),
+    /// Debian's switch is off.
+    CloneIsOff,
+    /// Ubuntu's AppArmor takes the rights inside away.
+    AppArmor,
+    /// A filter of system calls, as containers have.
+    Seccomp,
+    /// The caller is in a chroot, or is a user that its own namespace does not know.
+    Chroot,
+    /// The kernel was built without.
+    NotBuilt(Step),
+    /// `/proc` is not there.
+    NoProc,
+    /// Something else.
+    Unknown,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "a user namespace",
+            Self::Mapping => "the mapping of users into a user namespace",
+            Self::Network => "a network namespace",
+            Self::Mounts => "a mount namespace",
+        })
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(n) => write!(
+                f,
+                "the process has {n} threads and may have one: enter before the first thread is started"
+            ),
+            Self::LimitIsZero(name) => {
+                write!(f, "/proc/sys/{name} is 0: `sudo sysctl -w {name}=10000` allows some",)
+            }
+            Self::LimitIsReached(name) => write!(
+                f,
+                "there are as many as /proc/sys/{name} allows, or namespaces are nested 32 deep: raise it, or \
+                 start from further outside"
+            ),
+            Self::CloneIsOff => f.write_str(
+                "/proc/sys/kernel/unprivileged_userns_clone is 0: `sudo sysctl -w \
+                 kernel.unprivileged_userns_clone=1` allows it",
+            ),
+            Self::AppArmor => f.write_str(
+                "/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1: give the program an AppArmor \
+                 profile with `userns,`, or `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`",
+            ),
+            Self::Seccomp => f.write_str(
+                "a filter of system calls forbids it, as containers have: start the container with \
+                 `--cap-add SYS_ADMIN`, or with `--security-opt seccomp=unconfined`",
+            ),
+            Self::Chroot => f.write_str(
+                "the kernel forbids it in a chroot, and to users that the namespace outside does not know: \
+                 start from outside of it",
+            ),
+            Self::NotBuilt(step) => write!(f, "the kernel was built without {step}: use another kernel"),
+            Self::NoProc => f.write_str("/proc/self is not there: mount /proc"),
+            Self::Unknown => f.write_str("no setting says why; start it as root"),
+        }
+    }
+}
+
+/// Enters a new user namespace, and what else `isolation` asks for, with the whole process. It must have a
+/// single thread. Children and threads that it starts later are inside.
+///
+/// # Errors
+/// [`EnterError`] with the setting that forbids it.
+pub fn enter_user_namespace(isolation: Isolation) -> Result<(), EnterError> {
+    let settings = Settings::read();
+    let refused = |step| move |errno| EnterError { step, errno, why: why(step, errno, &settings) };
+    // Inside, both are unknown until they are mapped.
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(refused(Step::User))?;
+    let inside = |id: u32| if isolation.identity == Identity::Root { 0 } else { id };
+    let files = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("{} {user} 1", inside(user))),
+        ("/proc/self/gid_map", format!("{} {group} 1", inside(group))),
+    ];
+    for (file, text) in files {
+        fs::write(file, text).map_err(|error| refused(Step::Mapping)(errno_of(&error)))?;
+    }
+    if isolation.network {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(refused(Step::Network))?;
+    }
+    if isolation.mounts {
+        unshare(CloneFlags::CLONE_NEWNS).map_err(refused(Step::Mounts))?;
+    }
+    Ok(())
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+}
+
+impl Settings {
+    /// The settings of this system and process.
+    #[must_use]
+    pub fn read() -> Self {
+        let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse().ok();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = |key: &str| {
+            status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')?.trim().parse().ok())
+        };
+        Self {
+            most_user_namespaces: number("/proc/sys/user/max_user_namespaces"),
+            most_network_namespaces: number("/proc/sys/user/max_net_namespaces"),
+            most_mount_namespaces: number("/proc/sys/user/max_mnt_namespaces"),
+            unprivileged_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
+            apparmor_restricts: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+            threads: line("Threads"),
+            seccomp: line("Seccomp"),
+        }
+    }
+}
+
+/// Why `step` ended with `errno` on a system with these `settings`.
+#[must_use]
+pub fn why(step: Step, errno: Errno, settings: &Settings) -> Why {
+    let (limit, name) = match step {
+        Step::User | Step::Mapping => (settings.most_user_namespaces, "user/max_user_namespaces"),
+        Step::Network => (settings.most_network_namespaces, "user/max_net_namespaces"),
+        Step::Mounts => (settings.most_mount_namespaces, "user/max_mnt_namespaces"),
+    };
+    match errno {
+        // EUSERS is what kernels before 4.9 say.
+        Errno::ENOSPC | Errno::EUSERS if limit == Some(0) => Why::LimitIsZero(name),
+        Errno::ENOSPC | Errno::EUSERS => Why::LimitIsReached(name),
+        Errno::EPERM | Errno::EACCES => {
+            if step == Step::User && settings.unprivileged_clone == Some(0) {
+                Why::CloneIsOff
+            } else if settings.apparmor_restricts.is_some_and(|value| value > 0) {
+                Why::AppArmor
+            } else if settings.seccomp == Some(2) {
+                Why::Seccomp
+            } else if step == Step::User {
+                Why::Chroot
+            } else {
+                Why::Unknown
+            }
+        }
+        Errno::EINVAL => match settings.threads {
+            Some(threads) if step == Step::User && threads > 1 => Why::Threads(threads),
+            _ => Why::NotBuilt(step),
+        },
+        Errno::ENOENT if step == Step::Mapping => Why::NoProc,
+        Errno::ENOSYS => Why::Seccomp,
+        _ => Why::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system where everybody may have namespaces.
+    const FREE: Settings = Settings {
+        most_user_namespaces: Some(96_365),
+        most_network_namespaces: Some(96_365),
+        most_mount_namespaces: Some(96_365),
+        unprivileged_clone: None,
+        apparmor_restricts: None,
+        threads: Some(1),
+        seccomp: Some(0),
+    };
+
+    #[test]
+    fn a_limit_of_zero_is_told_from_one_that_is_reached() {
+        let zero = Settings { most_user_namespaces: Some(0), ..FREE };
+        assert_eq!(why(Step::User, Errno::ENOSPC, &zero), Why::LimitIsZero("user/max_user_namespaces"));
+        assert_eq!(why(Step::User, Errno::ENOSPC, &FREE), Why::LimitIsReached("user/max_user_namespaces"));
+        let zero = Settings { most_network_namespaces: Some(0), ..FREE };
+        assert_eq!(why(Step::Network, Errno::ENOSPC, &zero), Why::LimitIsZero("user/max_net_namespaces"));
+        assert_eq!(why(Step::Mounts, Errno::ENOSPC, &zero), Why::LimitIsReached("user/max_mnt_namespaces"));
+    }
+
+    #[test]
+    fn debians_switch_forbids_the_user_namespace_itself() {
+        let debian = Settings { unprivileged_clone: Some(0), ..FREE };
+        assert_eq!(why(Step::User, Errno::EPERM, &debian), Why::CloneIsOff);
+        let debian = Settings { unprivileged_clone: Some(1), ..FREE };
+        assert_eq!(why(Step::User, Errno::EPERM, &debian), Why::Chroot);
+    }
+
+    #[test]
+    fn ubuntus_apparmor_forbids_what_comes_after_the_user_namespace() {
+        let ubuntu = Settings { apparmor_restricts: Some(1), unprivileged_clone: Some(1), ..FREE };
+        for step in [Step::User, Step::Mapping, Step::Network, Step::Mounts] {
+            assert_eq!(why(step, Errno::EPERM, &ubuntu), Why::AppArmor);
+            assert_eq!(why(step, Errno::EACCES, &ubuntu), Why::AppArmor);
+        }
+    }
+
+    #[test]
+    fn a_filter_of_system_calls_is_a_containers() {
+        let container = Settings { seccomp: Some(2), ..FREE };
+        assert_eq!(why(Step::User, Errno::EPERM, &container), Why::Seccomp);
+        assert_eq!(why(Step::User, Errno::ENOSYS, &container), Why::Seccomp);
+    }
+
+    #[test]
+    fn several_threads_are_told_from_a_kernel_without_user_namespaces() {
+        let threads = Settings { threads: Some(3), ..FREE };
+        assert_eq!(why(Step::User, Errno::EINVAL, &threads), Why::Threads(3));
+        assert_eq!(why(Step::User, Errno::EINVAL, &FREE), Why::NotBuilt(Step::User));
+    }
+
+    #[test]
+    fn each_reason_names_its_setting_and_the_mend() {
+        let error = EnterError {
+            step: Step::User,
+            errno: Errno::ENOSPC,
+            why: Why::LimitIsZero("user/max_user_namespaces"),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot make a user namespace (ENOSPC: No space left on device): \
+             /proc/sys/user/max_user_namespaces is 0: `sudo sysctl -w user/max_user_namespaces=10000` allows some"
+        );
+        assert!(Why::AppArmor.to_string().contains("apparmor_restrict_unprivileged_userns=0"));
+    }
+
+    #[test]
+    fn this_process_has_threads_and_settings() {
+        let settings = Settings::read();
+        assert!(settings.threads.unwrap() >= 1 && settings.seccomp.is_some(), "{settings:?}");
+    }
+
+    #[test]
+    fn a_process_with_several_threads_is_told_so() {
+        // A second thread lives until `stop` is dropped, so that nothing can be entered.
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || stopped.recv());
+        let isolation = Isolation { identity: Identity::Root, network: false, mounts: false };
+        let error = enter_user_namespace(isolation).unwrap_err();
+        assert!(matches!(error.why, Why::Threads(2..) | Why::Seccomp | Why::CloneIsOff), "{error}");
+        drop(stop);
+        assert!(thread.join().unwrap().is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! What a device does to packets behind the back of whoever looks at them, turned off.
+//!
+//! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation* (TSO,
+//! GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so it is
+//! always off. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it is
+//! turned off where the path cannot carry a checksum that is still to be made, for a pass over each payload.
+//!
+//! GSO of UDP stays possible with TSO and GSO off, because a program that asks for it by `UDP_SEGMENT` goes by a
+//! feature of its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every kind of
+//! segments one by one.
+#![expect(
+    unsafe_code,
+    reason = "nix has no ethtool: SIOCETHTOOL is an ioctl with a pointer inside its argument"
+)]
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink_packet_route::link::LinkAttribute;
+
+use super::{Netlink, NetlinkError, checked};
+
+/// An offload: its name, the command that reads it, the one that writes it (linux/ethtool.h).
+type Offload = (&'static str, u32, u32);
+const RX_CHECKSUM: Offload = ("receive checksum offload", 0x14, 0x15);
+const TX_CHECKSUM: Offload = ("transmit checksum offload", 0x16, 0x17);
+const TSO: Offload = ("TCP segmentation offload", 0x1e, 0x1f);
+const GSO: Offload = ("generic segmentation offload", 0x23, 0x24);
+const FLAGS: Offload = ("large receive offload", 0x25, 0x26);
+const GRO: Offload = ("generic receive offload", 0x2b, 0x2c);
+/// `ETH_FLAG_LRO` among the flags.
+const LRO: u32 = 1 << 15;
+
+/// Which offloads of a device are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches, each by itself")]
+pub struct Offloads {
+    /// TCP's segments are cut by the device.
+    pub tso: bool,
+    /// Segments are cut just before the device.
+    pub gso: bool,
+    /// Segments are merged behind the device.
+    pub gro: bool,
+    /// Segments are merged by the device.
+    pub lro: bool,
+    /// Checksums are made by the device.
+    pub tx_checksum: bool,
+    /// Checksums are verified by the device.
+    pub rx_checksum: bool,
+}
+
+/// `struct ethtool_value` of linux/ethtool.h.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
+
+impl Netlink {
+    /// Turns off what makes one packet of many on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
+    /// segments that programs ask for.
+    ///
+    /// # Errors
+    /// [`NetlinkError::StaysOn`] for what the driver does not give up, or the kernel's refusal.
+    pub fn turn_off_segmentation(&mut self, name: &str) -> Result<(), NetlinkError> {
+        for offload in [TSO, GSO, GRO] {
+            self.turn_off(name, offload)?;
+        }
+        let flags = self.ethtool(name, FLAGS.1, 0, FLAGS.0)?;
+        if flags & LRO != 0 {
+            self.ethtool(name, FLAGS.2, flags & !LRO, FLAGS.0)?;
+        }
+        let index = self.index_of(name)?;
+        self.set(index, LinkAttribute::GsoMaxSegs(1), format_args!("give `{name}` one segment at a time"))?;
+        match self.offloads(name)? {
+            Offloads { lro: true, .. } => stays_on(FLAGS, name),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the checksums of the device called `name` made before and verified behind it, so that each packet
+    /// on it is complete.
+    ///
+    /// # Errors
+    /// [`NetlinkError::StaysOn`] for what the driver does not give up, or the kernel's refusal.
+    pub fn turn_off_checksums(&mut self, name: &str) -> Result<(), NetlinkError> {
+        self.turn_off(name, TX_CHECKSUM)?;
+        self.turn_off(name, RX_CHECKSUM)
+    }
+
+    /// Which offloads of the device called `name` are on.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn offloads(&self, name: &str) -> Result<Offloads, NetlinkError> {
+        let read = |offload: Offload| self.ethtool(name, offload.1, 0, offload.0);
+        Ok(Offloads {
+            tso: read(TSO)? != 0,
+            gso: read(GSO)? != 0,
+            gro: read(GRO)? != 0,
+            lro: read(FLAGS)? & LRO != 0,
+            tx_checksum: read(TX_CHECKSUM)? != 0,
+            rx_checksum: read(RX_CHECKSUM)? != 0,
+        })
+    }
+
+    /// A device that never had the offload refuses the command; what counts is what is read back.
+    fn turn_off(&self, name: &str, offload: Offload) -> Result<(), NetlinkError> {
+        let written = self.ethtool(name, offload.2, 0, offload.0);
+        match self.ethtool(name, offload.1, 0, offload.0)? {
+            0 => Ok(()),
+            _ => written.and_then(|_| stays_on(offload, name)),
+        }
+    }
+
+    /// Runs `command` on the device called `name` and gives what the kernel wrote back.
+    fn ethtool(&self, name: &str, command: u32, data: u32, what: &str) -> Result<u32, NetlinkError> {
+        let mut value = Value { command, data };
+        // SAFETY: all zeros is an `ifreq`: an empty name and a union of integers and null pointers.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(checked(name)?.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        let fd = self.socket.as_fd().as_raw_fd();
+        // SAFETY: `request` and the `value` that it points to are alive and exclusive until the call returns;
+        // the commands above read and write one `ethtool_value` and nothing behind it. Any socket will do:
+        // the kernel hands a device's ioctl on to the socket's namespace.
+        unsafe { siocethtool(fd, &raw mut request) }.map_err(|errno| NetlinkError::Refused {
+            doing: format!("read or set {what} of `{name}`"),
+            errno,
+            told: String::new(),
+        })?;
+        Ok(value.data)
+    }
+}
+
+fn stays_on(offload: Offload, device: &str) -> Result<(), NetlinkError> {
+    Err(NetlinkError::StaysOn { offload: offload.0, device: device.to_owned() })
+}

@@ -1,0 +1,251 @@
+//! A netlink socket that sends one request and waits for its acknowledgement.
+//!
+//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header of
+//! a device, and the kernel's words in an extended acknowledgement. Attributes that a later kernel may add
+//! are never looked at.
+
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use netlink_packet_core::{
+    ErrorBuffer, NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NetlinkMessage,
+    NlasIterator,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::LinkHeader;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recvfrom, send, setsockopt,
+    socket,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use nix::{setsockopt_impl, sockopt_impl};
+
+use super::NetlinkError;
+
+sockopt_impl!(
+    /// Errors come with the kernel's words.
+    ExtendedAcknowledgement,
+    SetOnly,
+    libc::SOL_NETLINK,
+    libc::NETLINK_EXT_ACK,
+    bool
+);
+sockopt_impl!(
+    /// Errors do not repeat the request.
+    CappedAcknowledgement,
+    SetOnly,
+    libc::SOL_NETLINK,
+    libc::NETLINK_CAP_ACK,
+    bool
+);
+
+/// The kernel acts on a request before `send` returns, so that this only guards against a broken one.
+const LIMIT_SECONDS: i64 = 5;
+/// Messages that are read before an acknowledgement is no longer expected.
+const MOST_MESSAGES: usize = 64;
+/// The kernel fits an answer to what the reader has room for, up to 32 KiB.
+const ROOM: usize = 32 * 1024;
+/// `RTM_NEWLINK` of rtnetlink(7).
+const NEW_LINK: u16 = libc::RTM_NEWLINK;
+/// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
+const TOLD: u16 = 1;
+
+/// What one message of an answer means.
+enum Answer {
+    /// The request was done.
+    Done,
+    /// The request was refused, with the kernel's words.
+    Refused(Errno, String),
+    /// A device.
+    Device(LinkHeader),
+}
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Socket {
+    pub(super) fn open() -> Result<Self, Errno> {
+        let fd = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkRoute,
+        )?;
+        setsockopt(&fd, ReceiveTimeout, &TimeVal::seconds(LIMIT_SECONDS))?;
+        // Linux 4.12 and 4.2; without them errors only say less.
+        let _ = setsockopt(&fd, ExtendedAcknowledgement, &true);
+        let _ = setsockopt(&fd, CappedAcknowledgement, &true);
+        Ok(Self { fd, buffer: vec![0; ROOM], sequence: 0 })
+    }
+
+    /// Sends `message` and waits until the kernel has acknowledged it. Gives the device of the answer, if the
+    /// answer has one.
+    pub(super) fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        doing: fmt::Arguments<'_>,
+    ) -> Result<Option<LinkHeader>, NetlinkError> {
+        let failed = |errno| NetlinkError::Socket { doing: doing.to_string(), errno };
+        let malformed = |what| NetlinkError::Malformed { doing: doing.to_string(), what };
+        self.sequence = self.sequence.wrapping_add(1);
+        let bytes = self.emit(message, flags);
+        retried(|| send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())).map_err(failed)?;
+
+        let mut device = None;
+        for _ in 0..MOST_MESSAGES {
+            let fd = self.fd.as_raw_fd();
+            let (length, from) =
+                retried(|| recvfrom::<NetlinkAddr>(fd, &mut self.buffer)).map_err(|errno| match errno {
+                    Errno::EAGAIN => malformed("none came in 5 s"),
+                    errno => failed(errno),
+                })?;
+            if from.is_none_or(|from| from.pid() != 0) {
+                continue; // not the kernel
+            }
+            let mut rest = self.buffer.get(..length).unwrap_or_default();
+            while !rest.is_empty() {
+                let (answer, behind) = next(rest, self.sequence).map_err(malformed)?;
+                match answer {
+                    Some(Answer::Done) => return Ok(device),
+                    Some(Answer::Refused(errno, told)) => {
+                        return Err(NetlinkError::Refused { doing: doing.to_string(), errno, told });
+                    }
+                    Some(Answer::Device(header)) => device = Some(header),
+                    None => {}
+                }
+                rest = behind;
+            }
+        }
+        Err(malformed("it has no end"))
+    }
+
+    fn emit(&self, message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
+        let mut message = NetlinkMessage::from(message);
+        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        bytes
+    }
+}
+
+/// Repeats a system call that a signal interrupted, a bounded number of times.
+fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 0..MOST_MESSAGES {
+        match call() {
+            Err(Errno::EINTR) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::EINTR)
+}
+
+/// The meaning of the first message in `bytes`, if it answers request `sequence`; and the bytes behind it.
+fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static str> {
+    let message = NetlinkBuffer::new_checked(&bytes).map_err(|_| "a message is cut short")?;
+    let length = (message.length() as usize).next_multiple_of(4).min(bytes.len());
+    let behind = bytes.get(length..).unwrap_or_default();
+    if message.sequence_number() != sequence {
+        return Ok((None, behind));
+    }
+    let answer = match message.message_type() {
+        NLMSG_ERROR => {
+            let error = ErrorBuffer::new_checked(message.payload()).map_err(|_| "an error is cut short")?;
+            Some(match error.code() {
+                None => Answer::Done,
+                Some(code) => Answer::Refused(
+                    Errno::from_raw(code.get().saturating_neg()),
+                    told(message.flags(), message.payload()),
+                ),
+            })
+        }
+        NEW_LINK => {
+            Some(Answer::Device(LinkHeader::parse(message.payload()).map_err(|_| "a device is cut short")?))
+        }
+        _ => None,
+    };
+    Ok((answer, behind))
+}
+
+/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of the
+/// request, which is capped. Empty if there are none.
+fn told(flags: u16, payload: &[u8]) -> String {
+    let attributes = payload.get(20..).unwrap_or_default();
+    if flags & NLM_F_ACK_TLVS == 0 {
+        return String::new();
+    }
+    NlasIterator::new(&attributes)
+        .map_while(Result::ok)
+        .find(|attribute| attribute.kind() == TOLD)
+        .map(|attribute| String::from_utf8_lossy(attribute.value()).trim_end_matches('\0').to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An error message of request 7: header 16 B, error 4 B, header of the request 16 B, attributes.
+    fn error(code: i32, flags: u16, attributes: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend((36 + attributes.len() as u32).to_ne_bytes());
+        bytes.extend(NLMSG_ERROR.to_ne_bytes());
+        bytes.extend(flags.to_ne_bytes());
+        bytes.extend(7u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend(code.to_ne_bytes());
+        bytes.extend([0; 16]);
+        bytes.extend(attributes);
+        bytes
+    }
+
+    #[test]
+    fn an_error_of_zero_is_an_acknowledgement() {
+        assert!(matches!(next(&error(0, 0, &[]), 7), Ok((Some(Answer::Done), []))));
+    }
+
+    #[test]
+    fn an_answer_to_another_request_is_passed_over() {
+        assert!(matches!(next(&error(0, 0, &[]), 8), Ok((None, []))));
+    }
+
+    #[test]
+    fn an_error_comes_with_the_kernels_words() {
+        // Length 4 + 3 = 7, kind 1, "no\0", 1 B of padding.
+        let attribute = [&7u16.to_ne_bytes()[..], &1u16.to_ne_bytes(), b"no\0\0"].concat();
+        let bytes = error(-22, NLM_F_ACK_TLVS, &attribute);
+        assert!(
+            matches!(next(&bytes, 7), Ok((Some(Answer::Refused(Errno::EINVAL, told)), [])) if told == "no")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), sequence: u32) {
+            let mut rest = &bytes[..];
+            while let Ok((_, behind)) = next(rest, sequence) {
+                prop_assert!(behind.len() < rest.len());
+                rest = behind;
+            }
+        }
+        #[test]
+        fn no_error_panics(attributes in prop::collection::vec(any::<u8>(), 0..80), code: i32, flags: u16) {
+            prop_assert!(next(&error(code, flags, &attributes), 7).is_ok());
+        }
+    }
+}
