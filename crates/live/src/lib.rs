@@ -7,9 +7,12 @@
 //! | [`port`] | a packet socket on one interface, in batches |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
 //! | [`engine`] | ports and links, moved by the clock |
+//! | [`bridge`] | two ports with a link each way |
 //! | [`frame`] | what an Ethernet frame says, and the few fields that routers change |
+//! | [`flow_table`] | which number a flow has |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`namespace`] | user and network namespaces; threads and commands inside of them |
+//! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
@@ -17,9 +20,12 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("packet sockets and namespaces are Linux's");
 
+pub mod bridge;
 pub mod clock;
 pub mod engine;
+pub mod flow_table;
 pub mod frame;
+pub mod host;
 pub mod link;
 pub mod namespace;
 pub mod netlink;

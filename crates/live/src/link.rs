@@ -151,7 +151,9 @@ impl Link {
     /// end of the wire. Call it until `next` is later.
     pub fn handle(&mut self, now: Time, books: &mut Books) -> Option<Packet> {
         match self.transmitter {
-            Transmitter::Busy(until) | Transmitter::Held(Some(until)) if until <= now => self.ask(until, books),
+            Transmitter::Busy(until) | Transmitter::Held(Some(until)) if until <= now => {
+                self.ask(until, books)
+            }
             _ => (),
         }
         self.wire.pop_front_if(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)

@@ -87,7 +87,10 @@ impl Trace {
             }
             // 2^40 ms are 35 years, and in nanoseconds below 2^60.
             let Some(ms) = text.parse::<u64>().ok().filter(|ms| *ms < 1 << 40) else {
-                return fail(line, format!("`{text}` is no time in milliseconds; write whole numbers such as 12"));
+                return fail(
+                    line,
+                    format!("`{text}` is no time in milliseconds; write whole numbers such as 12"),
+                );
             };
             let time = Span::from_millis(ms);
             if times.last().is_some_and(|last| time < *last) {
@@ -214,7 +217,10 @@ mod tests {
     #[test]
     fn what_is_no_trace_is_refused_with_its_line() {
         let error = |text| Trace::parse(text).unwrap_err().to_string();
-        assert_eq!(error("1\n\nx\n"), "line 3: `x` is no time in milliseconds; write whole numbers such as 12");
+        assert_eq!(
+            error("1\n\nx\n"),
+            "line 3: `x` is no time in milliseconds; write whole numbers such as 12"
+        );
         assert!(error("-1").starts_with("line 1: `-1` is no time"));
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));

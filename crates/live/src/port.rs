@@ -8,7 +8,10 @@
 //! Frames are read into buffers and written from them without a copy of ours. Cost: a system call per batch
 //! of up to [`BATCH`] frames, and what the kernel takes for each.
 
-#![expect(unsafe_code, reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused")]
+#![expect(
+    unsafe_code,
+    reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused"
+)]
 
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -73,7 +76,9 @@ pub struct PortError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "; it needs CAP_NET_RAW: run it as root, or by the unit in docs/gateway.md",
+        Some(libc::EPERM | libc::EACCES) => {
+            "; it needs CAP_NET_RAW: run it as root, or by the unit in docs/gateway.md"
+        }
         Some(libc::ENODEV | libc::ENXIO) => "; the interface has gone",
         _ => "",
     }
@@ -95,7 +100,10 @@ unsafe impl Send for Port {}
 
 impl std::fmt::Debug for Port {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Port").field("socket", &self.socket).field("counts", &self.counts).finish_non_exhaustive()
+        f.debug_struct("Port")
+            .field("socket", &self.socket)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -124,7 +132,8 @@ impl Port {
             set_option(&socket, level, option, &1_i32).map_err(fail(step))?;
         }
         if set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
-            set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER).map_err(fail("SO_RCVBUF"))?;
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)
+                .map_err(fail("SO_RCVBUF"))?;
         }
         bind(&socket, interface).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {
@@ -250,7 +259,8 @@ impl Port {
 
     fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<()> {
         for (at, frame) in frames.iter().enumerate() {
-            let (start, end) = (usize::from(frame.start), usize::from(frame.start) + usize::from(frame.length));
+            let (start, end) =
+                (usize::from(frame.start), usize::from(frame.start) + usize::from(frame.length));
             let bytes = pool.bytes_mut(frame.buffer);
             let (head, rest) = bytes.split_at_mut(VNET_HEADER);
             let body = &mut rest[start - VNET_HEADER..end - VNET_HEADER];

@@ -1,0 +1,357 @@
+//! Ports and links, moved by the clock: frames come in at ports, go through links, and leave by ports.
+//!
+//! What is due is done in the order and at the time at which it was due, however late the system lets us run;
+//! frames that came in meanwhile enter after it. A departure therefore follows from the model of the link, not
+//! from "now", and lateness shifts single packets by microseconds but never adds up. How late packets left is
+//! measured, see [`lateness`](Engine::lateness).
+//!
+//! What a frame is and where it goes is said by a [`World`]: the shell, the lab, the gateway.
+//!
+//! Waiting is ppoll(2) with a nanosecond deadline. Cost: two system calls per batch of frames, one more where
+//! there is nothing to do; O(log links) per packet and link.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use apportion_core::Packet as _;
+use apportion_core::units::Time;
+use apportion_scenario::histogram::Histogram;
+use apportion_scenario::model::Count;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+
+use crate::clock::{Clock, timespec};
+use crate::frame::{self, Malformed, Parsed};
+use crate::link::{Books, Link};
+use crate::packet::{Description, Packet};
+use crate::port::{BATCH, Port, PortCounts, Received};
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// Into this link; the next place of the table says what comes after it.
+    Link(u32),
+    /// Out by this port.
+    Port(u32),
+}
+
+/// What becomes of a frame that came in.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict {
+    /// It is such a packet, and its way begins at this place of the table of routes.
+    Forward(Description, u32),
+    /// It goes no further: it was for the world itself, or has no way.
+    Consume,
+}
+
+/// What knows frames and ways.
+pub trait World {
+    /// What becomes of a frame that came in at `port` at `now`.
+    fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict;
+
+    /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
+    fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
+}
+
+/// Why [`Engine::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is the time that was asked for, and all that was due before is done.
+    Deadline,
+    /// The descriptor to watch is readable.
+    Woken,
+}
+
+/// Why packets can no longer be moved.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A socket failed for good.
+    #[error("port {port}: cannot {what} frames: {source}")]
+    Port {
+        /// Which.
+        port: usize,
+        /// "receive" or "send".
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Waiting failed.
+    #[error("cannot wait for frames: {0}")]
+    Wait(Errno),
+}
+
+/// Ports and links with the world that says where frames go.
+#[derive(Debug)]
+pub struct Engine<W> {
+    /// Says where frames go.
+    pub world: W,
+    /// What all links share.
+    pub books: Books,
+    clock: Clock,
+    ports: Vec<PortState>,
+    links: Vec<Link>,
+    routes: Vec<Hop>,
+    /// When each link is next to be handled, and those times in order. An entry is out of date if the link's
+    /// time is another one.
+    due: Vec<Time>,
+    order: BinaryHeap<Reverse<(Time, u32)>>,
+    received: Vec<Received>,
+    malformed: [u64; Malformed::ALL.len()],
+    lateness: Histogram,
+}
+
+#[derive(Debug)]
+struct PortState {
+    port: Port,
+    /// Whether frames may wait.
+    ready: bool,
+    /// Frames that leave, with the time at which they are due.
+    outbox: Vec<Received>,
+    due: Vec<Time>,
+    carried: Count,
+}
+
+impl<W: World> Engine<W> {
+    /// An engine whose time begins now. `routes` is the table that packets go along.
+    #[must_use]
+    pub fn new(ports: Vec<Port>, links: Vec<Link>, routes: Vec<Hop>, books: Books, world: W) -> Self {
+        let state = |port| PortState {
+            port,
+            ready: true,
+            outbox: Vec::with_capacity(BATCH),
+            due: Vec::with_capacity(BATCH),
+            carried: Count::default(),
+        };
+        Self {
+            world,
+            books,
+            clock: Clock::start(),
+            ports: ports.into_iter().map(state).collect(),
+            due: vec![Time::MAX; links.len()],
+            links,
+            routes,
+            order: BinaryHeap::new(),
+            received: Vec::with_capacity(BATCH),
+            malformed: [0; Malformed::ALL.len()],
+            lateness: Histogram::default(),
+        }
+    }
+
+    /// Moves packets until `deadline`, or until `wake` is readable.
+    ///
+    /// # Errors
+    /// If a socket or the wait fails for good.
+    pub fn run(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
+        loop {
+            let now = self.clock.now().min(deadline);
+            self.advance(now);
+            self.flush()?;
+            if now == deadline {
+                return Ok(Stop::Deadline);
+            }
+            let mut more = false;
+            for port in 0..self.ports.len() {
+                more |= self.receive(port, deadline)?;
+            }
+            // With frames at hand it only looks, so that no descriptor is kept waiting for ever.
+            let until = if more { now } else { self.next().min(deadline) };
+            if self.wait(until, wake)? {
+                return Ok(Stop::Woken);
+            }
+        }
+    }
+
+    /// Sends a packet on its way.
+    pub fn enter(&mut self, now: Time, packet: Packet) {
+        match self.routes.get(packet.hop as usize) {
+            Some(&Hop::Link(link)) => {
+                self.links[link as usize].enter(now, packet, &mut self.books);
+                self.schedule(link);
+            }
+            Some(&Hop::Port(port)) => self.leave(now, port, packet),
+            None => self.books.pool.give_back(packet.buffer),
+        }
+    }
+
+    /// When something happens next.
+    fn next(&mut self) -> Time {
+        while let Some(&Reverse((at, link))) = self.order.peek() {
+            if self.due[link as usize] == at {
+                return at;
+            }
+            self.order.pop();
+        }
+        Time::MAX
+    }
+
+    fn schedule(&mut self, link: u32) {
+        let next = self.links[link as usize].next();
+        let due = &mut self.due[link as usize];
+        if *due != next {
+            *due = next;
+            if next < Time::MAX {
+                self.order.push(Reverse((next, link)));
+            }
+        }
+    }
+
+    /// Does all that is due by `now`, each at its time.
+    fn advance(&mut self, now: Time) {
+        loop {
+            let at = self.next();
+            if at > now {
+                return;
+            }
+            let Some(Reverse((_, link))) = self.order.pop() else { return };
+            self.due[link as usize] = Time::MAX;
+            let arrived = self.links[link as usize].handle(at, &mut self.books);
+            self.schedule(link);
+            if let Some(mut packet) = arrived {
+                packet.hop += 1;
+                self.enter(at, packet);
+            }
+        }
+    }
+
+    /// A packet has come to its last port, due at `at`.
+    fn leave(&mut self, at: Time, port: u32, packet: Packet) {
+        let Packet { buffer, start, length, .. } = packet;
+        if let Some(flow) = self.books.flow(packet.flow()) {
+            flow.delivered.add(packet.size());
+        }
+        let frame = &mut self.books.pool.bytes_mut(buffer)[packet.range()];
+        if packet.was_marked()
+            && let Ok(parsed) = frame::parse(frame)
+        {
+            frame::set_ce(frame, &parsed);
+        }
+        self.world.leave(at, port, &packet, frame);
+        let to = &mut self.ports[port as usize];
+        to.carried.add(packet.size());
+        to.outbox.push(Received { buffer, start, length });
+        to.due.push(at);
+    }
+
+    /// Sends what has left.
+    fn flush(&mut self) -> Result<(), EngineError> {
+        for (number, port) in self.ports.iter_mut().enumerate().filter(|(_, port)| !port.outbox.is_empty()) {
+            let now = self.clock.now();
+            port.due.drain(..).for_each(|due| self.lateness.record(now.since(due)));
+            let sent = port.port.send(&mut self.books.pool, &port.outbox);
+            port.outbox.drain(..).for_each(|frame| self.books.pool.give_back(frame.buffer));
+            sent.map_err(|source| EngineError::Port { port: number, what: "send", source })?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what waits at a port, as of now or of `latest`. Whether more may wait.
+    fn receive(&mut self, number: usize, latest: Time) -> Result<bool, EngineError> {
+        let port = &mut self.ports[number];
+        if !port.ready {
+            return Ok(false);
+        }
+        let mut received = std::mem::take(&mut self.received);
+        port.ready = port
+            .port
+            .receive(&mut self.books.pool, &mut received)
+            .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
+        let more = port.ready;
+        // What was due before they came is done first.
+        let now = self.clock.now().min(latest);
+        self.advance(now);
+        for frame in received.drain(..) {
+            self.take_in(now, number as u32, frame);
+        }
+        self.received = received;
+        Ok(more)
+    }
+
+    fn take_in(&mut self, now: Time, port: u32, frame: Received) {
+        let Received { buffer, start, length } = frame;
+        let range = usize::from(start)..usize::from(start) + usize::from(length);
+        let bytes = &mut self.books.pool.bytes_mut(buffer)[range];
+        let verdict = match frame::parse(bytes) {
+            Ok(parsed) => self.world.classify(now, port, bytes, &parsed),
+            Err(malformed) => {
+                self.malformed[malformed as usize] += 1;
+                Verdict::Consume
+            }
+        };
+        match verdict {
+            Verdict::Forward(description, hop) => {
+                let packet = Packet::new((buffer, start, length), &description, hop, now);
+                if let Some(flow) = self.books.flow(packet.flow()) {
+                    flow.sent.add(packet.size());
+                }
+                self.enter(now, packet);
+            }
+            Verdict::Consume => self.books.pool.give_back(buffer),
+        }
+    }
+
+    /// Waits until then, or until a port has frames. Whether `wake` is readable.
+    fn wait(&mut self, until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
+        let mut polled: Vec<PollFd<'_>> =
+            self.ports.iter().map(|port| PollFd::new(port.port.as_fd(), PollFlags::POLLIN)).collect();
+        polled.extend(wake.map(|wake| PollFd::new(wake, PollFlags::POLLIN)));
+        let timeout = (until < Time::MAX).then(|| timespec(self.clock.until(until)));
+        match ppoll(&mut polled, timeout, None) {
+            Ok(_) | Err(Errno::EINTR) => (),
+            Err(error) => return Err(EngineError::Wait(error)),
+        }
+        let readable: Vec<bool> = polled.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        drop(polled);
+        for (port, readable) in self.ports.iter_mut().zip(&readable) {
+            port.ready |= readable;
+        }
+        Ok(wake.is_some() && readable.last().copied().unwrap_or(false))
+    }
+}
+
+/// What it measures, and what can be changed between runs.
+impl<W> Engine<W> {
+    /// The time on its clock.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// A link.
+    #[must_use]
+    pub fn link(&self, number: usize) -> Option<&Link> {
+        self.links.get(number)
+    }
+
+    /// What the port did, and what packets it sent were charged as.
+    pub fn port_counts(&mut self, number: usize) -> Option<(PortCounts, Count)> {
+        self.ports.get_mut(number).map(|state| (state.port.counts(), state.carried))
+    }
+
+    /// Frames that were no frames, by reason.
+    pub fn malformed(&self) -> impl Iterator<Item = (Malformed, u64)> {
+        Malformed::ALL.into_iter().zip(self.malformed)
+    }
+
+    /// How much later than due packets were handed to the system.
+    #[must_use]
+    pub const fn lateness(&self) -> &Histogram {
+        &self.lateness
+    }
+
+    /// Forgets how late packets were.
+    pub fn forget_lateness(&mut self) {
+        self.lateness = Histogram::default();
+    }
+}
+
+impl<W: World> Engine<W> {
+    /// Changes a link, at `now`, which is not before anything that was done.
+    pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut Books)) {
+        if let Some(link) = self.links.get_mut(number) {
+            change(link, &mut self.books);
+            self.schedule(number as u32);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Which number a flow has: a bounded table from addresses and ports to the small dense numbers that
+//! disciplines use.
+//!
+//! A flow that has been silent for long enough gives its number to the next new one. When every number is
+//! taken, the least recently heard of [`LOOKED_AT`] flows does, so a flood of new flows costs others their
+//! state, but never memory or time. Cost: a hash and a comparison per packet; 64 bytes per flow.
+
+use apportion_core::packet::FlowId;
+use apportion_core::units::{Span, Time};
+
+use crate::frame::FlowTuple;
+
+/// Flows among which one gives up its number. Chosen: bounds the time of a new flow.
+const LOOKED_AT: usize = 16;
+
+/// Found by key and never walked: what its order is does not matter, and a hash with a secret of its own keeps
+/// senders from choosing flows that collide.
+#[expect(clippy::disallowed_types, reason = "looked up only, never walked")]
+type Index = std::collections::HashMap<FlowTuple, u32>;
+
+/// The numbers.
+#[derive(Debug)]
+pub struct FlowTable {
+    index: Index,
+    entries: Vec<Entry>,
+    /// The number of the first entry.
+    first: u32,
+    most: usize,
+    idle: Span,
+    /// Where to look for a silent flow next.
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    tuple: FlowTuple,
+    heard: Time,
+}
+
+/// The number of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The number.
+    pub flow: FlowId,
+    /// Whether it had none before: what was known under this number was of another flow.
+    pub is_new: bool,
+}
+
+impl FlowTable {
+    /// An empty table that gives `most` numbers (at least one) from `first` on. Flows are forgotten after
+    /// `idle`, when their number is needed.
+    #[must_use]
+    pub fn new(first: FlowId, most: usize, idle: Span) -> Self {
+        Self { index: Index::new(), entries: Vec::new(), first: first.0, most: most.max(1), idle, hand: 0 }
+    }
+
+    /// The number of the flow of a packet that came at `now`.
+    pub fn number(&mut self, now: Time, tuple: FlowTuple) -> Numbered {
+        if let Some(&at) = self.index.get(&tuple) {
+            self.entries[at as usize].heard = now;
+            return Numbered { flow: FlowId(self.first + at), is_new: false };
+        }
+        let entry = Entry { tuple, heard: now };
+        let at = match self.silent(now) {
+            Some(at) => {
+                self.index.remove(&self.entries[at].tuple);
+                self.entries[at] = entry;
+                at
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() - 1
+            }
+        };
+        // At most `most`, which are below 2^32.
+        self.index.insert(tuple, at as u32);
+        Numbered { flow: FlowId(self.first + at as u32), is_new: true }
+    }
+
+    /// An entry whose number may be given away.
+    fn silent(&mut self, now: Time) -> Option<usize> {
+        let count = self.entries.len();
+        let mut oldest = None;
+        for _ in 0..LOOKED_AT.min(count) {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % count;
+            let heard = self.entries[at].heard;
+            if now.since(heard) >= self.idle {
+                return Some(at);
+            }
+            if oldest.is_none_or(|(before, _)| heard < before) {
+                oldest = Some((heard, at));
+            }
+        }
+        oldest.filter(|_| count >= self.most).map(|(_, at)| at)
+    }
+
+    /// Whose number it is.
+    #[must_use]
+    pub fn tuple(&self, flow: FlowId) -> Option<&FlowTuple> {
+        let at = flow.0.checked_sub(self.first)?;
+        self.entries.get(at as usize).map(|entry| &entry.tuple)
+    }
+
+    /// The number of a flow that has one.
+    #[must_use]
+    pub fn find(&self, tuple: &FlowTuple) -> Option<FlowId> {
+        self.index.get(tuple).map(|at| FlowId(self.first + at))
+    }
+
+    /// Flows that have numbers, silent ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion_core::class::Headers;
+
+    fn tuple(port: u16) -> FlowTuple {
+        let headers = Headers {
+            protocol: 17,
+            source: "192.0.2.1".parse().unwrap(),
+            destination: "192.0.2.2".parse().unwrap(),
+            ports: Some((port, 9)),
+            dscp: 0,
+        };
+        FlowTuple::new(&headers).unwrap()
+    }
+
+    fn table() -> FlowTable {
+        FlowTable::new(FlowId(1), 3, Span::from_secs(10))
+    }
+
+    #[test]
+    fn a_flow_keeps_its_number() {
+        let mut table = table();
+        let a = table.number(Time::ZERO, tuple(1));
+        let b = table.number(Time::ZERO, tuple(2));
+        assert_eq!((a.flow, b.flow, a.is_new, b.is_new), (FlowId(1), FlowId(2), true, true));
+        let again = table.number(Time::from_secs(100), tuple(1));
+        assert_eq!(again, Numbered { flow: FlowId(1), is_new: false });
+        assert_eq!((table.tuple(FlowId(2)), table.tuple(FlowId(0))), (Some(&tuple(2)), None));
+        assert_eq!((table.find(&tuple(2)), table.find(&tuple(3))), (Some(FlowId(2)), None));
+    }
+
+    #[test]
+    fn a_silent_flow_gives_up_its_number_to_a_new_one() {
+        let mut table = table();
+        table.number(Time::ZERO, tuple(1));
+        table.number(Time::from_secs(9), tuple(2));
+        // Flow 1 has been silent for 10 s, flow 2 for one.
+        assert_eq!(table.number(Time::from_secs(10), tuple(3)), Numbered { flow: FlowId(1), is_new: true });
+        assert_eq!(table.find(&tuple(1)), None);
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_flood_of_flows_takes_the_number_of_who_was_heard_least_recently() {
+        let mut table = table();
+        for (second, port) in (0..).zip([1, 2, 3, 1]) {
+            table.number(Time::from_secs(second), tuple(port));
+        }
+        // 2 was heard at 1 s, 3 at 2 s, 1 at 3 s.
+        assert_eq!(table.number(Time::from_secs(4), tuple(4)).flow, FlowId(2));
+        for port in 5..10_000 {
+            table.number(Time::from_secs(4), tuple(port));
+        }
+        assert_eq!((table.len(), table.index.len()), (3, 3));
+    }
+}
