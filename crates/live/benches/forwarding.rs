@@ -76,8 +76,11 @@ fn blast(port: &mut Port, length: usize, flows: u16, seconds: f64) -> u64 {
     port.counts().sent
 }
 
-fn measure(queue: &str, length: usize, flows: u16) {
-    let make = |name, address: [u8; 4]| Host::create(name, &[address.into()], Bytes::new(1_500)).unwrap();
+fn measure(number: u32, queue: &str, length: usize, flows: u16) {
+    // The kernel removes the devices of the measurement before in its own time.
+    let make = |name: &str, address: [u8; 4]| {
+        Host::create(&format!("{name}{number}"), &[address.into()], Bytes::new(1_500)).unwrap()
+    };
     let (near, far) = (make("near", [10, 0, 0, 1]), make("far", [10, 0, 0, 2]));
     let rate = Rate::from_mbit(100_000);
     let ports = [Port::open(near.port).unwrap(), Port::open(far.port).unwrap()];
@@ -107,10 +110,9 @@ fn measure(queue: &str, length: usize, flows: u16) {
 
 fn main() {
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false }).unwrap();
-    for length in [64, 1_514] {
-        measure("fifo", length, 1);
-    }
-    for queue in ["fifo", "fq_codel", "drr", "stfq"] {
-        measure(queue, 1_514, 64);
+    let fifo = [64, 1_514].map(|length| ("fifo", length, 1));
+    let others = ["fifo", "fq_codel", "drr", "stfq"].map(|queue| (queue, 1_514, 64));
+    for (number, (queue, length, flows)) in (0..).zip(fifo.into_iter().chain(others)) {
+        measure(number, queue, length, flows);
     }
 }

@@ -79,6 +79,7 @@ impl World for Bridge {
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label: None,
+            counts: true,
         };
         Verdict::Forward(description, 2 * port)
     }

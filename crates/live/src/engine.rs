@@ -218,7 +218,9 @@ impl<W: World> Engine<W> {
     /// A packet has come to its last port, due at `at`.
     fn leave(&mut self, at: Time, port: u32, packet: Packet) {
         let Packet { buffer, start, length, .. } = packet;
-        if let Some(flow) = self.books.flow(packet.flow()) {
+        if packet.counts()
+            && let Some(flow) = self.books.flow(packet.flow())
+        {
             flow.delivered.add(packet.size());
         }
         let frame = &mut self.books.pool.bytes_mut(buffer)[packet.range()];
@@ -282,7 +284,9 @@ impl<W: World> Engine<W> {
         match verdict {
             Verdict::Forward(description, hop) => {
                 let packet = Packet::new((buffer, start, length), &description, hop, now);
-                if let Some(flow) = self.books.flow(packet.flow()) {
+                if packet.counts()
+                    && let Some(flow) = self.books.flow(packet.flow())
+                {
                     flow.sent.add(packet.size());
                 }
                 self.enter(now, packet);

@@ -30,6 +30,7 @@ pub struct Packet {
     ecn: Ecn,
     colour: Colour,
     marked: bool,
+    counts: bool,
     label: Option<(LabelKind, Label)>,
 }
 
@@ -46,6 +47,8 @@ pub struct Description {
     pub ecn: Ecn,
     /// Its label, if it has one that is believed.
     pub label: Option<(LabelKind, Label)>,
+    /// Whether it counts as sent by and delivered to its flow: acknowledgements of a flow's data do not.
+    pub counts: bool,
 }
 
 impl Packet {
@@ -57,7 +60,7 @@ impl Packet {
         hop: u32,
         now: Time,
     ) -> Self {
-        let Description { flow, size, protocol, ecn, label } = *described;
+        let Description { flow, size, protocol, ecn, label, counts } = *described;
         Self {
             buffer,
             start,
@@ -72,6 +75,7 @@ impl Packet {
             ecn,
             colour: Colour::default(),
             marked: false,
+            counts,
             label,
         }
     }
@@ -87,6 +91,12 @@ impl Packet {
     #[must_use]
     pub const fn was_marked(&self) -> bool {
         self.marked
+    }
+
+    /// Whether it counts as sent by and delivered to its flow.
+    #[must_use]
+    pub const fn counts(&self) -> bool {
+        self.counts
     }
 
     /// Its label, of whatever kind.

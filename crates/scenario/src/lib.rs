@@ -8,6 +8,7 @@
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`outcome`] | what one run of it measured |
 //! | [`probe`], [`histogram`] | what worlds measure it with |
+//! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
@@ -21,6 +22,7 @@ pub mod model;
 pub mod outcome;
 pub mod probe;
 pub mod routing;
+pub mod source;
 pub mod tcp;
 
 mod admission;

@@ -10,6 +10,7 @@ use apportion_core::system::{Discipline, DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start, Transport};
 use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
+use apportion_scenario::source::short_flows::arrivals;
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Load};
@@ -20,7 +21,6 @@ use crate::measure::Totals;
 use crate::packet::Packet;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
-use crate::source::short_flows::arrivals;
 use crate::word::Word;
 
 /// Flows up to which delay distributions and time series are kept for each flow.

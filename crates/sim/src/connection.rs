@@ -15,10 +15,10 @@ use std::sync::Arc;
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Time};
 use apportion_scenario::model::{Source, Transport};
+use apportion_scenario::source::{Generator, Write};
 use apportion_scenario::tcp::TcpParams;
 
 use crate::packet::Direction;
-use crate::source::{Generator, Write};
 use crate::tcp::{Receiver, Sender};
 
 /// One connection.

@@ -10,7 +10,6 @@
 //! | [`packet`] | packets: a handle that moves and a body that stays |
 //! | [`link`] | queue, transmitter and wire of one direction |
 //! | [`tcp`] | TCP sender and receiver |
-//! | [`source`] | what applications write, and when |
 //! | [`connection`] | a connection at work: source, transport, routes |
 //! | `router` | routers that exchange reports about their links |
 //! | [`build`] | a world from a scenario |
@@ -32,7 +31,6 @@ pub mod packet;
 pub mod replicate;
 mod router;
 pub mod simulation;
-pub mod source;
 pub mod tcp;
 mod word;
 

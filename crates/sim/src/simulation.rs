@@ -12,6 +12,7 @@ use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 use apportion_scenario::probe::FlowProbe;
+use apportion_scenario::source::Write;
 
 use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Load, Tcp};
@@ -21,7 +22,6 @@ use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::router::Routers;
-use crate::source::Write;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
 use crate::word::Word;
 
