@@ -190,7 +190,7 @@ pub fn a_device_runs_once_both_ends_are_up() {
     assert_eq!(error, "`a0` is not running after 2ms; both ends of a veth must be set up");
     let other = b.index_of("b0").unwrap();
     b.set_up(other).unwrap();
-    assert!(a.device("a0").unwrap().has_carrier);
+    a.wait_until_running("a0", Span::from_secs(5)).unwrap();
     // The other end is in another namespace.
     assert!(a.device("b0").is_err());
 }
