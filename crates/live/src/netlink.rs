@@ -193,15 +193,15 @@ impl Netlink {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(checked(name)?));
         let doing = format_args!("find the device `{name}`");
-        let header =
-            self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(|| {
-                NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" }
-            })?;
+        let none = || NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" };
+        let link = self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(none)?;
+        let has = |flag| link.header.flags.contains(flag);
         Ok(Device {
-            index: header.index,
-            is_up: header.flags.contains(LinkFlags::Up),
-            is_running: header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp | LinkFlags::Running),
-            no_arp: header.flags.contains(LinkFlags::Noarp),
+            index: link.header.index,
+            is_up: has(LinkFlags::Up),
+            // The loopback device never has a state.
+            is_running: has(LinkFlags::Up) && (link.is_operational || has(LinkFlags::Loopback)),
+            no_arp: has(LinkFlags::Noarp),
         })
     }
 

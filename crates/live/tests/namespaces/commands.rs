@@ -113,7 +113,9 @@ pub fn a_command_runs_in_its_namespace() {
 
 pub fn a_program_that_is_not_there_is_named() {
     enter();
-    let command = Command::new("no-such-program");
+    let mut command = Command::new("no-such-program");
+    // A directory of the caller's PATH that may not be read would be the reason instead.
+    command.env("PATH", "/usr/bin:/bin");
     let error = start(command, &Namespace::current().unwrap(), Group::Own).unwrap_err().to_string();
     assert!(error.contains("`no-such-program`") && error.contains("in PATH?"), "{error}");
 }
