@@ -14,6 +14,7 @@
 //! | [`namespace`] | user and network namespaces; threads and commands inside of them |
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
+//! | [`command`] | a user's command inside a namespace, with a limit |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
 
@@ -22,6 +23,7 @@ compile_error!("packet sockets and namespaces are Linux's");
 
 pub mod bridge;
 pub mod clock;
+pub mod command;
 pub mod engine;
 pub mod flow_table;
 pub mod frame;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use apportion_core::units::Bytes;
+use apportion_core::units::{Bytes, Span};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeader, AddressHeaderFlags, AddressMessage, AddressScope,
@@ -28,6 +28,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::errno::Errno;
+use nix::poll::{PollTimeout, poll};
 
 /// What rtnetlink was asked for and did not do.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,14 @@ pub enum NetlinkError {
     /// A device's name that no kernel takes.
     #[error("`{0}` cannot name a network device: 1 to 15 bytes without `/`, `:` and white space")]
     Name(String),
+    /// A device that no packet passes yet.
+    #[error("`{device}` is not running after {limit}; both ends of a veth must be set up")]
+    NotRunning {
+        /// The device.
+        device: String,
+        /// How long it was waited for.
+        limit: Span,
+    },
     /// An offload that stays on.
     #[error("{offload} of `{device}` stays on; the device's driver does not let go of it")]
     StaysOn {
@@ -139,8 +148,8 @@ pub struct Device {
     pub index: u32,
     /// Whether it was set up.
     pub is_up: bool,
-    /// Whether it has a carrier: for a veth, whether both ends are up.
-    pub has_carrier: bool,
+    /// Whether packets pass: it is up, has a carrier (both ends of a veth are up), and its queue is at work.
+    pub is_running: bool,
     /// Whether it does without ARP and neighbour discovery.
     pub no_arp: bool,
 }
@@ -184,15 +193,15 @@ impl Netlink {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(checked(name)?));
         let doing = format_args!("find the device `{name}`");
-        let header =
-            self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(|| {
-                NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" }
-            })?;
+        let none = || NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" };
+        let link = self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(none)?;
+        let has = |flag| link.header.flags.contains(flag);
         Ok(Device {
-            index: header.index,
-            is_up: header.flags.contains(LinkFlags::Up),
-            has_carrier: header.flags.contains(LinkFlags::LowerUp),
-            no_arp: header.flags.contains(LinkFlags::Noarp),
+            index: link.header.index,
+            is_up: has(LinkFlags::Up),
+            // The loopback device never has a state.
+            is_running: has(LinkFlags::Up) && (link.is_operational || has(LinkFlags::Loopback)),
+            no_arp: has(LinkFlags::Noarp),
         })
     }
 
@@ -210,6 +219,22 @@ impl Netlink {
     /// The kernel's refusal.
     pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
         self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
+    }
+
+    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into use
+    /// a moment after the other one was set up, in the background; what is sent before is lost without a word.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's refusal.
+    pub fn wait_until_running(&mut self, name: &str, limit: Span) -> Result<(), NetlinkError> {
+        for _ in 0..=limit.as_nanos() / Span::from_millis(1).as_nanos() {
+            if self.device(name)?.is_running {
+                return Ok(());
+            }
+            // An interrupted wait is a shorter one.
+            let _ = poll(&mut [], PollTimeout::from(1u8));
+        }
+        Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
     }
 
     /// Does without ARP and neighbour discovery on a device: every frame goes to the device's own hardware

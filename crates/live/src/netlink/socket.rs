@@ -1,7 +1,7 @@
 //! A netlink socket that sends one request and waits for its acknowledgement.
 //!
 //! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header of
-//! a device, and the kernel's words in an extended acknowledgement. Attributes that a later kernel may add
+//! a device with its state, and the kernel's words in an extended acknowledgement. Attributes that a later kernel may add
 //! are never looked at.
 
 use std::fmt;
@@ -52,6 +52,14 @@ const NEW_LINK: u16 = libc::RTM_NEWLINK;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
 const TOLD: u16 = 1;
 
+/// A device, as far as it is asked for.
+pub(super) struct Link {
+    pub(super) header: LinkHeader,
+    /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together with
+    /// the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
+    pub(super) is_operational: bool,
+}
+
 /// What one message of an answer means.
 enum Answer {
     /// The request was done.
@@ -59,7 +67,7 @@ enum Answer {
     /// The request was refused, with the kernel's words.
     Refused(Errno, String),
     /// A device.
-    Device(LinkHeader),
+    Device(Link),
 }
 
 #[derive(Debug)]
@@ -97,7 +105,7 @@ impl Socket {
         message: RouteNetlinkMessage,
         flags: u16,
         doing: fmt::Arguments<'_>,
-    ) -> Result<Option<LinkHeader>, NetlinkError> {
+    ) -> Result<Option<Link>, NetlinkError> {
         let failed = |errno| NetlinkError::Socket { doing: doing.to_string(), errno };
         let malformed = |what| NetlinkError::Malformed { doing: doing.to_string(), what };
         self.sequence = self.sequence.wrapping_add(1);
@@ -123,7 +131,7 @@ impl Socket {
                     Some(Answer::Refused(errno, told)) => {
                         return Err(NetlinkError::Refused { doing: doing.to_string(), errno, told });
                     }
-                    Some(Answer::Device(header)) => device = Some(header),
+                    Some(Answer::Device(link)) => device = Some(link),
                     None => {}
                 }
                 rest = behind;
@@ -173,12 +181,20 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
                 ),
             })
         }
-        NEW_LINK => {
-            Some(Answer::Device(LinkHeader::parse(message.payload()).map_err(|_| "a device is cut short")?))
-        }
+        NEW_LINK => Some(Answer::Device(link(message.payload())?)),
         _ => None,
     };
     Ok((answer, behind))
+}
+
+/// The device of a message: a header of 16 B, attributes.
+fn link(payload: &[u8]) -> Result<Link, &'static str> {
+    let header = LinkHeader::parse(payload).map_err(|_| "a device is cut short")?;
+    let attributes = payload.get(16..).unwrap_or_default();
+    let is_operational = NlasIterator::new(&attributes)
+        .map_while(Result::ok)
+        .any(|attribute| attribute.kind() == libc::IFLA_OPERSTATE && attribute.value() == [6]);
+    Ok(Link { header, is_operational })
 }
 
 /// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of the

@@ -1,0 +1,298 @@
+//! A user's command inside a network namespace: started, waited for with a limit, and never left behind.
+//!
+//! Source: setns(2), `PR_SET_PDEATHSIG` of prctl(2), `pidfd_open(2)`, `timerfd_create(2)`, signalfd(2), kill(2).
+//! A wait polls three descriptors at most, for the end of the command, the limit and signals; no clock is read
+//! and nothing is tried in a loop. By default the command leads a process group, which is killed as a whole when
+//! the command ends or is dropped: before the command is reaped, so that the group's number is still its own.
+//! What a command puts into a group or session of its own ("daemons") is not found again, and lives on.
+#![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+
+use apportion_core::units::Span;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::unistd::{Pid, getppid};
+
+use crate::namespace::Namespace;
+
+/// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
+const AFTER_KILL: Span = Span::from_secs(2);
+/// Wake-ups of one wait that are not its end: signals, and interruptions by other handlers.
+const MOST_WAKEUPS: usize = 1_000_000;
+
+/// A command that cannot be started or waited for.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It is not started.
+    #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), mend(.error))]
+    Start {
+        /// The program.
+        program: OsString,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It cannot be waited for; it was killed.
+    #[error("cannot wait for the command: {0}")]
+    Wait(Errno),
+    /// It was killed and does not end.
+    #[error("process {0} was killed and does not end: it hangs inside the kernel")]
+    Hangs(Pid),
+    /// The signals cannot be listened to.
+    #[error("cannot listen to signals: {0}")]
+    Signals(Errno),
+}
+
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; is it installed, and in PATH?",
+        io::ErrorKind::PermissionDenied => "; is it executable, and the namespace one's own?",
+        _ => "",
+    }
+}
+
+/// The process group that a command joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// One of its own, which ends as a whole. A terminal's keys do not reach it: forward its signals.
+    Own,
+    /// The caller's: for a shell, which must be in the foreground of the terminal. Only the command itself is
+    /// killed when it is dropped.
+    Callers,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The command ended by itself with this status; 0 is success.
+    Exited(i32),
+    /// A signal ended the command.
+    Signalled(i32),
+    /// The time limit came first: the command was killed.
+    TimedOut,
+}
+
+impl End {
+    /// Whether the command ended by itself with status 0.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Exited(0))
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(status) => write!(f, "ended with status {status}"),
+            Self::Signalled(number) => match Signal::try_from(*number) {
+                Ok(signal) => write!(f, "was ended by {signal}"),
+                Err(_) => write!(f, "was ended by signal {number}"),
+            },
+            Self::TimedOut => f.write_str("was killed at its time limit"),
+        }
+    }
+}
+
+/// Signals that are read where it suits, instead of ending the process or interrupting a thread.
+#[derive(Debug)]
+pub struct Signals {
+    fd: SignalFd,
+}
+
+impl Signals {
+    /// Blocks SIGINT and SIGTERM in the calling thread, and so in the threads that it starts from now on, and
+    /// gives them to whoever asks here. Before the first thread is started; a thread that does not block them
+    /// would take them.
+    ///
+    /// # Errors
+    /// [`CommandError::Signals`] if the system has no descriptor left.
+    pub fn interrupts() -> Result<Self, CommandError> {
+        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+        set.thread_block().map_err(CommandError::Signals)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self { fd: SignalFd::with_flags(&set, flags).map_err(CommandError::Signals)? })
+    }
+
+    /// The next signal that has come, if there is one.
+    ///
+    /// # Errors
+    /// [`CommandError::Signals`] if they cannot be read.
+    pub fn next(&self) -> Result<Option<Signal>, CommandError> {
+        let info = self.fd.read_signal().map_err(CommandError::Signals)?;
+        Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+    }
+}
+
+/// A command that runs. Dropped, it is killed and reaped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    pidfd: OwnedFd,
+    group: Group,
+    is_reaped: bool,
+}
+
+/// Starts `command` inside `namespace`, with no signal blocked. It is killed when the calling *thread* ends, even
+/// by SIGKILL: start it from a thread that outlives it.
+///
+/// # Errors
+/// [`CommandError::Start`] if there is no such program or the namespace may not be entered.
+pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Result<Running, CommandError> {
+    let program = command.get_program().to_owned();
+    let failed = |error| CommandError::Start { program: program.clone(), error };
+    let there = namespace.as_fd().try_clone_to_owned().map_err(failed)?;
+    let parent = Pid::this();
+    if group == Group::Own {
+        command.process_group(0);
+    }
+    let between = move || {
+        setns(&there, CloneFlags::CLONE_NEWNET)?;
+        set_pdeathsig(Signal::SIGKILL)?;
+        // A parent that died before the line above sends no signal any more.
+        if getppid() != parent {
+            return Err(Errno::ESRCH.into());
+        }
+        // A blocked signal stays blocked over exec: the command would be deaf to what `Signals` reads.
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, which are safe to call there; nothing is
+    // allocated (an `io::Error` of an `Errno` is not), no lock is taken, and `there` is the closure's own.
+    unsafe { command.pre_exec(between) };
+    let mut child = command.spawn().map_err(failed)?;
+    match pidfd_of(Pid::from_raw(child.id().cast_signed())) {
+        Ok(pidfd) => Ok(Running { child, pidfd, group, is_reaped: false }),
+        Err(errno) => {
+            // Linux 5.3 has it. Killed, the child ends at once.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(failed(errno.into()))
+        }
+    }
+}
+
+/// A descriptor that can be read as soon as the process has ended.
+fn pidfd_of(child: Pid) -> Result<OwnedFd, Errno> {
+    // SAFETY: the call takes two integers. The child is not reaped, so that its number is its own.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, child.as_raw(), 0) })?;
+    let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else owns it. It closes on exec.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl Running {
+    /// The command's process, and group if it has its own.
+    #[must_use]
+    pub fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// The standard streams that the command was given pipes for.
+    pub const fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Sends `signal` to the command and its group, if it has its own. A command that has ended gets none.
+    ///
+    /// # Errors
+    /// What the system says, `EPERM` for a program that took another user's rights.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        if self.is_reaped {
+            return Ok(());
+        }
+        match self.group {
+            Group::Own => killpg(self.id(), signal),
+            Group::Callers => kill(self.id(), signal),
+        }
+    }
+
+    /// Waits until the command ends, or for `limit`, after which it is killed. Signals that come to `signals`
+    /// meanwhile are forwarded. What is left of its group is killed in each case.
+    ///
+    /// # Errors
+    /// [`CommandError::Wait`]; the command is killed then.
+    pub fn wait(mut self, limit: Option<Span>, signals: Option<&Signals>) -> Result<End, CommandError> {
+        if self.has_ended(limit, signals)? {
+            // Its own end stands before the group is killed: a zombie takes no signal.
+            let status = self.reap()?;
+            return Ok(status
+                .code()
+                .map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited));
+        }
+        self.reap()?;
+        Ok(End::TimedOut)
+    }
+
+    /// Whether the command has ended within `limit`.
+    ///
+    /// # Errors
+    /// [`CommandError::Wait`].
+    pub fn has_ended(&self, limit: Option<Span>, signals: Option<&Signals>) -> Result<bool, CommandError> {
+        if self.is_reaped {
+            return Ok(true);
+        }
+        let timer = limit.map(timer).transpose().map_err(CommandError::Wait)?;
+        let mut watched = vec![PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+        watched.extend(timer.iter().map(|timer| PollFd::new(timer.as_fd(), PollFlags::POLLIN)));
+        watched.extend(signals.map(|signals| PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)));
+        for _ in 0..MOST_WAKEUPS {
+            match poll(&mut watched, PollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(CommandError::Wait(errno)),
+            }
+            let is_ready = |at: usize| watched.get(at).and_then(PollFd::any).unwrap_or(false);
+            if is_ready(0) {
+                return Ok(true);
+            }
+            if timer.is_some() && is_ready(1) {
+                return Ok(false);
+            }
+            while let Some(signal) = signals.map(Signals::next).transpose()?.flatten() {
+                self.signal(signal).map_err(CommandError::Wait)?;
+            }
+        }
+        Err(CommandError::Wait(Errno::EINTR))
+    }
+
+    /// Kills what is left of the command and its group, and takes its status.
+    fn reap(&mut self) -> Result<ExitStatus, CommandError> {
+        // A group without a living process is no error worth a word; nor is one of another user, who is beyond reach.
+        let _ = self.signal(Signal::SIGKILL);
+        if !self.has_ended(Some(AFTER_KILL), None)? {
+            return Err(CommandError::Hangs(self.id()));
+        }
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| CommandError::Wait(Errno::from_raw(error.raw_os_error().unwrap_or_default())))?;
+        self.is_reaped = true;
+        Ok(status)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            let _ = self.reap();
+        }
+    }
+}
+
+/// A timer that goes off once after `span`; a span of zero at once, as nearly as a timer can.
+fn timer(span: Span) -> Result<TimerFd, Errno> {
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+    let span = std::time::Duration::from_nanos(span.as_nanos().max(1));
+    timer.set(Expiration::OneShot(TimeSpec::from_duration(span)), TimerSetTimeFlags::empty())?;
+    Ok(timer)
+}

@@ -1,0 +1,217 @@
+//! Pairs of devices, and what crosses them.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use apportion_core::units::{Bytes, Span};
+use apportion_live::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
+use nix::errno::Errno;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::UdpGsoSegment;
+
+use crate::common::{Capture, Pair, bare_pair, enter, pair, v6};
+
+const LIMIT: Duration = Duration::from_secs(5);
+const HEADER: usize = 14;
+
+fn v4(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+/// `b` listens on `listen`; `a` connects to `to` and sends `length` bytes; all of them arrive.
+fn stream(pair: &Pair, listen: IpAddr, to: IpAddr, port: u16, length: usize) {
+    let listener = pair.b.run(|| TcpListener::bind((listen, port)).unwrap()).unwrap();
+    let server = pair
+        .b
+        .spawn("server", move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).unwrap();
+            (stream.local_addr().unwrap(), bytes.len())
+        })
+        .unwrap();
+    let to = SocketAddr::new(to, port);
+    let mut stream = pair.a.run(|| TcpStream::connect_timeout(&to, LIMIT).unwrap()).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(&vec![7; length]).unwrap();
+    drop(stream);
+    assert_eq!(server.join().unwrap(), (to, length));
+}
+
+/// A datagram of `length` bytes goes from `a` to `b` at `to`.
+fn datagram(pair: &Pair, to: IpAddr, length: usize) {
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let receiver = pair.b.run(|| UdpSocket::bind((any, 4_000)).unwrap()).unwrap();
+    receiver.set_read_timeout(Some(LIMIT)).unwrap();
+    let sender = pair.a.run(|| UdpSocket::bind((any, 0)).unwrap()).unwrap();
+    sender.send_to(&vec![7; length], (to, 4_000)).unwrap();
+    assert_eq!(receiver.recv(&mut [0; 2_000]).unwrap(), length);
+}
+
+/// Both ends without segmentation offloads.
+fn turn_off_segmentation(pair: &Pair) {
+    for (namespace, name) in [(&pair.a, "a0"), (&pair.b, "b0")] {
+        namespace.run(|| Netlink::open().unwrap().turn_off_segmentation(name).unwrap()).unwrap();
+    }
+}
+
+pub fn datagrams_and_streams_cross_a_pair() {
+    enter();
+    let pair = pair();
+    for (any, to) in
+        [(IpAddr::from(Ipv4Addr::UNSPECIFIED), v4(2)), (IpAddr::from(Ipv6Addr::UNSPECIFIED), v6(2))]
+    {
+        datagram(&pair, to, 1_000);
+        stream(&pair, any, to, 5_000, 100_000);
+    }
+}
+
+pub fn offloads_read_back_as_off() {
+    enter();
+    let pair = bare_pair();
+    let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
+    let before = netlink.offloads("a0").unwrap();
+    assert!(before.tso && before.gso && before.tx_checksum, "{before:?}");
+    netlink.turn_off_segmentation("a0").unwrap();
+    let checksums = Offloads { tso: false, gso: false, gro: false, lro: false, ..before };
+    assert_eq!(netlink.offloads("a0").unwrap(), checksums);
+    netlink.turn_off_checksums("a0").unwrap();
+    assert_eq!(
+        netlink.offloads("a0").unwrap(),
+        Offloads { tx_checksum: false, rx_checksum: false, ..checksums }
+    );
+}
+
+pub fn no_frame_is_larger_than_the_mtu() {
+    enter();
+    let pair = pair();
+    let largest = |send: &dyn Fn()| {
+        let capture = Capture::of(&pair.b);
+        send();
+        std::iter::from_fn(|| capture.next(100)).map(|(_, length)| length).max()
+    };
+    let tcp = || stream(&pair, v4(2), v4(2), 5_000, 300_000);
+    // Ten segments of 1000 B by one system call, as programs with QUIC send them.
+    let udp = || {
+        let sender = pair.a.run(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
+        setsockopt(&sender, UdpGsoSegment, &1_000).unwrap();
+        sender.send_to(&[7; 10_000], (v4(2), 4_001)).unwrap();
+    };
+    // Otherwise the rest of the test shows nothing: 10,000 B behind 14 + 20 + 8 B of headers.
+    assert!(largest(&tcp) > Some(HEADER + 1_500));
+    assert_eq!(largest(&udp), Some(10_042));
+    turn_off_segmentation(&pair);
+    // A full TCP segment; 1000 B behind 42 B of headers.
+    assert_eq!(largest(&tcp), Some(HEADER + 1_500));
+    assert_eq!(largest(&udp), Some(1_042));
+}
+
+/// The sum over a UDP datagram over IPv4 and its pseudo-header, RFC 768: 0xffff with a good checksum.
+fn udp_sum(frame: &[u8]) -> u32 {
+    let udp = &frame[HEADER + 20..];
+    let words = frame[HEADER + 12..]
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from));
+    let mut sum = words.sum::<u32>() + 17 + udp.len() as u32;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum
+}
+
+pub fn checksums_are_complete_once_they_are_not_offloaded() {
+    enter();
+    let pair = pair();
+    let capture = Capture::of(&pair.b);
+    let sum = || {
+        datagram(&pair, v4(2), 101);
+        udp_sum(&capture.next(1_000).unwrap().0)
+    };
+    assert_ne!(sum(), 0xffff);
+    pair.a.run(|| Netlink::open().unwrap().turn_off_checksums("a0").unwrap()).unwrap();
+    assert_eq!(sum(), 0xffff);
+}
+
+pub fn equal_hardware_addresses_need_no_arp_and_nothing_else_is_sent() {
+    enter();
+    let pair = pair();
+    let capture = Capture::of(&pair.b);
+    datagram(&pair, v4(2), 100);
+    datagram(&pair, v6(2), 100);
+    // Groups and routers are looked for within the first second.
+    let kinds: Vec<_> =
+        std::iter::from_fn(|| capture.next(1_200)).map(|(frame, _)| frame[12..14].to_vec()).collect();
+    assert_eq!(kinds, [vec![0x08, 0x00], vec![0x86, 0xdd]]);
+}
+
+pub fn every_address_is_accepted() {
+    enter();
+    let pair = pair();
+    let unspecified: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let of_pair: [(IpAddr, u8); 2] = [([10, 0, 0, 0].into(), 24), (v6(0), 64)];
+    for (any, (destination, length)) in unspecified.into_iter().zip(of_pair) {
+        pair.a
+            .run(|| {
+                let mut netlink = Netlink::open().unwrap();
+                let device = netlink.index_of("a0").unwrap();
+                let route = Route { destination: any, length: 0, device, gateway: None, table: Table::Main };
+                netlink.add_route(&route).unwrap();
+            })
+            .unwrap();
+        pair.b
+            .run(|| {
+                let mut netlink = Netlink::open().unwrap();
+                let (loopback, device) = (netlink.index_of("lo").unwrap(), netlink.index_of("b0").unwrap());
+                netlink.add_local_route(any, 0, loopback).unwrap();
+                netlink
+                    .add_route(&Route { destination, length, device, gateway: None, table: Table::Local })
+                    .unwrap();
+            })
+            .unwrap();
+    }
+    stream(&pair, unspecified[0], Ipv4Addr::new(203, 0, 113, 7).into(), 80, 10_000);
+    stream(&pair, unspecified[1], "2001:db8::7".parse().unwrap(), 80, 10_000);
+}
+
+pub fn a_device_runs_once_both_ends_are_up() {
+    enter();
+    let pair = bare_pair();
+    let mut a = pair.a.run(|| Netlink::open().unwrap()).unwrap();
+    let mut b = pair.b.run(|| Netlink::open().unwrap()).unwrap();
+    let device = a.device("a0").unwrap();
+    assert!(!device.is_up && !device.is_running && !device.no_arp);
+    a.set_up(device.index).unwrap();
+    a.set_no_arp(device.index).unwrap();
+    let device = a.device("a0").unwrap();
+    assert!(device.is_up && !device.is_running && device.no_arp);
+    let error = a.wait_until_running("a0", Span::from_millis(2)).unwrap_err().to_string();
+    assert_eq!(error, "`a0` is not running after 2ms; both ends of a veth must be set up");
+    let other = b.index_of("b0").unwrap();
+    b.set_up(other).unwrap();
+    a.wait_until_running("a0", Span::from_secs(5)).unwrap();
+    // The other end is in another namespace.
+    assert!(a.device("b0").is_err());
+}
+
+pub fn refusals_come_with_the_kernels_words() {
+    enter();
+    let pair = bare_pair();
+    let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
+    let index = netlink.index_of("a0").unwrap();
+    let error = netlink.set_mtu(index, Bytes::new(100_000)).unwrap_err();
+    let NetlinkError::Refused { errno: Errno::EINVAL, told, .. } = &error else { panic!("{error}") };
+    assert_eq!(told, "mtu greater than device maximum");
+    assert!(
+        error.to_string().starts_with(&format!("cannot set the MTU of device {index} to 100kB: EINVAL")),
+        "{error}"
+    );
+    netlink.set_mtu(index, Bytes::new(9_000)).unwrap();
+    netlink.add_address(index, v4(1), 24).unwrap();
+    let error = netlink.add_address(index, v4(1), 24).unwrap_err();
+    assert!(matches!(error, NetlinkError::Refused { errno: Errno::EEXIST, .. }), "{error}");
+    let down = Route { destination: v4(0), length: 8, device: index, gateway: None, table: Table::Main };
+    let error = netlink.add_route(&down).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot add the route to 10.0.0.0/8 by device {index}: ")), "{error}");
+}
