@@ -168,7 +168,6 @@ fn page() -> (String, Vec<Vec<u8>>) {
 #[test]
 fn the_page_shows_what_the_writer_makes() {
     let (page, examples) = page();
-    // 2.5 Gb/s is 0x95 02f9 00: 32 bits, the first 13 of them 1001010100000 and so on to the nearest.
     let label = Label::new(2.5e9);
     assert!(page.contains(&format!("0x{:05x}", label.code())) && page.contains("2,500,000,000"));
     let mut headers = Vec::new();
