@@ -63,8 +63,12 @@ pub fn pair() -> Pair {
             })
             .unwrap();
     }
-    for (namespace, name) in [(&pair.a, "a0"), (&pair.b, "b0")] {
-        let wait = || Netlink::open().unwrap().wait_until_running(name, Span::from_secs(5)).unwrap();
+    for (namespace, name, last) in [(&pair.a, "a0", 1), (&pair.b, "b0", 2)] {
+        let wait = || {
+            let mut netlink = Netlink::open().unwrap();
+            netlink.wait_until_running(name, Span::from_secs(5)).unwrap();
+            netlink.wait_until_local(v6(last), Span::from_secs(5)).unwrap();
+        };
         namespace.run(wait).unwrap();
     }
     pair
