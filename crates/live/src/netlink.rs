@@ -1,9 +1,9 @@
 //! Devices, addresses and routes of a network namespace, by rtnetlink.
 //!
 //! Source: netlink(7), rtnetlink(7), veth(4). One request is under way at a time, each asks for an
-//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the kernel,
-//! whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened it,
-//! whichever thread uses it later. Cost: two system calls a request.
+//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the
+//! kernel, whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened
+//! it, whichever thread uses it later. Cost: two system calls a request.
 
 mod offload;
 mod socket;
@@ -232,8 +232,9 @@ impl Netlink {
         self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
     }
 
-    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into use
-    /// a moment after the other one was set up, in the background; what is sent before is lost without a word.
+    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into
+    /// use a moment after the other one was set up, in the background; what is sent before is lost without a
+    /// word.
     ///
     /// # Errors
     /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's refusal.
@@ -245,9 +246,9 @@ impl Netlink {
         Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
     }
 
-    /// Waits until packets to `address` are taken for this namespace's own. IPv6 brings a new address into use in
-    /// the background, once its device is up, even where duplicates are not looked for; what comes before is
-    /// lost without a word. An IPv4 address is in use at once.
+    /// Waits until packets to `address` are taken for this namespace's own. IPv6 brings a new address into
+    /// use in the background, once its device is up, even where duplicates are not looked for; what comes
+    /// before is lost without a word. An IPv4 address is in use at once.
     ///
     /// # Errors
     /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's refusal.
@@ -335,7 +336,8 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are set.
+    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are
+    /// set.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let mut message = route_message(route.destination, route.length, route.device);
         message.header.scope = if route.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };

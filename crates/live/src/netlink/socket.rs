@@ -1,8 +1,8 @@
 //! A netlink socket that sends one request and waits for its acknowledgement.
 //!
-//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header of
-//! a route or a device, with its state, and the kernel's words in an extended acknowledgement. Attributes that a later kernel may add
-//! are never looked at.
+//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header
+//! of a route or a device, with its state, and the kernel's words in an extended acknowledgement. Attributes
+//! that a later kernel may add are never looked at.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -54,8 +54,8 @@ const TOLD: u16 = 1;
 /// A device, as far as it is asked for.
 pub(super) struct Link {
     pub(super) header: LinkHeader,
-    /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together with
-    /// the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
+    /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together
+    /// with the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
     pub(super) is_operational: bool,
 }
 
@@ -208,8 +208,8 @@ fn link(payload: &[u8]) -> Result<Link, &'static str> {
     Ok(Link { header, is_operational })
 }
 
-/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of the
-/// request, which is capped. Empty if there are none.
+/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of
+/// the request, which is capped. Empty if there are none.
 fn told(flags: u16, payload: &[u8]) -> String {
     let attributes = payload.get(20..).unwrap_or_default();
     if flags & NLM_F_ACK_TLVS == 0 {

@@ -39,8 +39,8 @@ pub fn part(part: &str) -> Child {
         .unwrap()
 }
 
-/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of the
-/// kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
+/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of
+/// the kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
 pub struct Pair {
     pub a: Namespace,
     pub b: Namespace,
