@@ -233,6 +233,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
 }
 
 /// What stands before the network header.
+#[derive(Clone, Copy)]
 struct Outside {
     network_offset: usize,
     tags: u8,
@@ -262,7 +263,7 @@ fn ipv4(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let [.., a, b, c, d, e, f, g, h] = *header;
     let inside = Inside { at, protocol: header[9], fragment };
     let source = Ipv4Addr::new(a, b, c, d).into();
-    Ok(inside.complete(&outside, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
+    Ok(inside.complete(outside, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
 }
 
 #[inline]
@@ -274,11 +275,17 @@ fn ipv6(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let length = IPV6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
     let packet = bytes.get(..length).ok_or(Malformed::Ipv6PayloadLength)?;
     let inside = behind_extensions(packet, header[6])?;
-    let address = |at: usize| -> IpAddr {
-        let bytes = header[at..].first_chunk().copied();
-        Ipv6Addr::from(bytes.unwrap_or([0_u8; 16])).into()
+    let (source, destination) = ipv6_addresses(header);
+    Ok(inside.complete(outside, packet, source.into(), destination.into(), ipv6_class(header)))
+}
+
+#[inline]
+fn ipv6_addresses(header: &[u8; IPV6_HEADER]) -> (Ipv6Addr, Ipv6Addr) {
+    let address = |at: usize| {
+        let bytes: [u8; 16] = std::array::from_fn(|byte| header[at + byte]);
+        Ipv6Addr::from(bytes)
     };
-    Ok(inside.complete(&outside, packet, address(8), address(24), ipv6_class(header)))
+    (address(8), address(24))
 }
 
 /// What stands behind the extension headers of an IPv6 packet whose first next header is `next`.
@@ -347,7 +354,7 @@ impl Inside {
     #[inline]
     fn complete(
         &self,
-        outside: &Outside,
+        outside: Outside,
         packet: &[u8],
         source: IpAddr,
         destination: IpAddr,
