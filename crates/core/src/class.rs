@@ -66,10 +66,16 @@ impl Prefix {
         Self { address, length: width(address) }
     }
 
+    /// Whether they are IPv4 addresses, not IPv6.
+    #[must_use]
+    pub const fn is_ipv4(&self) -> bool {
+        self.address.is_ipv4()
+    }
+
     /// Whether `address` is one of them. IPv4 and IPv6 have none in common.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.address.is_ipv4()
+        address.is_ipv4() == self.is_ipv4()
             && common(address, self.address, self.length) == first_bits(self.address)
     }
 

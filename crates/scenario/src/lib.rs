@@ -9,11 +9,13 @@
 //! | [`outcome`] | what one run of it measured |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
+//! | [`gateway`] | the configuration of a gateway, read and checked likewise |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]
 
 pub mod describe;
+pub mod gateway;
 mod marking;
 pub mod model;
 pub mod outcome;
