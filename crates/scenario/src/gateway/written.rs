@@ -62,11 +62,14 @@ impl fmt::Display for Change {
             None => "none".to_owned(),
             // Not told.
             Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
-            Some(text) => text.trim_matches('"').to_owned(),
+            Some(text) => {
+                let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                inner.unwrap_or(text).to_owned()
+            }
         };
         let (from, to) = (plain(&self.from), plain(&self.to));
-        let another = if from == to { "another: " } else { "" };
-        write!(f, "{}: {another}{from} -> {to}", self.path)
+        let to = if from == to { "another key" } else { &to };
+        write!(f, "{}: {from} -> {to}", self.path)
     }
 }
 
