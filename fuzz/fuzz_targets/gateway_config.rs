@@ -1,5 +1,5 @@
-//! Any bytes as the configuration of a gateway: no panic, what is refused is refused with a reason, and what loads
-//! survives its canonical text. Run with `cargo +nightly fuzz run gateway_config`.
+//! Any bytes as the configuration of a gateway: no panic, what is refused is refused with a reason, and what
+//! loads survives its canonical text. Run with `cargo +nightly fuzz run gateway_config`.
 
 #![no_main]
 

@@ -1,10 +1,10 @@
 //! Rules that tell flows apart by the headers of their packets.
 //!
-//! What a scheme must know of a flow - its class, weight, guarantee - its papers leave to whoever sets the flow
-//! up: in Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN
-//! 2001, section 2, applications say that they are real-rate. A router sees headers only, and is told by rules.
-//! The first rule that matches decides, as in packet filters. Its number is all that is known here: what it
-//! gives to flows is in the caller's table.
+//! What a scheme must know of a flow - its class, weight, guarantee - its papers leave to whoever sets the
+//! flow up: in Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate
+//! applications", MMCN 2001, section 2, applications say that they are real-rate. A router sees headers only,
+//! and is told by rules. The first rule that matches decides, as in packet filters. Its number is all that is
+//! known here: what it gives to flows is in the caller's table.
 //!
 //! Cost: O(rules), once for each flow if the caller remembers the answer; 100 bytes per rule.
 
@@ -206,8 +206,8 @@ impl ClassRules {
     /// A list of them.
     ///
     /// # Errors
-    /// If there are more than [`MOST_RULES`], or one [can match nothing](Rule::check). The error names the key,
-    /// such as `rule[2].dscp`, where rules count from 1 and their numbers from 0.
+    /// If there are more than [`MOST_RULES`], or one [can match nothing](Rule::check). The error names the
+    /// key, such as `rule[2].dscp`, where rules count from 1 and their numbers from 0.
     pub fn new(rules: Vec<(usize, Rule)>) -> Result<Self, ParamError> {
         if rules.len() > MOST_RULES {
             let message = alloc::format!("{} are too many; write at most {MOST_RULES}", rules.len());

@@ -53,7 +53,8 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
 
 /// Refuses a customer whose flow number `i` is given what contradicts that.
 pub(crate) fn check(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<()> {
-    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is read.
+    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is
+    // read.
     let guaranteed =
         fields.rate("guarantee", i, &mut Problems::default()).is_some_and(|rate| rate > Rate::ZERO);
     let issued = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some());

@@ -1,5 +1,5 @@
-//! The configuration of a gateway: a bump in the wire between two network interfaces, with a queue and a rate for
-//! each direction, and rules that say what flows are given.
+//! The configuration of a gateway: a bump in the wire between two network interfaces, with a queue and a rate
+//! for each direction, and rules that say what flows are given.
 //!
 //! It is read with the machinery of scenarios, and every error is told at once. Nothing here looks at the
 //! machine: whether an interface exists is the gateway's to find out.

@@ -1,5 +1,5 @@
-//! Configurations of gateways: what they say is read and printed back; what they may not say is refused with its line
-//! and a mend.
+//! Configurations of gateways: what they say is read and printed back; what they may not say is refused with
+//! its line and a mend.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
@@ -157,8 +157,8 @@ fn values_of_the_file_are_refused_with_a_mend() {
         ("seed = -1", "seed: `-1` is not a whole number; write for example 10"),
         (
             "metric = 1",
-            "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, metrics, \
-                        address, report_key, flow_idle, flows, up, down, rule, customer",
+            "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
+                        metrics, address, report_key, flow_idle, flows, up, down, rule, customer",
         ),
         (
             "metrics = \"9617\"",
@@ -224,8 +224,8 @@ fn values_of_a_direction_are_refused_with_a_mend() {
     for (line, expected) in [
         (
             "rates = 5",
-            "up.rates: unknown key (did you mean `rate`?); known here: rate, overhead, queue, delay, loss, labels, \
-                       tickets, ack_tickets, exchange",
+            "up.rates: unknown key (did you mean `rate`?); known here: rate, overhead, queue, delay, loss, \
+                       labels, tickets, ack_tickets, exchange",
         ),
         (
             "overhead = \"1kB\"",
@@ -246,8 +246,8 @@ fn values_of_a_direction_are_refused_with_a_mend() {
         ),
         (
             "exchange = { window = \"1s\" }",
-            "up.exchange: nothing is exchanged here: neither is this direction issued \
-          tickets, nor does `down` have `ack_tickets`; write for example tickets = 100, or leave `exchange` out",
+            "up.exchange: nothing is exchanged here: neither is this direction issued tickets, nor does \
+          `down` have `ack_tickets`; write for example tickets = 100, or leave `exchange` out",
         ),
     ] {
         refused(&minimal("", line, ""), 7, expected);
@@ -294,8 +294,9 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         ("to_port = [9]", "to_port: `[9]` is a list; write for example 443"),
         (
             "dscp = 64",
-            "dscp: `64` is not a codepoint; write 0 to 63, or one of cs0, cs1, cs2, cs3, cs4, cs5, cs6, cs7, af11, \
-                       af12, af13, af21, af22, af23, af31, af32, af33, af41, af42, af43, ef, va, le",
+            "dscp: `64` is not a codepoint; write 0 to 63, or one of cs0, cs1, cs2, cs3, cs4, cs5, cs6, \
+                       cs7, af11, af12, af13, af21, af22, af23, af31, af32, af33, af41, af42, af43, ef, va, \
+                       le",
         ),
         ("class = \"fast\"", "class: `fast` is not known here; known: greedy, real_rate"),
         ("weight = 0", "weight: `0`: a number must be above zero here; write for example 2.5"),
@@ -315,8 +316,8 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         ),
         (
             "guarantee = \"11Mbit\"\ndirection = \"up\"",
-            "guarantee: direction `up` carries 10Mbit, but 11Mbit is guaranteed to \
-          one flow of each rule (11Mbit to `rule 1`); guarantee 1Mbit less, or give the direction a rate of 11Mbit",
+            "guarantee: direction `up` carries 10Mbit, but 11Mbit is guaranteed to one flow of each rule \
+          (11Mbit to `rule 1`); guarantee 1Mbit less, or give the direction a rate of 11Mbit",
         ),
     ] {
         refused(&minimal("", "", &format!("[[rule]]\n{line}")), 9, &format!("rule[1].{expected}"));
@@ -329,8 +330,8 @@ fn values_of_a_rule_are_refused_with_a_mend() {
     refused(
         &tickets,
         9,
-        "rule[1].mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or leave \
-         `tickets` out",
+        "rule[1].mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
+         leave `tickets` out",
     );
 }
 
@@ -364,14 +365,14 @@ fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
     refused(
         &rules("name = \"all\"", "protocol = 6"),
         10,
-        "rule[2]: it never decides: rule[1], `all`, comes first and matches everything; write it before that one, or \
-         leave it out",
+        "rule[2]: it never decides: rule[1], `all`, comes first and matches everything; write it before \
+         that one, or leave it out",
     );
     refused(
         &rules("from = \"10.0.0.0/8\"", "from = \"10.1.0.0/16\"\ndirection = \"up\""),
         10,
-        "rule[2]: it never decides: rule[1], `rule 1`, comes first and matches all of that; write it before that one, \
-         or leave it out",
+        "rule[2]: it never decides: rule[1], `rule 1`, comes first and matches all of that; write it before \
+         that one, or leave it out",
     );
     // What holds in one direction leaves the other.
     load(&rules("direction = \"up\"", "direction = \"down\""));
@@ -398,8 +399,9 @@ fn guarantees_fit_each_direction_by_one_flow_of_each_rule() {
     refused(
         &minimal("", "", &rules.replace("4Mbit", "4.1Mbit")),
         10,
-        "rule[1].guarantee: direction `up` carries 10Mbit, but 10100kbit is guaranteed to one flow of each rule (6Mbit \
-         to `rule 1`, 4100kbit to `rule 2`); guarantee 100kbit less, or give the direction a rate of 10100kbit",
+        "rule[1].guarantee: direction `up` carries 10Mbit, but 10100kbit is guaranteed to one flow of each \
+         rule (6Mbit to `rule 1`, 4100kbit to `rule 2`); guarantee 100kbit less, or give the direction a \
+         rate of 10100kbit",
     );
 }
 
@@ -408,8 +410,8 @@ fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
     refused(
         &minimal("", "queue = \"sffc\"", ""),
         7,
-        "address: missing: the queue of `up` sends reports, which say whom they are from; write for example address = \
-         \"192.0.2.1\", or reports = false for the queue",
+        "address: missing: the queue of `up` sends reports, which say whom they are from; write for example \
+         address = \"192.0.2.1\", or reports = false for the queue",
     );
     load(&minimal("", "queue = { kind = \"sffc\", reports = false }", ""));
     load(&minimal("address = \"192.0.2.1\"", "queue = \"sffc\"", ""));
@@ -418,8 +420,8 @@ fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
         refused(
             &minimal(&key, queue, ""),
             3,
-            "report_key: no queue sends reports that it would authenticate; write for example queue = \"sffc\" for a \
-             direction, or leave `report_key` out",
+            "report_key: no queue sends reports that it would authenticate; write for example queue = \
+             \"sffc\" for a direction, or leave `report_key` out",
         );
     }
 }

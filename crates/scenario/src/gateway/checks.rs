@@ -28,8 +28,8 @@ pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
         let what = if everything { "everything" } else { "all of that" };
         let place = &earlier.fields.path;
         let message = format!(
-            "it never decides: {place}, `{}`, comes first and matches {what}; write it before that one, or leave it \
-             out",
+            "it never decides: {place}, `{}`, comes first and matches {what}; write it before that one, or \
+             leave it out",
             earlier.config.name
         );
         problems.add(rule.fields.place, path, message);
@@ -57,8 +57,8 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
         given.iter().map(|rule| (rule.config.name.as_str(), rule.config.gives.guarantee)).collect();
     let over = Rate::from_bit(sum.as_bit().saturating_sub(rate.as_bit()));
     let message = format!(
-        "direction `{}` carries {rate}, but {sum} is guaranteed to one flow of each rule ({}); guarantee {over} less, \
-         or give the direction a rate of {sum}",
+        "direction `{}` carries {rate}, but {sum} is guaranteed to one flow of each rule ({}); guarantee \
+         {over} less, or give the direction a rate of {sum}",
         direction.direction.name(),
         listed(&whom)
     );
@@ -71,15 +71,15 @@ pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], 
     match directions.iter().find(reports) {
         Some(placed) if root.item("address").is_none() => {
             let message = format!(
-                "missing: the queue of `{}` sends reports, which say whom they are from; write for example address = \
-                 \"192.0.2.1\", or reports = false for the queue",
+                "missing: the queue of `{}` sends reports, which say whom they are from; write for example \
+                 address = \"192.0.2.1\", or reports = false for the queue",
                 placed.direction.name()
             );
             problems.add(placed.fields.place_of("queue"), "address", message);
         }
         None if root.item("report_key").is_some() => {
-            let message = "no queue sends reports that it would authenticate; write for example queue = \"sffc\" for \
-                           a direction, or leave `report_key` out";
+            let message = "no queue sends reports that it would authenticate; write for example queue = \
+                           \"sffc\" for a direction, or leave `report_key` out";
             root.refuse("report_key", message, problems);
         }
         _ => (),
@@ -109,9 +109,9 @@ pub(super) fn labels(
         if !own.clone().any(seen) {
             let names: Vec<_> = own.map(|placed| format!("`{}`", placed.direction.name())).collect();
             let message = format!(
-                "nobody sees these tickets: the queue of {} does not go by them, and packets leave without labels; \
-                 write labels = {{ writes = true }} there, or a queue that goes by tickets such as \"tred\", or leave \
-                 `tickets` out",
+                "nobody sees these tickets: the queue of {} does not go by them, and packets leave without \
+                 labels; write labels = {{ writes = true }} there, or a queue that goes by tickets such as \
+                 \"tred\", or leave `tickets` out",
                 names.join(" and of ")
             );
             rule.fields.refuse("tickets", message, problems);
@@ -129,8 +129,8 @@ fn tickets_under_rates(placed: &PlacedDirection<'_>, issuing: &[&PlacedRule<'_>]
     let own = issued.iter().filter(|(_, tickets)| tickets.is_some()).map(|(key, _)| (&placed.fields, *key));
     for (fields, key) in own.chain(issuing.iter().map(|rule| (&rule.fields, "tickets"))) {
         let message = format!(
-            "the queue of `{name}` writes the rate of flows on packets, and a packet carries one label: its tickets \
-             would be lost; give the direction another queue than csfq, or leave `{key}` out"
+            "the queue of `{name}` writes the rate of flows on packets, and a packet carries one label: its \
+             tickets would be lost; give the direction another queue than csfq, or leave `{key}` out"
         );
         fields.refuse(key, message, problems);
     }
@@ -145,13 +145,13 @@ fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems)
         fields.refuse("ack_tickets", message, problems);
     }
     if config.tickets.is_some() && !config.labels.writes {
-        let message = "they are written on packets, which leave without labels; write labels = { writes = true }, or \
-                       leave `tickets` out";
+        let message = "they are written on packets, which leave without labels; write labels = { writes = \
+                       true }, or leave `tickets` out";
         fields.refuse("tickets", message, problems);
     }
     if config.ack_tickets.is_some() && !all {
-        let message = "acknowledgements bring them, and data takes them on; write labels = { reads = true, writes = \
-                       true } in both directions, or leave `ack_tickets` out";
+        let message = "acknowledgements bring them, and data takes them on; write labels = { reads = true, \
+                       writes = true } in both directions, or leave `ack_tickets` out";
         fields.refuse("ack_tickets", message, problems);
     }
 }
@@ -160,17 +160,17 @@ fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems)
 fn sources_and_uses(placed: &PlacedDirection<'_>, issued: bool, problems: &mut Problems) {
     let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
     if queue.reads() == Some(LabelKind::Tickets) && !labels.reads && !issued {
-        let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to believe those of \
-                       arriving packets, or tickets = 100 in a rule";
+        let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to \
+                       believe those of arriving packets, or tickets = 100 in a rule";
         placed.fields.refuse("queue", message, problems);
     } else if labels.writes && !labels.reads && !issued && queue.writes().is_none() {
-        let message = "no packet has a label that could stay: neither rules nor the queue write any, and those of \
-                       arriving packets are not believed; write reads = true, or writes = false";
+        let message = "no packet has a label that could stay: neither rules nor the queue write any, and \
+                       those of arriving packets are not believed; write reads = true, or writes = false";
         placed.fields.refuse("labels", message, problems);
     }
     if labels.reads && !labels.writes && queue.reads().is_none() {
-        let message = "labels are believed, but the queue does not go by any and none stay; write writes = true for \
-                       others to see them, or reads = false";
+        let message = "labels are believed, but the queue does not go by any and none stay; write writes = \
+                       true for others to see them, or reads = false";
         placed.fields.refuse("labels", message, problems);
     }
 }
@@ -180,13 +180,13 @@ fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
     let labels = placed.config.labels;
     let Some((role, egress)) = placed.config.queue.params.rate_labels() else { return };
     if role == RouterRole::Core && !labels.reads {
-        let message = "with role = \"core\" it drops packets without a label, and none is believed; write labels = { \
-                       reads = true }, or role = \"any\"";
+        let message = "with role = \"core\" it drops packets without a label, and none is believed; write \
+                       labels = { reads = true }, or role = \"any\"";
         placed.fields.refuse("queue", message, problems);
     }
     if egress && labels.writes {
-        let message = "the queue takes labels off, as egress = true says; write writes = false, or egress = false for \
-                       the queue";
+        let message = "the queue takes labels off, as egress = true says; write writes = false, or egress = \
+                       false for the queue";
         placed.fields.refuse("labels", message, problems);
     }
 }

@@ -81,8 +81,8 @@ pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mu
         } else if config.exchange.is_some() {
             let other = direction.other().name();
             let message = format!(
-                "nothing is exchanged here: neither is this direction issued tickets, nor does `{other}` have \
-                 `ack_tickets`; write for example tickets = 100, or leave `exchange` out"
+                "nothing is exchanged here: neither is this direction issued tickets, nor does `{other}` \
+                 have `ack_tickets`; write for example tickets = 100, or leave `exchange` out"
             );
             fields.refuse("exchange", message, problems);
         }

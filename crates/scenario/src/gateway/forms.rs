@@ -14,7 +14,8 @@ use crate::problem::did_you_mean;
 /// Longest name of an interface in bytes (`IFNAMSIZ` of `<net/if.h>` is 16 with the zero at the end).
 const LONGEST_NAME: usize = 15;
 
-/// Fewest and most bytes of a key: below 16 they can be guessed, above 64 they are hashed (RFC 2104 section 2).
+/// Fewest and most bytes of a key: below 16 they can be guessed, above 64 they are hashed (RFC 2104 section
+/// 2).
 const KEY_BYTES: RangeInclusive<usize> = 16..=64;
 
 /// Protocols with a name here.
@@ -169,8 +170,8 @@ mod tests {
 
     #[test]
     fn codepoints_are_those_of_the_registry() {
-        // RFC 2597 section 6: class n in the upper three bits, precedence m in the next two: 8n + 2m. RFC 2474
-        // section 4.2.2.1: a class selector is 8n.
+        // RFC 2597 section 6: class n in the upper three bits, precedence m in the next two: 8n + 2m. RFC
+        // 2474 section 4.2.2.1: a class selector is 8n.
         for (name, number) in CODEPOINTS {
             let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
             let expected = match (&name[..2], &digits[..]) {

@@ -37,8 +37,8 @@ pub(super) const ROOT: &[Key] = &[
         "report_key",
         Kind::Form("\"00112233445566778899aabbccddeeff\""),
         Optional,
-        "Authenticates reports: 16 to 64 random bytes in hexadecimal, the same in all gateways. Reports are not \
-         authenticated if absent.",
+        "Authenticates reports: 16 to 64 random bytes in hexadecimal, the same in all gateways. Reports are \
+         not authenticated if absent.",
     ),
     key("flow_idle", SPAN, Default("60s"), "A flow that was silent so long is forgotten."),
     key(
@@ -85,15 +85,16 @@ pub(super) const DIRECTION: &[Key] = &[
         "tickets",
         TICKETS,
         Optional,
-        "Tickets per second that the router behind issues to this direction, in that router's currency; labels \
-         pass as they are if absent.",
+        "Tickets per second that the router behind issues to this direction, in that router's currency; \
+         labels pass as they are if absent.",
     ),
     key(
         "ack_tickets",
         TICKETS,
         Optional,
-        "Receiver-based: tickets per second that the router before issues to this direction, which return on \
-         acknowledgements in the other one. Instead of `tickets`; labels are read and written in both directions.",
+        "Receiver-based: tickets per second that the router before issues to this direction, which return \
+         on acknowledgements in the other one. Instead of `tickets`; labels are read and written in both \
+         directions.",
     ),
     key("exchange", EXCHANGE, Optional, "How tickets are exchanged: parameters of the exchange `currency`."),
 ];
@@ -120,8 +121,8 @@ pub(super) const RULE: &[Key] = &[
         "protocol",
         Kind::Form("\"udp\""),
         Optional,
-        "What is inside: `tcp`, `udp`, `icmp`, `icmpv6` or the protocol's number. This condition and each of the \
-         next five holds for everything if absent.",
+        "What is inside: `tcp`, `udp`, `icmp`, `icmpv6` or the protocol's number. This condition and each \
+         of the next five holds for everything if absent.",
     ),
     key(
         "from",
@@ -141,45 +142,45 @@ pub(super) const RULE: &[Key] = &[
         "dscp",
         Kind::Form("\"ef\""),
         Optional,
-        "Their differentiated services codepoint: 0 to 63, or a name: `cs0` to `cs7`, `af11` to `af43`, `ef`, `va`, \
-         `le`.",
+        "Their differentiated services codepoint: 0 to 63, or a name: `cs0` to `cs7`, `af11` to `af43`, \
+         `ef`, `va`, `le`.",
     ),
     key(
         "class",
         Kind::Word(CLASSES),
         Default("greedy"),
-        "Where queues keep classes apart: `real_rate` for flows that need what the world outside makes them send and \
-         have no use for more, as video does; `greedy` for those that take whatever they get.",
+        "Where queues keep classes apart: `real_rate` for flows that need what the world outside makes them \
+         send and have no use for more, as video does; `greedy` for those that take whatever they get.",
     ),
     key("weight", NUMBER, Default("1"), "Of each flow, where bandwidth is divided by weights."),
     key(
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),
         Default("0bit"),
-        "The rate that each flow is guaranteed, whether it sends or not. One flow of each rule must fit into the rate \
-         of the direction.",
+        "The rate that each flow is guaranteed, whether it sends or not. One flow of each rule must fit \
+         into the rate of the direction.",
     ),
     key(
         "tickets",
         TICKETS,
         Optional,
-        "Tickets per second that each flow is issued. For directions whose queue goes by tickets or whose packets \
-         leave with labels.",
+        "Tickets per second that each flow is issued. For directions whose queue goes by tickets or whose \
+         packets leave with labels.",
     ),
     key(
         "mark",
         MARK,
         Optional,
-        "What marks packets: a marker, or a table with parameters; `tickets` if absent where flows are issued some, \
-         else nothing.",
+        "What marks packets: a marker, or a table with parameters; `tickets` if absent where flows are \
+         issued some, else nothing.",
     ),
     key("rtt", SPAN, Optional, "The round-trip time of each flow, where buffer space is divided by that."),
     key(
         "customer",
         Kind::Text,
         Optional,
-        "Whose flows they are, where customers are divided by first and their flows after that. All flows without \
-         one are one more customer of weight 1.",
+        "Whose flows they are, where customers are divided by first and their flows after that. All flows \
+         without one are one more customer of weight 1.",
     ),
     key(
         "flows",

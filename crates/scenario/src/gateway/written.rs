@@ -138,8 +138,8 @@ impl Section {
 }
 
 impl GatewayConfig {
-    /// The configuration as it was understood: defaults filled in, values written in one way. It loads back to
-    /// the same configuration. It holds the `report_key`, if there is one.
+    /// The configuration as it was understood: defaults filled in, values written in one way. It loads back
+    /// to the same configuration. It holds the `report_key`, if there is one.
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut out = String::new();
