@@ -10,6 +10,7 @@
 //! | [`probe`], [`histogram`] | what worlds measure it with |
 //! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
 //! | [`flow_tables`] | what disciplines ask of flows, and disciplines built with that |
+//! | [`marks`] | what marks the packets of a flow at its two ends |
 //! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
@@ -24,6 +25,7 @@ pub mod flow_tables;
 pub mod gateway;
 pub mod histogram;
 mod marking;
+pub mod marks;
 pub mod model;
 pub mod outcome;
 pub mod probe;

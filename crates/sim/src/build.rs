@@ -7,6 +7,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::connections::{Planned, connections};
 use apportion_scenario::flow_tables::{FlowTables, exchanges};
+use apportion_scenario::marks::marks;
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
 
@@ -14,7 +15,6 @@ use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::link::{Link, LinkParts, Listed, Shared};
-use crate::marks::Marks;
 use crate::measure::Totals;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
@@ -70,9 +70,9 @@ impl<'a> Simulation<'a> {
             connections: Vec::with_capacity(scenario.flows.len()),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
-            numbers,
             probes: Vec::new(),
-            marks: Vec::new(),
+            marks: marks(scenario, &planned, &numbers, seed),
+            numbers,
             protocols: Vec::new(),
             routers: None,
             ended: Vec::new(),
@@ -97,7 +97,6 @@ impl<'a> Simulation<'a> {
         if scenario.stop > MAX_TIME {
             return Err(BuildError::TooLong(scenario.stop));
         }
-        simulation.marks = simulation.marks();
         simulation.protocols = simulation.protocols();
         // The last one is of messages between routers.
         let messages = FlowId(simulation.numbers.id_count() as u32);
@@ -148,23 +147,6 @@ impl<'a> Simulation<'a> {
             }
         }));
         self.routes = routes.table;
-    }
-
-    /// What marks packets, by id; empty if no flow is marked, so that nobody looks for it.
-    fn marks(&self) -> Vec<Option<Box<Marks>>> {
-        if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
-            return Vec::new();
-        }
-        let marks = |connections: &[Connection]| {
-            let Connection { flow: number, id, .. } = connections[0];
-            let flow = &self.scenario.flows[number as usize];
-            let member = id.0 - self.ids(number as usize).start;
-            let stream =
-                |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}.{member}", flow.name));
-            let first = connections.iter().map(|connection| connection.start).min();
-            Marks::new(flow, first.unwrap_or_default(), &stream)
-        };
-        self.connections.chunk_by(|one, next| one.id == next.id).map(marks).collect()
     }
 
     /// What packets say they carry, by id; empty if each says what does carry it.

@@ -10,6 +10,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
 use apportion_scenario::connections::{Load, Numbers};
 use apportion_scenario::flow_tables::FlowTables;
+use apportion_scenario::marks::Marks;
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 use apportion_scenario::probe::FlowProbe;
@@ -19,7 +20,6 @@ use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Tcp};
 use crate::events::Event;
 use crate::link::{Link, Shared};
-use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::router::Routers;
@@ -181,7 +181,7 @@ impl Simulation<'_> {
             if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
                 && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
             {
-                marks.acknowledged(now, packet, tcp.sender.newly_acknowledged(&segment));
+                marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
             }
             self.act(now, index, Direction::Forth, |tcp, outlet| {
                 tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
@@ -204,7 +204,10 @@ impl Simulation<'_> {
     /// Puts a packet of a connection on its first link.
     fn inject(&mut self, now: Time, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
-            marks.mark(now, &mut packet);
+            match packet.direction() {
+                Direction::Forth => marks.mark(now, &mut packet),
+                Direction::Back => marks.mark_ack(now, &mut packet),
+            }
         }
         if let Some(&protocol) = self.protocols.get(packet.flow().index()) {
             packet = packet.carrying(protocol);
@@ -439,7 +442,7 @@ impl Simulation<'_> {
     fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
         for id in self.ids(flow) {
             if let Some(Some(marks)) = self.marks.get_mut(id as usize) {
-                marks.issue(now, kind, tickets);
+                marks.issue::<Packet>(now, kind, tickets);
             }
         }
     }
