@@ -6,6 +6,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::histogram::Histogram;
 
+use crate::clock::Clock;
 use crate::engine::{Engine, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
@@ -45,7 +46,7 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// An engine between `near` and `far`. Each IP packet counts as itself and `overhead`: [`ETHERNET`] to count
+    /// An engine whose time begins now, between `near` and `far`. Each IP packet counts as itself and `overhead`: [`ETHERNET`] to count
     /// what layer 2 carries.
     #[must_use]
     pub fn between([near, far]: [Port; 2], [up, down]: [Link; 2], overhead: Bytes) -> Engine<Self> {
@@ -53,7 +54,7 @@ impl Bridge {
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
         let world = Self { flows, overhead, delays: [Histogram::default(), Histogram::default()] };
-        Engine::new(vec![near, far], vec![up, down], routes, books, world)
+        Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
     }
 
     /// How long packets took that went this way, from coming in to leaving.

@@ -139,6 +139,8 @@ pub struct Segment {
     pub flags: u8,
     /// How much data it carries.
     pub payload: Bytes,
+    /// The next byte that its sender expects, if it says so: if it acknowledges.
+    pub acknowledges: Option<u32>,
 }
 
 impl Segment {
@@ -393,7 +395,10 @@ fn segment(transport: &[u8]) -> Option<Segment> {
     let header: &[u8; TCP_HEADER] = transport.first_chunk()?;
     let length = 4 * usize::from(header[12] >> 4);
     let payload = transport.len().checked_sub(length).filter(|_| length >= TCP_HEADER)?;
-    Some(Segment { flags: header[13], payload: Bytes::new(payload as u64) })
+    let flags = header[13];
+    let number = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    let acknowledges = (flags & Segment::ACK != 0).then_some(number);
+    Some(Segment { flags, payload: Bytes::new(payload as u64), acknowledges })
 }
 
 /// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.
