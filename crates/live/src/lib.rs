@@ -16,6 +16,7 @@
 //! | [`lab`] | a scenario over the kernel's real TCP |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
 //! | [`command`] | a user's command inside a namespace, with a limit |
+//! | [`lab`] | scenarios over the TCP of the kernel |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
 
