@@ -8,6 +8,7 @@
 mod arguments;
 mod catalogue;
 mod interrupt;
+mod lab;
 mod output;
 mod progress;
 mod reproduce;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Lab(wanted) => return lab::lab(&wanted),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,

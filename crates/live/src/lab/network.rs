@@ -5,31 +5,30 @@
 //! number of links; routers have no TCP and miss nothing.
 //!
 //! A connection is known by a port of its own, [`FIRST_PORT`] and its number, at its source, so nothing has to be
-//! looked up.
+//! looked up. Its sink listens at a port of the flow, because a listener has one TCP for all.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
-use apportion_scenario::connections::Planned;
+use apportion_scenario::connections::{Load as Planning, Planned};
 use apportion_scenario::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::LabError;
+use super::driver::{Connection, End, Load, MOST_CONNECTIONS};
 use crate::engine::Hop;
 use crate::host::Host;
 use crate::link::{Link, LinkParts};
 use crate::pace::Pace;
 use crate::port::Port;
 
-/// Of the first connection. Below it are the ports of the system, and [`SINK_PORT`].
-pub const FIRST_PORT: u16 = 10_000;
-/// Where sinks listen.
-pub const SINK_PORT: u16 = 5_001;
-/// Most connections: what fits above [`FIRST_PORT`], rounded.
-pub const MOST_CONNECTIONS: usize = 50_000;
+/// Of the source of the first connection; above those of sinks.
+pub const FIRST_PORT: u16 = SINK_PORT + MOST_CONNECTIONS as u16;
+/// Of the sink of the first flow. Below it are the ports of the system.
+pub const SINK_PORT: u16 = 5_000;
 /// Most hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
 pub const MOST_HOSTS: usize = 1_000;
 /// The largest IP packet that is worth an interface of its own size.
@@ -123,6 +122,30 @@ impl Network {
         self.routes.extend(path.iter().map(|link| Hop::Link(link.0)));
         self.routes.push(Hop::Port(port));
         begin
+    }
+
+    /// What the driver is to play.
+    #[must_use]
+    pub fn connections(&self, scenario: &Scenario, planned: Vec<Planned>) -> Vec<Connection> {
+        let connection = |(number, (planned, way)): (u16, (Planned, &Way))| {
+            let end =
+                |host: u32, port| End { host: host as usize, address: SocketAddr::new(address(host), port) };
+            Connection {
+                flow: planned.flow,
+                source: end(way.source, FIRST_PORT + number),
+                // There are no more flows than connections.
+                sink: end(way.sink, SINK_PORT + planned.flow as u16),
+                start: planned.start,
+                stop: planned.stop,
+                transport: scenario.flows[planned.flow as usize].transport.clone(),
+                load: match planned.load {
+                    Planning::Greedy => Load::Greedy,
+                    Planning::File(size) => Load::File(size),
+                    Planning::Writes(generator, _) => Load::Writes(generator),
+                },
+            }
+        };
+        (0..).zip(planned.into_iter().zip(&self.ways)).map(connection).collect()
     }
 
     /// Makes the hosts, and opens the ports of the engine, in the calling thread's namespace.
