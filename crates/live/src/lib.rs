@@ -15,6 +15,7 @@
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
 //! | [`command`] | a user's command inside a namespace, with a limit |
+//! | [`lab`] | scenarios over the TCP of the kernel |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
 
@@ -28,6 +29,7 @@ pub mod engine;
 pub mod flow_table;
 pub mod frame;
 pub mod host;
+pub mod lab;
 pub mod link;
 pub mod namespace;
 pub mod netlink;
