@@ -15,8 +15,9 @@
 //!
 //! Connections that are refused or lost are counted and named; nothing else comes to harm.
 //!
-//! Cost: per connection 200 bytes and three descriptors beside the kernel's socket buffers; a read or write of
-//! up to 1 MiB takes one system call, a datagram one at each end; samples and totals one for each connection.
+//! Cost: per connection some 250 bytes and two descriptors, three where it has an address of its own to come in
+//! at, beside the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
+//! end; samples and totals one for each connection.
 
 mod connection;
 mod run;
@@ -44,7 +45,7 @@ use crate::host::Host;
 use crate::namespace::{NamespaceError, SysctlError};
 use connection::Driven;
 
-/// Most connections of a scenario. Chosen: three descriptors each are below the hard limit of most systems.
+/// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
 pub const MOST_CONNECTIONS: usize = 10_000;
 /// Commands that may wait for the driver.
 const MOST_COMMANDS: usize = 4_096;

@@ -25,7 +25,8 @@ const CASES: &[Case] = cases! {
         a_large_window_is_reached_and_not_exceeded,
         samples_have_a_window_and_a_round_trip_time,
         a_connection_without_an_answer_is_named,
-        what_cannot_be_opened_is_named;
+        what_cannot_be_opened_is_named,
+        five_thousand_connections_are_opened_and_a_thousand_files_arrive;
     udp: a_constant_rate_arrives,
         rate_zero_silences,
         stop_ends_it_at_once;

@@ -8,7 +8,7 @@ use apportion_live::lab::driver::{Driver, DriverError, Load};
 use apportion_live::namespace::set_sysctl;
 use nix::errno::Errno;
 
-use crate::setup::{cbr, engine, hosts, mbit, plan, play, play_with, tcp, writes};
+use crate::setup::{cbr, end, engine, hosts, mbit, plan, play, play_with, tcp, writes};
 
 /// What goodput can be of 10 Mbit/s: 1460 of 1500 bytes.
 const MOST: f64 = 10.0 * 1_460.0 / 1_500.0;
@@ -146,4 +146,27 @@ pub fn what_cannot_be_opened_is_named() {
     let differ = vec![tcp(0, &[], Load::Greedy), tcp(1, &[("algorithm", "sack")], Load::Greedy)];
     let error = Driver::open(&hosts, differ, plan(2, 0, 1)).unwrap_err();
     assert!(matches!(error, DriverError::Conflict { host: 0, .. }), "{error}");
+}
+
+pub fn five_thousand_connections_are_opened_and_a_thousand_files_arrive() {
+    let hosts = hosts();
+    let file = |number: u16| {
+        let mut connection = tcp(0, &[], Load::File(Bytes::new(1_000)));
+        connection.source = end(0, 20_000 + number);
+        // One each 2 ms: 1200 B on the wire, half of what the link carries. The others would start later.
+        let wait =
+            if number < 1_000 { Span::from_millis(u64::from(number) * 2) } else { Span::from_secs(100) };
+        connection.start = Time::from_millis(500) + wait;
+        connection
+    };
+    let plan = plan(1, 0, 3_000);
+    let driver = Driver::open(&hosts, (0..5_000).map(file).collect(), plan).unwrap();
+    let mut engine = engine(&hosts, "200p");
+    let running = driver.start(engine.clock()).unwrap();
+    engine.run(plan.stop, None).unwrap();
+    let outcome = running.finish().unwrap();
+    assert_eq!(outcome.failures, []);
+    assert_eq!(outcome.flows[0].completions.len(), 1_000);
+    // Of one connection only.
+    assert!(outcome.flows[0].tcp.is_empty());
 }
