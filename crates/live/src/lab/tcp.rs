@@ -205,7 +205,7 @@ pub fn tell_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlE
         match set_sysctl(&format!("net/ipv4/{name}"), value) {
             Ok(()) => (),
             Err(SysctlError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                absent.push(*name)
+                absent.push(*name);
             }
             Err(error) => return Err(error),
         }
