@@ -84,6 +84,9 @@ pub enum LabError {
     /// No applications.
     #[error(transparent)]
     Driver(#[from] DriverError),
+    /// Applications take no more commands: they have ended, or do not come round.
+    #[error("the thread that plays applications takes no more commands; give the machine less to do")]
+    Unheard,
     /// Packets could no longer be moved.
     #[error(transparent)]
     Engine(#[from] EngineError),

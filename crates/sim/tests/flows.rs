@@ -176,6 +176,7 @@ fn bbr_is_refused_with_the_name_of_its_flow() {
         from = "a"
         to = "b"
         rate = "10Mbit"
+        delay = "10ms"
         [flow.x]
         from = "a"
         to = "b"

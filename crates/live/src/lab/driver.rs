@@ -15,8 +15,9 @@
 //!
 //! Connections that are refused or lost are counted and named; nothing else comes to harm.
 //!
-//! Cost: per connection 200 bytes and three descriptors beside the kernel's socket buffers; a read or write of
-//! up to 1 MiB takes one system call, a datagram one at each end; samples and totals one for each connection.
+//! Cost: per connection some 250 bytes and two descriptors, three where it has an address of its own to come in
+//! at, beside the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
+//! end; samples and totals one for each connection.
 
 mod connection;
 mod run;
@@ -26,7 +27,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use apportion_core::queue::QosException;
@@ -44,7 +46,7 @@ use crate::host::Host;
 use crate::namespace::{NamespaceError, SysctlError};
 use connection::Driven;
 
-/// Most connections of a scenario. Chosen: three descriptors each are below the hard limit of most systems.
+/// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
 pub const MOST_CONNECTIONS: usize = 10_000;
 /// Commands that may wait for the driver.
 const MOST_COMMANDS: usize = 4_096;
@@ -259,13 +261,13 @@ impl Driver {
         let (commands, inbox) = sync_channel(MOST_COMMANDS);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let bell = EventFd::from_flags(flags).map_err(|error| DriverError::Start(error.into()))?;
-        let bell = Arc::new(bell);
-        let (inbox, theirs) = (Inbox { commands: inbox, bell: Arc::clone(&bell) }, clock);
+        let (bell, is_over) = (Arc::new(bell), Arc::new(AtomicBool::new(false)));
+        let inbox = Inbox { commands: inbox, bell: Arc::clone(&bell), is_over: Arc::clone(&is_over) };
         let thread = thread::Builder::new()
             .name("applications".to_owned())
-            .spawn(move || run::run(self, theirs, &inbox))
+            .spawn(move || run::run(self, clock, &inbox))
             .map_err(DriverError::Start)?;
-        Ok(Running { commands, bell, thread: Some(thread) })
+        Ok(Running { commands, bell, is_over, thread: Some(thread) })
     }
 }
 
@@ -273,8 +275,10 @@ impl Driver {
 #[derive(Debug)]
 struct Inbox {
     commands: Receiver<Command>,
-    /// Rung after each of them.
+    /// Rung after each of them, and after a change of `is_over`.
     bell: Arc<EventFd>,
+    /// Whether it is to stop.
+    is_over: Arc<AtomicBool>,
 }
 
 /// A driver at work. It ends when it is dropped.
@@ -282,16 +286,22 @@ struct Inbox {
 pub struct Running {
     commands: SyncSender<Command>,
     bell: Arc<EventFd>,
+    is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<DriverOutcome, DriverError>>>,
 }
 
 impl Running {
     /// Tells it something, without waiting. Whether it was taken: a driver that has ended takes nothing, and one
-    /// that does not come round leaves no room for more than 4096 commands.
+    /// that does not come round leaves no room for more than 4096 commands. [`Command::Stop`] is always taken,
+    /// and goes before those that wait.
+    #[must_use = "a command that was not taken is lost"]
     pub fn tell(&self, command: Command) -> bool {
-        let taken = match self.commands.try_send(command) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        let taken = match command {
+            Command::Stop => {
+                self.is_over.store(true, Ordering::Relaxed);
+                true
+            }
+            command => self.commands.try_send(command).is_ok(),
         };
         // A counter that is full has rung already.
         let _ = self.bell.write(1);
@@ -313,7 +323,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.tell(Command::Stop);
+            let _taken = self.tell(Command::Stop);
             // Nobody asks for its outcome any more.
             let _ = thread.join();
         }

@@ -74,12 +74,12 @@ impl<'a> Lab<'a> {
             let now = self.next().min(self.engine.now() + LOOK);
             self.engine.run(now, None)?;
             self.fetch_word();
-            self.do_what_is_due(now);
+            self.do_what_is_due(now)?;
             if now >= self.scenario.stop {
                 return self.outcome().map(Some);
             }
             if cancel.load(Ordering::Relaxed) {
-                self.driver.tell(Command::Stop);
+                // It ends with this run.
                 return Ok(None);
             }
         }
@@ -98,14 +98,14 @@ impl<'a> Lab<'a> {
         (self.scenario.sample > Span::ZERO).then_some(self.sample)
     }
 
-    fn do_what_is_due(&mut self, now: Time) {
+    fn do_what_is_due(&mut self, now: Time) -> Result<(), LabError> {
         while let Some(change) = self.scenario.changes.get(self.changed).filter(|change| change.at <= now) {
-            self.change(now, &change.to);
+            self.change(now, &change.to)?;
             self.changed += 1;
         }
         while let Some(first) = self.word.first_entry().filter(|first| first.key().0 <= now) {
             let (flow, exception) = first.remove();
-            self.hear(flow, exception);
+            self.hear(flow, exception)?;
         }
         if self.baseline.is_none() && self.scenario.measure_from <= now {
             self.begin_measuring(now);
@@ -114,6 +114,7 @@ impl<'a> Lab<'a> {
             self.take_sample(now);
             self.sample = self.sample + self.scenario.sample;
         }
+        Ok(())
     }
 
     /// Puts on its way what disciplines have told: it takes the delay of the wires before them, as in a
@@ -130,16 +131,20 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn hear(&mut self, flow: u32, exception: QosException) {
+    fn hear(&mut self, flow: u32, exception: QosException) -> Result<(), LabError> {
         if !exception.is_over
             && let Some(counters) = self.engine.books.flow(exception.flow)
         {
             counters.exceptions += 1;
         }
-        self.driver.tell(Command::Hear(flow, exception));
+        self.tell(Command::Hear(flow, exception))
     }
 
-    fn change(&mut self, now: Time, to: &Setting) {
+    fn tell(&self, command: Command) -> Result<(), LabError> {
+        if self.driver.tell(command) { Ok(()) } else { Err(LabError::Unheard) }
+    }
+
+    fn change(&mut self, now: Time, to: &Setting) -> Result<(), LabError> {
         let engine = &mut self.engine;
         match to {
             Setting::LinkRate(link, rate) => {
@@ -153,7 +158,7 @@ impl<'a> Lab<'a> {
                 engine.change(at.index(), |link, books| link.set_queue(now, queue, books));
             }
             Setting::FlowRate(flow, rate) => {
-                self.driver.tell(Command::SetRate(*flow as u32, *rate));
+                return self.tell(Command::SetRate(*flow as u32, *rate));
             }
             Setting::FlowTickets(flow, tickets) => {
                 self.marks(*flow, |marks| marks.issue::<Packet>(now, LabelKind::Tickets, *tickets));
@@ -183,6 +188,7 @@ impl<'a> Lab<'a> {
                 FlowSetting::Weight(*weight)
             }),
         }
+        Ok(())
     }
 
     fn set_flow(

@@ -16,6 +16,7 @@ pub mod info;
 mod option;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::units::{Bytes, Packets, Span};
@@ -29,8 +30,9 @@ pub use option::{congestion, window_clamp};
 /// Bytes of headers of IPv4 and TCP without options, and with timestamps (RFC 7323 section 3.2) and padding.
 const BARE: Bytes = Bytes::new(40);
 const WITH_TIMESTAMPS: Bytes = Bytes::new(52);
-/// Linux refuses smaller and larger segments (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
-const SEGMENTS: std::ops::RangeInclusive<u64> = 88..=32_767;
+/// Linux refuses smaller and larger segments (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`); with timestamps they have 12
+/// bytes less.
+const SEGMENTS: RangeInclusive<u64> = 88..=32_755;
 /// Linux starts with ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
 /// Segments that may wait in a socket before they are sent. Chosen: a millisecond at 400 Mbit/s, which is how
@@ -39,7 +41,7 @@ const UNSENT_SEGMENTS: u64 = 32;
 /// A buffer holds whole pages for each segment, so that it needs more room than the window has bytes.
 const ROOM: u64 = 8;
 /// What `tcp_rto_max_ms` can be.
-const LONGEST_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1_000..=120_000;
+const LONGEST_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 
 /// What the kernel calls the congestion control of an algorithm.
 #[must_use]
@@ -66,7 +68,7 @@ pub enum OptionError {
         source: io::Error,
     },
     /// The kernel has no such segments.
-    #[error("the kernel has no TCP segments of {0}: they have between 88 and 32767 bytes")]
+    #[error("the kernel has no TCP segments of {0}: they have between 88 and 32755 bytes")]
     Segment(Bytes),
     /// Another option was refused.
     #[error("cannot set {what}: {source}")]
@@ -89,8 +91,9 @@ pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), Opt
         return Err(OptionError::Segment(params.segment));
     }
     let other = |what| move |source: io::Error| OptionError::Other { what, source };
-    // In range, so that it fits.
-    setsockopt(&socket, sockopt::TcpMaxSeg, &(params.segment.get() as u32))
+    // In range, so that it fits. The kernel's number has options of every segment in it, as RFC 6691 says.
+    let options = if has_timestamps(params) { WITH_TIMESTAMPS - BARE } else { Bytes::ZERO };
+    setsockopt(&socket, sockopt::TcpMaxSeg, &((params.segment + options).get() as u32))
         .map_err(|error| other("TCP_MAXSEG")(error.into()))?;
     setsockopt(&socket, sockopt::TcpNoDelay, &!params.nagle)
         .map_err(|error| other("TCP_NODELAY")(error.into()))?;
@@ -202,7 +205,7 @@ pub fn tell_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlE
         match set_sysctl(&format!("net/ipv4/{name}"), value) {
             Ok(()) => (),
             Err(SysctlError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                absent.push(*name)
+                absent.push(*name);
             }
             Err(error) => return Err(error),
         }

@@ -1,7 +1,7 @@
 //! One connection as it is played: what is due when, and what its sockets say.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use apportion_core::queue::QosException;
@@ -243,7 +243,7 @@ impl Driven {
                     self.push(now, tools);
                 }
                 Carrier::Udp { packet, headers } => {
-                    self.send_datagrams(now, write.size, (packet, headers), tools)
+                    self.send_datagrams(now, write.size, (packet, headers), tools);
                 }
             }
         } else if now >= self.stop && !self.closing {
@@ -275,10 +275,9 @@ impl Driven {
         self.watched = true;
         let flags = EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP;
         let watched = tools.epoll.add(source, self.event(Token::Source, flags));
-        match connected.and(watched) {
-            Ok(()) | Err(Errno::EINPROGRESS) if watched.is_ok() => (),
-            Ok(()) => (),
-            Err(error) => self.fail(now, "connect", error, tools),
+        match (connected, watched) {
+            (Ok(()) | Err(Errno::EINPROGRESS), Ok(())) => (),
+            (Err(error), Ok(())) | (_, Err(error)) => self.fail(now, "connect", error, tools),
         }
     }
 
@@ -290,7 +289,7 @@ impl Driven {
     }
 
     fn send_datagrams(&mut self, now: Time, size: Bytes, (packet, headers): (u64, u64), tools: &mut Tools) {
-        let Some(source) = self.source.as_ref().map(|source| source.as_raw_fd()) else { return };
+        let Some(source) = self.source.as_ref().map(AsRawFd::as_raw_fd) else { return };
         let mut left = size.get();
         while left > 0 {
             let part = left.min(packet);

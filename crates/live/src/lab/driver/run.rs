@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use apportion_core::units::{Bytes, Span, Time};
 use nix::errno::Errno;
@@ -46,7 +47,6 @@ struct Run {
     due: Vec<Time>,
     order: BinaryHeap<Reverse<(Time, u32)>>,
     tools: Tools,
-    is_stopped: bool,
 }
 
 /// What a flow did since its start.
@@ -80,7 +80,6 @@ impl Run {
             next_sample: if plan.sample > Span::ZERO { Time::ZERO + plan.sample } else { Time::MAX },
             order: BinaryHeap::new(),
             tools: Tools::new(epoll),
-            is_stopped: false,
         };
         for (number, connection) in (0..).zip(&mut run.connections) {
             connection.register(number, &run.tools).map_err(refused)?;
@@ -95,7 +94,7 @@ impl Run {
         let now = self.clock.now().min(self.plan.stop);
         self.advance(now);
         self.measure(now);
-        if now == self.plan.stop || self.is_stopped {
+        if now == self.plan.stop || inbox.is_over.load(Ordering::Relaxed) {
             return Ok(true);
         }
         self.wait()?;
@@ -213,8 +212,8 @@ impl Run {
                 Ok(Command::Hear(flow, exception)) => {
                     self.tell(flow, |connection| connection.hear(now, &exception));
                 }
-                Ok(Command::Stop) => self.is_stopped = true,
-                Err(_) => return,
+                // `Running::tell` sends none of the former.
+                Ok(Command::Stop) | Err(_) => return,
             }
         }
     }
@@ -244,7 +243,7 @@ impl Run {
                     flow.tcp.push(self.connections[member as usize].sample());
                 }
             }
-            self.next_sample = self.next_sample + self.plan.sample;
+            self.next_sample += self.plan.sample;
         }
     }
 

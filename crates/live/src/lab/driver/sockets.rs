@@ -1,6 +1,7 @@
 //! The sockets of a scenario, opened inside the namespaces of its hosts.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
@@ -38,7 +39,7 @@ pub(super) fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> 
         return Err(DriverError::TooMany(connections.len()));
     }
     check(hosts, &connections, plan)?;
-    raise_limit(connections.len() as u64 * 3 + hosts.len() as u64 + OTHERS)?;
+    raise_limit(descriptors(&connections) + OTHERS)?;
     let mut opened: Vec<Sockets> = connections.iter().map(|_| Sockets::default()).collect();
     let mut listeners = BTreeMap::new();
     let mut absent = Vec::new();
@@ -111,6 +112,14 @@ fn check(hosts: &[Host], connections: &[Connection], plan: Plan) -> Result<(), D
     Ok(())
 }
 
+/// Two ends for each connection, and where those of TCP come in.
+fn descriptors(connections: &[Connection]) -> u64 {
+    let tcp = connections.iter().filter(|connection| connection.params().is_some());
+    let listeners: BTreeSet<_> =
+        tcp.map(|connection| (connection.sink.host, connection.sink.address)).collect();
+    (2 * connections.len() + listeners.len()) as u64
+}
+
 /// Lets the process have as many descriptors as are needed.
 fn raise_limit(needed: u64) -> Result<(), DriverError> {
     let refused = |error: Errno| DriverError::Start(error.into());
@@ -136,8 +145,8 @@ fn open_at(
         }
         if sink.host == host {
             let listener = match listeners.entry((host, sink.address)) {
-                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::btree_map::Entry::Vacant(entry) => {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
                     let socket = bound(connection, sink.address, SockType::Stream, Some(params))?;
                     listen(&socket, Backlog::MAXCONN).map_err(connection.error("listen at", sink.address))?;
                     entry.insert(Listener { socket: TcpListener::from(socket), expected: BTreeMap::new() })

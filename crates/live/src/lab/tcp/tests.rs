@@ -59,3 +59,22 @@ fn every_profile_says_what_it_is_not() {
     let known: Vec<_> = apportion_scenario::tcp::PARAMS.iter().map(|entry| entry.name).collect();
     assert!(untold(&params("ns2-2000", &[])).iter().all(|untold| known.contains(&untold.parameter)));
 }
+
+#[test]
+fn a_socket_says_what_it_was_told() {
+    use std::os::fd::AsFd as _;
+
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket};
+
+    // Every user may have Reno.
+    let params =
+        params("rfc", &[("algorithm", "sack"), ("segment", "536B"), ("nagle", "false"), ("window", "50kB")]);
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    tell_socket(socket.as_fd(), &params).unwrap();
+    assert_eq!(congestion(socket.as_fd()).unwrap(), "reno");
+    assert_eq!(window_clamp(socket.as_fd()).unwrap(), 50_000);
+    assert!(getsockopt(&socket, sockopt::TcpNoDelay).unwrap());
+    let small = TcpParams { segment: Bytes::new(87), ..params };
+    let error = tell_socket(socket.as_fd(), &small).unwrap_err().to_string();
+    assert_eq!(error, "the kernel has no TCP segments of 87B: they have between 88 and 32755 bytes");
+}
