@@ -14,6 +14,7 @@
 //! | [`namespace`] | user and network namespaces; threads and commands inside of them |
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
+//! | [`outside`] | a way from a host of our own to the network of the machine |
 //! | [`command`] | a user's command inside a namespace, with a limit |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
@@ -31,6 +32,7 @@ pub mod host;
 pub mod link;
 pub mod namespace;
 pub mod netlink;
+pub mod outside;
 pub mod pace;
 pub mod packet;
 pub mod pool;
