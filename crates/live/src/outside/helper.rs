@@ -216,6 +216,8 @@ fn let_go_of_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
+    // Whoever closes a descriptor of which there is an owner takes it from them.
+    drop(null);
     let keep = socket.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, keep.saturating_sub(1)), (keep + 1, u32::MAX)] {
         if first <= last {
@@ -274,5 +276,25 @@ mod tests {
         }
         assert_eq!(decode(&good[..23]), None);
         assert_eq!(decode(&[]), None);
+    }
+
+    #[test]
+    fn a_malformed_request_is_answered_and_the_next_one_served() {
+        let helper = Helper::fork().unwrap();
+        let send = |bytes: &[u8]| {
+            let socket = helper.socket.as_raw_fd();
+            sendmsg::<()>(socket, &[IoSlice::new(bytes)], &[], MsgFlags::MSG_NOSIGNAL, None).unwrap();
+            let mut answer = [0; 4];
+            let mut vector = [IoSliceMut::new(&mut answer)];
+            recvmsg::<()>(socket, &mut vector, None, MsgFlags::empty()).unwrap();
+            Errno::from_raw(i32::from_be_bytes(answer))
+        };
+        let good = encode(Transport::Udp, "127.0.0.1:9".parse().unwrap());
+        // Too short, too long, and of a protocol that is none.
+        assert_eq!(send(&[UDP]), Errno::EINVAL);
+        assert_eq!(send(&[good, good].concat()), Errno::EINVAL);
+        assert_eq!(send(&[0xff; REQUEST]), Errno::EINVAL);
+        // Nothing is sent by connecting a socket for datagrams.
+        helper.open(Transport::Udp, "127.0.0.1:9".parse().unwrap()).unwrap();
     }
 }
