@@ -250,7 +250,8 @@ impl Outside {
         *self.shared.counts()
     }
 
-    /// Ends it, with all connections and the helper.
+    /// Ends it, with all connections and the helper. What was done.
+    #[must_use]
     pub fn close(mut self) -> Counts {
         self.end();
         self.counts()

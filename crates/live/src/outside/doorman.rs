@@ -21,7 +21,7 @@ use nix::sys::socket::sockopt::{IpFreebind, Ipv6RecvPacketInfo};
 use nix::sys::socket::{Backlog, listen, setsockopt};
 
 use super::helper::Transport;
-use crate::frame::{Fragment, Parsed, protocol};
+use crate::frame::{Fragment, Parsed, Segment, protocol};
 use crate::namespace::Namespace;
 
 /// A port of a protocol.
@@ -84,7 +84,7 @@ impl Doorman {
         let Some(headers) = &parsed.headers else { return };
         let Some((_, port)) = headers.ports else { return };
         match headers.protocol {
-            protocol::TCP if parsed.segment.is_some_and(|segment| segment.is_syn()) => {
+            protocol::TCP if parsed.segment.is_some_and(Segment::is_syn) => {
                 self.knock(now, (Transport::Tcp, port));
             }
             protocol::UDP => self.knock(now, (Transport::Udp, port)),
