@@ -15,9 +15,9 @@
 //! A connection is two: the emulated link lies in the first, whose sender on this side is the far namespace's
 //! TCP. Each is read only as fast as the other takes bytes, so that the link's TCP feels the way behind it.
 //!
-//! What it cannot: ICMP (the far namespace answers itself, so `ping` measures the link alone), protocols other
-//! than TCP and UDP, source addresses (the host's own), a refusal before the connection (it is accepted, then
-//! reset), news of an unreachable port for UDP. `docs/shell-outside.md` tells users.
+//! What it cannot: ICMP (the far namespace answers itself, so `ping` measures the link alone), protocols
+//! other than TCP and UDP, source addresses (the host's own), a refusal before the connection (it is
+//! accepted, then reset), news of an unreachable port for UDP. `docs/shell-outside.md` tells users.
 //!
 //! Cost: a thread, which copies each byte twice; a look into a table for each SYN and datagram that goes up.
 
@@ -55,8 +55,8 @@ const MOST: u64 = 4_096;
 const SPARE: u64 = 128;
 /// Doors that were opened and that the proxy has not heard of yet.
 const MOST_ORDERS: usize = 256;
-/// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what one
-/// reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
+/// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what
+/// one reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
 const UNSENT: &str = "131072";
 
 /// Who is where.
@@ -271,8 +271,8 @@ impl Drop for Outside {
     }
 }
 
-/// How many doors, connections and sessions each there may be, with a descriptor for a door and a session, and
-/// two for a connection.
+/// How many doors, connections and sessions each there may be, with a descriptor for a door and a session,
+/// and two for a connection.
 fn most() -> Result<usize, Errno> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok((soft.saturating_sub(SPARE) / 4).clamp(1, MOST) as usize)

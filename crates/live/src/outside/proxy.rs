@@ -1,7 +1,7 @@
 //! The thread that carries: it waits for descriptors and says whose turn it is.
 //!
-//! Source: epoll(7), edge-triggered. A turn is bounded; who has more to do comes again after the others. Numbers
-//! of connections and sessions are never used twice, so an event that comes late finds nobody.
+//! Source: epoll(7), edge-triggered. A turn is bounded; who has more to do comes again after the others.
+//! Numbers of connections and sessions are never used twice, so an event that comes late finds nobody.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

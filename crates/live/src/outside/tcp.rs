@@ -1,9 +1,9 @@
 //! Connections: each is two, and what comes in by one goes out by the other.
 //!
-//! Source: tcp(7), shutdown(2), socket(7) (`SO_LINGER`). A side is read only while the other takes what was read,
-//! so at most one reading waits in each direction, and the kernel's windows tell the senders. The end of one
-//! direction is passed on by itself; a side that fails resets the other. The command's side was accepted before
-//! the host's was connected, since nobody hears of a connection before it is there.
+//! Source: tcp(7), shutdown(2), socket(7) (`SO_LINGER`). A side is read only while the other takes what was
+//! read, so at most one reading waits in each direction, and the kernel's windows tell the senders. The end
+//! of one direction is passed on by itself; a side that fails resets the other. The command's side was
+//! accepted before the host's was connected, since nobody hears of a connection before it is there.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,9 +1,9 @@
 //! Datagrams: a session for each sender and destination, forgotten when it falls silent.
 //!
-//! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` tells the destination of a datagram, and `IPV6_PKTINFO` makes it
-//! the source of the answers. 30 s of silence: the least that address translators keep (RFC 4787 REQ-5 asks for
-//! more, for those on the Internet; here a sender that comes back gets a new session). That nobody listens
-//! outside is counted and not passed on. The full table gives up its most silent session.
+//! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` tells the destination of a datagram, and `IPV6_PKTINFO` makes
+//! it the source of the answers. 30 s of silence: the least that address translators keep (RFC 4787 REQ-5
+//! asks for more, for those on the Internet; here a sender that comes back gets a new session). That nobody
+//! listens outside is counted and not passed on. The full table gives up its most silent session.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};

@@ -1,7 +1,7 @@
 //! Tests that each run in a process of their own: this program, executed again.
 //!
-//! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed is what
-//! libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
+//! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed
+//! is what libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
 #![allow(clippy::print_stdout, reason = "this is the test's main")]
 
 use std::env;
@@ -48,7 +48,8 @@ pub fn part(part: &str) -> Child {
         .unwrap()
 }
 
-/// Runs the case that the environment names, or else what the arguments ask for, each in a process of its own.
+/// Runs the case that the environment names, or else what the arguments ask for, each in a process of its
+/// own.
 pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
     if let Ok(name) = env::var(CASE) {
         alarm::set(LIMIT);

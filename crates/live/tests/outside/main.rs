@@ -1,6 +1,7 @@
-//! The way outside, on the kernel of this machine, as an ordinary user or as root. "The host" is a network namespace
-//! of the test's own, whose loopback is all that is used.
+//! The way outside, on the kernel of this machine, as an ordinary user or as root. "The host" is a network
+//! namespace of the test's own, whose loopback is all that is used.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
 #[path = "../common/processes.rs"]
 mod processes;

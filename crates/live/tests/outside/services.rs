@@ -1,5 +1,5 @@
-//! Services on the host's loopback: their sockets are made there, and serve there wherever the thread is that uses
-//! them. Each thread ends with the test's process.
+//! Services on the host's loopback: their sockets are made there, and serve there wherever the thread is that
+//! uses them. Each thread ends with the test's process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, UdpSocket};

@@ -1,10 +1,10 @@
 //! What passes, and what does not.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use apportion_core::units::Span;
+use apportion_core::units::{Span, Time};
 use apportion_live::clock::Clock;
 use apportion_live::namespace::{Identity, make_mounts_private};
 use apportion_live::outside::{Helper, Refusal, Transport, bind_resolv_conf};
@@ -82,7 +82,7 @@ fn echo(to: SocketAddr) -> [Span; 3] {
     stream.shutdown(Shutdown::Write).unwrap();
     assert!(received.join().unwrap() == pattern(LENGTH));
     let ended = clock.now();
-    [connected.since(apportion_core::units::Time::ZERO), exchanged.since(connected), ended.since(exchanged)]
+    [connected.since(Time::ZERO), exchanged.since(connected), ended.since(exchanged)]
 }
 
 pub fn a_stream_crosses_the_link_both_ways() {
@@ -126,11 +126,12 @@ pub fn a_slow_reader_holds_up_the_sender() {
     let poured = pour(listener);
     let (sum, done) = world.run(move || {
         let _stream = connect((GATEWAY, port));
-        // Nothing is read. The host's side is taken to be stuck when it has written nothing for half a second.
+        // Nothing is read. The host's side is taken to be stuck when it has written nothing for half a
+        // second.
         std::iter::from_fn(|| poured.recv_timeout(Duration::from_millis(500)).ok()).sum::<usize>()
     });
-    // The host's send buffer grows to 4 MB and the proxy's receive buffer to 6 MB at most (tcp(7), tcp_wmem and
-    // tcp_rmem as they come); the rest waits in the proxy and in the command's receive buffer.
+    // The host's send buffer grows to 4 MB and the proxy's receive buffer to 6 MB at most (tcp(7), tcp_wmem
+    // and tcp_rmem as they come); the rest waits in the proxy and in the command's receive buffer.
     assert!((1 << 14..20_000_000).contains(&sum), "{sum}");
     assert!(done.0.bytes.down < 10_000_000, "{done:?}");
 }
@@ -151,25 +152,27 @@ const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x0
 
 pub fn names_are_asked_of_the_hosts_nameserver() {
     let host = host();
+    // It does not listen at port 53, so that what is asked there is seen to have been passed to another.
     let (socket, port) = datagrams(Ipv4Addr::LOCALHOST);
-    let (listener, stream_port) = listener(Ipv4Addr::LOCALHOST);
-    // Root of its user namespace may listen at port 53; a nameserver that does not is as good.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let world = host.build(Some((Ipv4Addr::LOCALHOST, port).into()));
     echo_datagrams(socket, b"answer to ");
-    count_bytes(listener);
+    echo_streams(listener);
     make_mounts_private().unwrap();
     bind_resolv_conf(GATEWAY.into()).unwrap();
-    let (answer, done) = world.run(move || {
+    let ((answer, by_stream), done) = world.run(move || {
         let text = std::fs::read_to_string("/etc/resolv.conf").unwrap();
-        let server: Ipv4Addr =
-            text.lines().next().unwrap().strip_prefix("nameserver ").unwrap().parse().unwrap();
-        let mut stream = connect((server, stream_port));
+        let server = text.lines().next().unwrap().strip_prefix("nameserver ").unwrap();
+        let server = (server.parse::<Ipv4Addr>().unwrap(), 53);
+        let (mut stream, mut by_stream) = (connect(server), Vec::new());
+        stream.write_all(QUERY).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        stream.read_to_end(&mut Vec::new()).unwrap();
-        ask((server, 53), QUERY)
+        stream.read_to_end(&mut by_stream).unwrap();
+        (ask(server, QUERY), by_stream)
     });
     assert_eq!(answer, [b"answer to ", QUERY].concat());
-    assert_eq!(done.0.datagrams.up, 1, "{done:?}");
+    assert_eq!(by_stream, QUERY);
+    assert_eq!((done.0.connections, done.0.datagrams.up), (1, 1), "{done:?}");
 }
 
 pub fn without_a_nameserver_queries_are_refused() {

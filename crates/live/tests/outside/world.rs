@@ -30,8 +30,8 @@ const NEAR: [IpAddr; 2] =
 /// Longer than any test takes.
 const LIMIT: Time = Time::from_secs(25);
 
-/// A namespace that stands for the host's, with a loopback that is up: [`World::build`] comes once all services
-/// have their sockets in it.
+/// A namespace that stands for the host's, with a loopback that is up: [`World::build`] comes once all
+/// services have their sockets in it.
 pub struct HostSide {
     helper: Helper,
 }
