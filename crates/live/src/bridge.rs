@@ -11,6 +11,7 @@ use crate::engine::{Engine, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
 use crate::link::{Books, Link};
+use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
 use crate::pool::Pool;
 use crate::port::Port;
@@ -43,6 +44,8 @@ pub struct Bridge {
     overhead: Bytes,
     /// From coming in to being due, by way.
     delays: [Histogram; 2],
+    /// Sees what goes up.
+    doorman: Option<Doorman>,
 }
 
 impl Bridge {
@@ -53,8 +56,20 @@ impl Bridge {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
-        let world = Self { flows, overhead, delays: [Histogram::default(), Histogram::default()] };
+        let delays = [Histogram::default(), Histogram::default()];
+        let world = Self { flows, overhead, delays, doorman: None };
         Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
+    }
+
+    /// Lets a doorman see each frame that goes up, so that its destination listens when it arrives.
+    pub fn set_doorman(&mut self, doorman: Doorman) {
+        self.doorman = Some(doorman);
+    }
+
+    /// Who sees what goes up.
+    #[must_use]
+    pub const fn doorman(&self) -> Option<&Doorman> {
+        self.doorman.as_ref()
     }
 
     /// How long packets took that went this way, from coming in to leaving.
@@ -72,6 +87,11 @@ impl Bridge {
 
 impl World for Bridge {
     fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
+        if port == Way::Up as u32
+            && let Some(doorman) = &mut self.doorman
+        {
+            doorman.see(now, parsed);
+        }
         let flow = parsed.flow().map_or(FlowId(0), |tuple| self.flows.number(now, tuple).flow);
         let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
         let description = Description {

@@ -15,6 +15,7 @@
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`lab`] | a scenario over the kernel's real TCP |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
+//! | [`outside`] | a way from a host of our own to the network of the machine |
 //! | [`command`] | a user's command inside a namespace, with a limit |
 //! | [`lab`] | scenarios over the TCP of the kernel |
 //!
@@ -34,6 +35,7 @@ pub mod lab;
 pub mod link;
 pub mod namespace;
 pub mod netlink;
+pub mod outside;
 pub mod pace;
 pub mod packet;
 pub mod pool;

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
 
 use apportion_core::units::{Bytes, Span};
 use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
@@ -10,21 +9,13 @@ use apportion_live::netlink::{Netlink, VethEnd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 
+pub use crate::processes::part;
+
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: Bytes = Bytes::new(1500);
 
-/// This program once more, for `part` of a test, with pipes to talk by.
-pub fn part(part: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .env(super::processes::CASE, part)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of
-/// the kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
+/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of the
+/// kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
 pub struct Pair {
     pub a: Namespace,
     pub b: Namespace,

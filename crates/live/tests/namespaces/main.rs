@@ -1,5 +1,6 @@
 //! Namespaces, devices and commands on the kernel of this machine, as an ordinary user or as root.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
 mod commands;
 mod common;
