@@ -1,18 +1,19 @@
-//! Rules that say of what class a flow is, by the headers of its packets.
+//! Rules that tell flows apart by the headers of their packets.
 //!
-//! Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN
-//! 2001, section 2: applications say that they are real-rate, and flows of which nothing is said are greedy.
-//! A host can ask its applications; a router sees headers only, and is told by rules. The first rule that
-//! matches decides, as in packet filters. Beyond the paper, which has no rules.
+//! What a scheme must know of a flow - its class, weight, guarantee - its papers leave to whoever sets the
+//! flow up: in Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate
+//! applications", MMCN 2001, section 2, applications say that they are real-rate. A router sees headers only,
+//! and is told by rules. The first rule that matches decides, as in packet filters. Its number is all that is
+//! known here: what it gives to flows is in the caller's table.
 //!
 //! Cost: O(rules), once for each flow if the caller remembers the answer; 100 bytes per rule.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 
 use crate::catalog::ParamError;
-use crate::packet::FlowClass;
 
 /// Most rules of a list. Chosen: looked through for each new flow.
 pub const MOST_RULES: usize = 1_000;
@@ -52,17 +53,44 @@ impl Prefix {
             return Err(ParamError::new(key, message));
         }
         if common(address, address, length) != first_bits(address) {
-            let message = alloc::format!("{address} has bits set after the first {length}; write them as 0");
+            let mend = Self { address: first_address(common(address, address, length), address), length };
+            let message = alloc::format!("{address} has bits set after the first {length}; write {mend}");
             return Err(ParamError::new(key, message));
         }
         Ok(Self { address, length })
     }
 
+    /// One address alone.
+    #[must_use]
+    pub const fn one(address: IpAddr) -> Self {
+        Self { address, length: width(address) }
+    }
+
+    /// Whether they are IPv4 addresses, not IPv6.
+    #[must_use]
+    pub const fn is_ipv4(&self) -> bool {
+        self.address.is_ipv4()
+    }
+
     /// Whether `address` is one of them. IPv4 and IPv6 have none in common.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.address.is_ipv4()
+        address.is_ipv4() == self.is_ipv4()
             && common(address, self.address, self.length) == first_bits(self.address)
+    }
+
+    /// Whether all addresses of `other` are among them.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.length <= other.length && self.contains(other.address)
+    }
+}
+
+/// Prints as it is written: `192.0.2.0/24`, and one address without its length.
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)?;
+        if self.length == width(self.address) { Ok(()) } else { write!(f, "/{}", self.length) }
     }
 }
 
@@ -75,6 +103,14 @@ fn first_bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
         IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// The address of the kind of `like` with these [`first_bits`].
+const fn first_address(bits: u128, like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits((bits >> 96) as u32)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
     }
 }
 
@@ -92,17 +128,15 @@ pub struct Rule {
     /// The protocol.
     pub protocol: Option<u8>,
     /// Where it is from.
-    pub source: Option<Prefix>,
+    pub from: Option<Prefix>,
     /// Where it goes.
-    pub destination: Option<Prefix>,
+    pub to: Option<Prefix>,
     /// Its source port. A packet that shows no port does not match.
-    pub source_port: Option<RangeInclusive<u16>>,
+    pub from_port: Option<RangeInclusive<u16>>,
     /// Its destination port, likewise.
-    pub destination_port: Option<RangeInclusive<u16>>,
+    pub to_port: Option<RangeInclusive<u16>>,
     /// The codepoint.
     pub dscp: Option<u8>,
-    /// What flows are that match.
-    pub class: FlowClass,
 }
 
 impl Rule {
@@ -114,51 +148,83 @@ impl Rule {
             range.as_ref().is_none_or(|range| port.is_some_and(|port| range.contains(&port)))
         };
         self.protocol.is_none_or(|protocol| protocol == headers.protocol)
-            && self.source.is_none_or(|prefix| prefix.contains(headers.source))
-            && self.destination.is_none_or(|prefix| prefix.contains(headers.destination))
-            && is_in(&self.source_port, ports.map(|(source, _)| source))
-            && is_in(&self.destination_port, ports.map(|(_, destination)| destination))
+            && self.from.is_none_or(|prefix| prefix.contains(headers.source))
+            && self.to.is_none_or(|prefix| prefix.contains(headers.destination))
+            && is_in(&self.from_port, ports.map(|(source, _)| source))
+            && is_in(&self.to_port, ports.map(|(_, destination)| destination))
             && self.dscp.is_none_or(|dscp| dscp == headers.dscp)
+    }
+
+    /// Whether each of its conditions holds whenever the same one of `other` does. Then all that matches
+    /// `other` matches this rule as well, and `other` never decides after it.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        fn each<T>(own: Option<&T>, other: Option<&T>, covers: impl Fn(&T, &T) -> bool) -> bool {
+            own.is_none_or(|own| other.is_some_and(|other| covers(own, other)))
+        }
+        let ports = |own: &RangeInclusive<u16>, other: &RangeInclusive<u16>| {
+            own.contains(other.start()) && own.contains(other.end())
+        };
+        each(self.protocol.as_ref(), other.protocol.as_ref(), u8::eq)
+            && each(self.from.as_ref(), other.from.as_ref(), Prefix::covers)
+            && each(self.to.as_ref(), other.to.as_ref(), Prefix::covers)
+            && each(self.from_port.as_ref(), other.from_port.as_ref(), ports)
+            && each(self.to_port.as_ref(), other.to_port.as_ref(), ports)
+            && each(self.dscp.as_ref(), other.dscp.as_ref(), u8::eq)
+    }
+
+    /// Refuses what can match nothing.
+    ///
+    /// # Errors
+    /// A codepoint above 63 or an empty range of ports. The error names the condition, such as `dscp`.
+    pub fn check(&self) -> Result<(), ParamError> {
+        if let Some(dscp) = self.dscp.filter(|dscp| *dscp > 63) {
+            let message = alloc::format!("{dscp} does not fit six bits; write 0 to 63");
+            return Err(ParamError::new("dscp", message));
+        }
+        for (key, range) in [("from_port", &self.from_port), ("to_port", &self.to_port)] {
+            if let Some(range) = range.as_ref().filter(|range| range.is_empty()) {
+                let (first, last) = (range.start(), range.end());
+                return Err(ParamError::new(
+                    key,
+                    alloc::format!("no port is from {first} to {last}; swap them"),
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
-/// Rules in order.
-#[derive(Clone, Debug, Default)]
-pub struct ClassRules(Vec<Rule>);
+/// Rules in order, each with the number that it decides on.
+///
+/// A list that holds for a part of the traffic only, such as one direction, leaves rules out, and those that
+/// stay keep their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassRules(Vec<(usize, Rule)>);
 
 impl ClassRules {
     /// A list of them.
     ///
     /// # Errors
-    /// If there are more than [`MOST_RULES`], or one can match nothing: a codepoint above 63 or an empty
-    /// range of ports. The error names the key, such as `rule[2].dscp`.
-    pub fn new(rules: Vec<Rule>) -> Result<Self, ParamError> {
+    /// If there are more than [`MOST_RULES`], or one [can match nothing](Rule::check). The error names the
+    /// key, such as `rule[2].dscp`, where rules count from 1 and their numbers from 0.
+    pub fn new(rules: Vec<(usize, Rule)>) -> Result<Self, ParamError> {
         if rules.len() > MOST_RULES {
             let message = alloc::format!("{} are too many; write at most {MOST_RULES}", rules.len());
             return Err(ParamError::new("rule", message));
         }
-        for (number, rule) in (1..).zip(&rules) {
-            let fault = |key, message| Err(ParamError::new(&alloc::format!("rule[{number}].{key}"), message));
-            if let Some(dscp) = rule.dscp.filter(|dscp| *dscp > 63) {
-                return fault("dscp", alloc::format!("{dscp} does not fit six bits; write 0 to 63"));
-            }
-            for (key, range) in
-                [("source_port", &rule.source_port), ("destination_port", &rule.destination_port)]
-            {
-                if let Some(range) = range.as_ref().filter(|range| range.is_empty()) {
-                    let (first, last) = (range.start(), range.end());
-                    return fault(key, alloc::format!("no port is from {first} to {last}; swap them"));
-                }
-            }
+        for (number, rule) in &rules {
+            rule.check().map_err(|error| {
+                ParamError::new(&alloc::format!("rule[{}].{}", number + 1, error.key), error.message)
+            })?;
         }
         Ok(Self(rules))
     }
 
-    /// The class of the flow whose packets have these headers: that of the first rule that matches, else
-    /// greedy.
+    /// The number of the first rule that packets with these headers match; none if none does.
     #[must_use]
-    pub fn class(&self, headers: &Headers) -> FlowClass {
-        self.0.iter().find(|rule| rule.matches(headers)).map_or(FlowClass::Greedy, |rule| rule.class)
+    pub fn first(&self, headers: &Headers) -> Option<usize> {
+        self.0.iter().find(|(_, rule)| rule.matches(headers)).map(|(number, _)| *number)
     }
 }
 
@@ -205,21 +271,43 @@ mod tests {
     fn prefixes_that_are_none_are_refused() {
         let error = |text: &str, length| Prefix::new("from", ip(text), length).unwrap_err().to_string();
         assert!(error("192.0.2.0", 33).contains("/33 is longer than the 32 bits"));
-        assert!(error("192.0.2.1", 24).contains("192.0.2.1 has bits set after the first 24"));
+        assert!(error("192.0.2.1", 24).contains("bits set after the first 24; write 192.0.2.0/24"));
+        assert!(error("2001:db8::1", 32).contains("bits set after the first 32; write 2001:db8::/32"));
         assert!(Prefix::new("from", ip("::1"), 128).is_ok());
     }
 
     #[test]
-    fn each_part_of_a_rule_decides_by_itself() {
-        let all = Rule {
+    fn a_prefix_covers_longer_ones_that_begin_like_it() {
+        let net = prefix("192.0.2.0", 24);
+        for inside in [net, prefix("192.0.2.128", 25), Prefix::one(ip("192.0.2.9"))] {
+            assert!(net.covers(&inside), "{inside}");
+        }
+        for outside in [prefix("192.0.0.0", 16), prefix("192.0.3.0", 24), prefix("::", 0)] {
+            assert!(!net.covers(&outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_prints_as_it_is_written() {
+        let printed = [prefix("192.0.2.0", 24), prefix("::", 0), Prefix::one(ip("2001:db8::1"))];
+        assert_eq!(printed.map(|prefix| prefix.to_string()), ["192.0.2.0/24", "::/0", "2001:db8::1"]);
+    }
+
+    /// All that [`headers`] say, and their neighbours.
+    fn narrow() -> Rule {
+        Rule {
             protocol: Some(17),
-            source: Some(prefix("192.0.2.0", 24)),
-            destination: Some(prefix("198.51.100.9", 32)),
-            source_port: Some(5_004..=5_005),
-            destination_port: Some(40_000..=40_000),
+            from: Some(prefix("192.0.2.0", 24)),
+            to: Some(prefix("198.51.100.9", 32)),
+            from_port: Some(5_004..=5_005),
+            to_port: Some(40_000..=40_000),
             dscp: Some(46),
-            class: FlowClass::RealRate,
-        };
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_rule_decides_by_itself() {
+        let all = narrow();
         assert!(all.matches(&headers()) && Rule::default().matches(&headers()));
         for other in [
             Headers { protocol: 6, ..headers() },
@@ -236,29 +324,51 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides_and_greedy_if_none_does() {
-        let rule = |protocol, class| Rule { protocol: Some(protocol), class, ..Rule::default() };
-        let rules = ClassRules::new(vec![
-            Rule { dscp: Some(8), ..Rule::default() },
-            rule(17, FlowClass::RealRate),
-            rule(17, FlowClass::Greedy),
-        ])
-        .unwrap();
-        assert_eq!(rules.class(&headers()), FlowClass::RealRate);
-        assert_eq!(rules.class(&Headers { dscp: 8, ..headers() }), FlowClass::Greedy);
-        assert_eq!(rules.class(&Headers { protocol: 6, ..headers() }), FlowClass::Greedy);
-        assert_eq!(ClassRules::default().class(&headers()), FlowClass::Greedy);
+    fn the_first_rule_that_matches_decides_by_its_number() {
+        let protocol = |protocol| Rule { protocol: Some(protocol), ..Rule::default() };
+        let dscp = Rule { dscp: Some(8), ..Rule::default() };
+        // Number 1 is left out.
+        let rules = ClassRules::new(vec![(0, dscp), (2, protocol(17)), (3, protocol(17))]).unwrap();
+        assert_eq!(rules.first(&headers()), Some(2));
+        assert_eq!(rules.first(&Headers { dscp: 8, ..headers() }), Some(0));
+        assert_eq!(rules.first(&Headers { protocol: 6, ..headers() }), None);
+        assert_eq!(ClassRules::default().first(&headers()), None);
+    }
+
+    #[test]
+    fn a_rule_covers_those_that_ask_for_no_less() {
+        let narrow = narrow();
+        assert!(Rule::default().covers(&narrow) && narrow.covers(&narrow));
+        assert!(!narrow.covers(&Rule::default()));
+        for wider in [
+            Rule { protocol: None, ..narrow.clone() },
+            Rule { from: Some(prefix("192.0.0.0", 16)), ..narrow.clone() },
+            Rule { to: None, ..narrow.clone() },
+            Rule { from_port: Some(5_004..=5_006), ..narrow.clone() },
+            Rule { to_port: Some(0..=u16::MAX), ..narrow.clone() },
+            Rule { dscp: None, ..narrow.clone() },
+        ] {
+            assert!(wider.covers(&narrow) && !narrow.covers(&wider), "{wider:?}");
+        }
+        for other in [
+            Rule { protocol: Some(6), ..narrow.clone() },
+            Rule { from: Some(prefix("192.0.3.0", 24)), ..narrow.clone() },
+            Rule { from_port: Some(5_005..=5_006), ..narrow.clone() },
+            Rule { dscp: Some(0), ..narrow.clone() },
+        ] {
+            assert!(!other.covers(&narrow) && !narrow.covers(&other), "{other:?}");
+        }
     }
 
     #[test]
     fn rules_that_can_match_nothing_are_refused() {
-        let error = |rule| ClassRules::new(vec![Rule::default(), rule]).unwrap_err().to_string();
+        let error = |rule| ClassRules::new(vec![(0, Rule::default()), (1, rule)]).unwrap_err().to_string();
         let found = error(Rule { dscp: Some(64), ..Rule::default() });
         assert!(found.contains("rule[2].dscp") && found.contains("write 0 to 63"), "{found}");
         #[allow(clippy::reversed_empty_ranges, reason = "that is the slip")]
-        let found = error(Rule { source_port: Some(9..=8), ..Rule::default() });
-        assert!(found.contains("rule[2].source_port") && found.contains("no port is from 9 to 8"), "{found}");
-        let found = ClassRules::new(vec![Rule::default(); MOST_RULES + 1]).unwrap_err().to_string();
+        let found = error(Rule { from_port: Some(9..=8), ..Rule::default() });
+        assert!(found.contains("rule[2].from_port") && found.contains("no port is from 9 to 8"), "{found}");
+        let found = ClassRules::new(vec![(0, Rule::default()); MOST_RULES + 1]).unwrap_err().to_string();
         assert!(found.contains("1001 are too many"), "{found}");
     }
 }

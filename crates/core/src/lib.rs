@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
-//! | [`class`] | rules that say what flows need, by the headers of their packets |
+//! | [`class`] | rules that tell flows apart, by the headers of their packets |
 //! | [`label`] | what a packet tells routers about its flow, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |

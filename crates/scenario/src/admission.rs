@@ -98,18 +98,23 @@ impl<'a> Crossing<'a> {
     }
 
     fn message(&self, link: &str, rate: Rate, sum: Rate) -> String {
-        let mut whom: Vec<String> =
-            self.groups.iter().take(LISTED).map(|(name, sum)| format!("{sum} to `{name}`")).collect();
-        if self.groups.len() > LISTED {
-            whom.push("the rest to others".to_owned());
-        }
         let over = Rate::from_bit(sum.as_bit().saturating_sub(rate.as_bit()));
         format!(
             "link `{link}` carries {rate}, but {sum} is guaranteed to the flows that cross it ({}); guarantee \
              {over} less, or give the link a rate of {sum}",
-            whom.join(", ")
+            listed(&self.groups)
         )
     }
+}
+
+/// Who is guaranteed how much, such as "6Mbit to `video`, 5Mbit to `bulk`".
+pub(crate) fn listed(given: &[(&str, Rate)]) -> String {
+    let mut whom: Vec<String> =
+        given.iter().take(LISTED).map(|(name, sum)| format!("{sum} to `{name}`")).collect();
+    if given.len() > LISTED {
+        whom.push("the rest to others".to_owned());
+    }
+    whom.join(", ")
 }
 
 /// Where the guarantee of `flow` was written: in its own table, in that of its group, or in the defaults.

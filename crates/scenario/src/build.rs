@@ -72,7 +72,10 @@ pub(crate) fn build(
         };
     // Without their flows, customers would seem to have none.
     let customers = match problems.is_empty() {
-        true => customers::read(&fields, &flows, problems),
+        true => {
+            let named = flows.iter().filter_map(|flow| flow.customer.as_deref());
+            customers::read(&fields, named, "flow", problems)
+        }
         false => Vec::new(),
     };
     if complete && problems.is_empty() {

@@ -17,23 +17,44 @@ impl Scenario {
     /// Whose a flow is, as disciplines number customers: those of [`Scenario::customers`] from 1 on.
     #[must_use]
     pub fn customer_of(&self, flow: &Flow) -> CustomerId {
-        let named = flow.customer.as_deref();
-        let at = named.and_then(|name| position(&self.customers, name, |customer| &customer.name));
-        at.map_or(CustomerId::OTHERS, |at| CustomerId(at as u32 + 1))
+        number(&self.customers, flow.customer.as_deref())
     }
 
     /// Weights by that number. That of all flows without a customer is 1.
     #[must_use]
     pub fn customer_weights(&self) -> Vec<Weight> {
-        [Weight::ONE].into_iter().chain(self.customers.iter().map(|customer| customer.weight)).collect()
+        weights(&self.customers)
     }
+}
+
+/// The number of the customer of this name, where those that are sorted by name count from 1 on.
+pub(crate) fn number(customers: &[Customer], name: Option<&str>) -> CustomerId {
+    let at = name.and_then(|name| position(customers, name, |customer| &customer.name));
+    at.map_or(CustomerId::OTHERS, |at| CustomerId(at as u32 + 1))
+}
+
+/// Weights by that number. That of all flows without a customer is 1.
+pub(crate) fn weights(customers: &[Customer]) -> Vec<Weight> {
+    [Weight::ONE].into_iter().chain(customers.iter().map(|customer| customer.weight)).collect()
 }
 
 /// The customer of flow number `i` of the group that `fields` describe; none if it names none. What
 /// contradicts that goes to `problems`.
 pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<str>> {
     let text = fields.text("customer")?;
-    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is read.
+    check(fields, i, problems)?;
+    let name =
+        Pattern::parse(text).and_then(|pattern| pattern.at(i)).and_then(|name| match name.is_empty() {
+            true => Err("a customer has a name; write for example \"acme\"".to_owned()),
+            false => Ok(name),
+        });
+    name.map(Arc::from).map_err(|message| fields.refuse("customer", message, problems)).ok()
+}
+
+/// Refuses a customer whose flow number `i` is given what contradicts that.
+pub(crate) fn check(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<()> {
+    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is
+    // read.
     let guaranteed =
         fields.rate("guarantee", i, &mut Problems::default()).is_some_and(|rate| rate > Rate::ZERO);
     let issued = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some());
@@ -44,23 +65,24 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
         fields.refuse("customer", message, problems);
         return None;
     }
-    let name =
-        Pattern::parse(text).and_then(|pattern| pattern.at(i)).and_then(|name| match name.is_empty() {
-            true => Err("a customer has a name; write for example \"acme\"".to_owned()),
-            false => Ok(name),
-        });
-    name.map(Arc::from).map_err(|message| fields.refuse("customer", message, problems)).ok()
+    Some(())
 }
 
-/// The customers that flows name, in the order of their names, with what the table `customer` says of them.
-pub(crate) fn read(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems) -> Vec<Customer> {
-    let mut names: Vec<&str> = flows.iter().filter_map(|flow| flow.customer.as_deref()).collect();
+/// The customers of these `names`, in the order of their names, with what the table `customer` says of them.
+/// `of` is what names them: a flow or a rule.
+pub(crate) fn read<'a>(
+    fields: &Fields<'_>,
+    names: impl IntoIterator<Item = &'a str>,
+    of: &str,
+    problems: &mut Problems,
+) -> Vec<Customer> {
+    let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_unstable_by(|a, b| natural(a, b));
     names.dedup();
     if names.len() > MOST_CUSTOMERS {
         let message =
-            format!("flows belong to {} customers; at most {MOST_CUSTOMERS} can be kept apart", names.len());
-        fields.refuse("flow", message, problems);
+            format!("{of}s belong to {} customers; at most {MOST_CUSTOMERS} can be kept apart", names.len());
+        fields.refuse(of, message, problems);
     }
     let one = |name: &&str| Customer { name: (*name).to_owned(), weight: Weight::ONE };
     let mut customers: Vec<Customer> = names.iter().map(one).collect();
@@ -78,7 +100,7 @@ pub(crate) fn read(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems)
             None => {
                 let guess = did_you_mean(name, names.iter().take(1_000).copied());
                 let message =
-                    format!("no flow belongs to customer `{name}`{guess}; flows name theirs by `customer`");
+                    format!("no {of} belongs to customer `{name}`{guess}; {of}s name theirs by `customer`");
                 problems.add(item.place, path, message);
             }
         }

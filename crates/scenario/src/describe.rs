@@ -54,7 +54,7 @@ fn described(variant: &Variant) -> Described {
     Described { name: variant.name, doc: variant.doc, keys: described_keys(variant.keys) }
 }
 
-fn described_keys(keys: &[Key]) -> Vec<DescribedKey> {
+pub(crate) fn described_keys(keys: &[Key]) -> Vec<DescribedKey> {
     let one = |key: &Key| DescribedKey {
         name: key.name,
         example: key.kind.example(),
@@ -135,7 +135,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 This page is generated from the tables that the loader reads.
 ";
 
-fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
+pub(crate) fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
     if keys.is_empty() {
         return;
     }
@@ -199,6 +199,9 @@ fn key_schema(key: &Key) -> Value {
 fn kind_schema(kind: Kind) -> Value {
     match kind {
         Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
+        Kind::Form(example) => {
+            json!({ "type": ["string", "integer"], "examples": [example.trim_matches('"')] })
+        }
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Word(words) => json!({ "enum": words }),
         Kind::Amount(unit, range) => amount_schema(unit, range),

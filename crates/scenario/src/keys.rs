@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Text,
     /// A name with formulas in braces, such as `"l{i}"`.
     Pattern,
+    /// A string, or a whole number, of a form that its reader knows; written for example like this.
+    Form(&'static str),
     /// `true` or `false`.
     Flag,
     /// One of these words.
@@ -432,6 +434,7 @@ impl Kind {
     pub(crate) fn example(self) -> String {
         match self {
             Self::Text | Self::Pattern | Self::Any => "\"name\"".to_owned(),
+            Self::Form(example) => example.to_owned(),
             Self::Flag => "true".to_owned(),
             Self::Word(words) => quoted(words.first().unwrap_or(&"")),
             Self::Amount(unit, _) => unit.example().to_owned(),
@@ -507,6 +510,25 @@ impl<'a> Fields<'a> {
             (None, Need::Default(text)) => Some(text == "true"),
             _ => None,
         }
+    }
+
+    /// What `read` makes of a [`Kind::Form`]; `None` if absent or refused.
+    pub(crate) fn form<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let found = self.found(name)?;
+        let item = found.item?;
+        let value = match item.value {
+            Value::Text(_) | Value::Integer(_) => read(&item.plain()),
+            _ => {
+                let example = found.key.kind.example();
+                Err(format!("`{}` is {}; write for example {example}", item.plain(), item.what()))
+            }
+        };
+        value.map_err(|message| self.refuse(name, message, problems)).ok()
     }
 
     /// The strings of a list; `None` if absent.

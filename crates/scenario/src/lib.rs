@@ -11,11 +11,13 @@
 //! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
+//! | [`gateway`] | the configuration of a gateway, read and checked likewise |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]
 
 pub mod describe;
+pub mod gateway;
 pub mod histogram;
 mod marking;
 pub mod model;

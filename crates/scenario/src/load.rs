@@ -12,8 +12,6 @@ use crate::render::canonical;
 use crate::sweep;
 use crate::text;
 
-/// Longest scenario file (chosen: a hundred times the longest that people write).
-const LONGEST: usize = 16 << 20;
 /// Most flows and links of all points together (chosen: what memory holds).
 const MOST_PARTS: usize = 10_000_000;
 
@@ -67,10 +65,6 @@ pub fn load(
 ) -> Result<Suite, Vec<Problem>> {
     let file = origin.display().to_string();
     let mut problems = Problems::default();
-    if text.len() > LONGEST {
-        problems.add(Place::Line(1), "", format!("longer than {LONGEST} bytes"));
-        return Err(problems.into_vec(&file));
-    }
     let mut root = text::parse(text, &mut problems);
     if !problems.is_empty() {
         return Err(problems.into_vec(&file));

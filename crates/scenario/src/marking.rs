@@ -57,13 +57,20 @@ pub(crate) fn of_flow(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -
     let marker = marker(item, &fields.path_of("mark"), problems)?;
     let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
     if takes_tickets && !issued {
-        let message = "what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a \
-                       sink that decides";
+        let sinks = if fields.kind("ack_tickets").is_some() {
+            ", or ack_tickets = 100 for a sink that decides"
+        } else {
+            ""
+        };
+        let message = format!("what is the flow issued? write for example tickets = 100{sinks}");
         fields.refuse("mark", message, problems);
     }
     if issued && !takes_tickets {
-        let message = "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
-                       leave `tickets` and `ack_tickets` out";
+        let keys =
+            if fields.kind("ack_tickets").is_some() { "`tickets` and `ack_tickets`" } else { "`tickets`" };
+        let message = format!(
+            "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or leave {keys} out"
+        );
         fields.refuse("mark", message, problems);
     }
     Some(marker)

@@ -158,7 +158,7 @@ pub struct Flow {
 }
 
 /// Whose flows are divided among each other only after what is the customer's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
     /// Unique.
     pub name: String,

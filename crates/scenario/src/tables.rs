@@ -16,17 +16,17 @@ pub(crate) const MOST_CONNECTIONS: u64 = 16_384;
 pub(crate) const MOST_LINKS: u64 = 100_000;
 
 const TIME: Kind = Kind::Amount(Unit::Time, Range::FromZero);
-const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
-const DELAY: Kind = Kind::Amount(Unit::Span, Range::FromZero);
-const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
-const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
-const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
-const QUEUE: Kind = Kind::Part(Part::Queue);
-const MARK: Kind = Kind::Part(Part::Marker);
-const EXCHANGE: Kind = Kind::Part(Part::Exchange);
+pub(crate) const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
+pub(crate) const DELAY: Kind = Kind::Amount(Unit::Span, Range::FromZero);
+pub(crate) const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
+pub(crate) const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
+pub(crate) const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
+pub(crate) const QUEUE: Kind = Kind::Part(Part::Queue);
+pub(crate) const MARK: Kind = Kind::Part(Part::Marker);
+pub(crate) const EXCHANGE: Kind = Kind::Part(Part::Exchange);
 const SIZE: Kind = Kind::Amount(Unit::Bytes, Range::AboveZero);
 
-const fn key(name: &'static str, kind: Kind, need: Need, doc: &'static str) -> Key {
+pub(crate) const fn key(name: &'static str, kind: Kind, need: Need, doc: &'static str) -> Key {
     Key { name, kind, need, doc }
 }
 

@@ -142,8 +142,15 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key_text(key) } else { format!("{path}.{}", key_text(key)) }
 }
 
+/// Longest file (chosen: a hundred times the longest that people write).
+const LONGEST: usize = 16 << 20;
+
 /// Reads a whole file.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Table {
+    if text.len() > LONGEST {
+        problems.add(Place::Line(1), "", format!("longer than {LONGEST} bytes"));
+        return Table::default();
+    }
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -156,13 +163,20 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Table {
 
 /// Reads the value of a `--set`: TOML, or else a bare string.
 pub(crate) fn parse_override(text: &str) -> Item {
-    let value = match DeValue::parse(text) {
-        Ok(value) => Lines::default().item(&value).value,
-        Err(_) => Value::Text(text.to_owned()),
-    };
-    let mut item = Item { value, place: Place::Override };
+    let item = parse_value(text).ok().filter(|item| !matches!(item.value, Value::Other(_)));
+    item.unwrap_or_else(|| Item::text(text, Place::Override))
+}
+
+/// Reads a value that stands by itself on a command line.
+///
+/// # Errors
+/// Why it is not TOML.
+pub(crate) fn parse_value(text: &str) -> Result<Item, String> {
+    let value = DeValue::parse(text)
+        .map_err(|error| format!("not valid TOML: {}", error.message().trim().replace('\n', "; ")))?;
+    let mut item = Lines::default().item(&value);
     item.set_place(Place::Override);
-    if matches!(item.value, Value::Other(_)) { Item::text(text, Place::Override) } else { item }
+    Ok(item)
 }
 
 impl Item {

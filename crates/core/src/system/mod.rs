@@ -137,6 +137,15 @@ impl DisciplineParams {
         }
     }
 
+    /// The kind of label that it goes by, if it reads any.
+    #[must_use]
+    pub const fn reads(&self) -> Option<LabelKind> {
+        match self.core {
+            CoreParams::Buffered { drop: PolicyParams::Tred(_), .. } => Some(LabelKind::Tickets),
+            _ => self.writes(),
+        }
+    }
+
     /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
     /// without.
     #[must_use]

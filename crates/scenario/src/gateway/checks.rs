@@ -1,0 +1,192 @@
+//! What keys of different tables of a gateway's configuration must agree on.
+
+use std::collections::BTreeMap;
+
+use apportion_core::drop::csfq::RouterRole;
+use apportion_core::packet::LabelKind;
+use apportion_core::units::Rate;
+
+use super::directions::Placed as PlacedDirection;
+use super::rules::Placed as PlacedRule;
+use super::{Direction, RuleConfig};
+use crate::admission::listed;
+use crate::keys::Fields;
+use crate::problem::Problems;
+
+/// Refuses rules of the same name, and rules that never decide.
+pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for (at, rule) in rules.iter().enumerate() {
+        let (name, path) = (&rule.config.name, &rule.fields.path);
+        if let Some(earlier) = names.insert(name, path) {
+            rule.fields.refuse("name", format!("{earlier} is called `{name}` already; rename one"), problems);
+        }
+        let Some(earlier) = rules[..at].iter().find(|earlier| hides(&earlier.config, &rule.config)) else {
+            continue;
+        };
+        let everything = earlier.config.when == apportion_core::class::Rule::default();
+        let what = if everything { "everything" } else { "all of that" };
+        let place = &earlier.fields.path;
+        let message = format!(
+            "it never decides: {place}, `{}`, comes first and matches {what}; write it before that one, or \
+             leave it out",
+            earlier.config.name
+        );
+        problems.add(rule.fields.place, path, message);
+    }
+}
+
+/// Whether `earlier` matches whatever `later` does.
+fn hides(earlier: &RuleConfig, later: &RuleConfig) -> bool {
+    Direction::BOTH.into_iter().all(|way| !later.is_for(way) || earlier.is_for(way))
+        && earlier.when.covers(&later.when)
+}
+
+/// Refuses guarantees that the direction cannot keep, even with one flow of each rule.
+pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>], problems: &mut Problems) {
+    let own = rules.iter().filter(|rule| rule.config.is_for(direction.direction));
+    let mut given: Vec<_> = own.filter(|rule| rule.config.gives.guarantee > Rate::ZERO).collect();
+    let sum = given.iter().fold(0_u64, |sum, rule| sum.saturating_add(rule.config.gives.guarantee.as_bit()));
+    let (sum, rate) = (Rate::from_bit(sum), direction.config.rate);
+    if sum <= rate {
+        return;
+    }
+    given.sort_by_key(|rule| std::cmp::Reverse(rule.config.gives.guarantee));
+    let Some(largest) = given.first() else { return };
+    let whom: Vec<(&str, Rate)> =
+        given.iter().map(|rule| (rule.config.name.as_str(), rule.config.gives.guarantee)).collect();
+    let over = Rate::from_bit(sum.as_bit().saturating_sub(rate.as_bit()));
+    let message = format!(
+        "direction `{}` carries {rate}, but {sum} is guaranteed to one flow of each rule ({}); guarantee \
+         {over} less, or give the direction a rate of {sum}",
+        direction.direction.name(),
+        listed(&whom)
+    );
+    largest.fields.refuse("guarantee", message, problems);
+}
+
+/// Refuses reports that say not who they are from, and a key that authenticates none.
+pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
+    let reports = |placed: &&&PlacedDirection<'_>| placed.config.queue.params.report_interval().is_some();
+    match directions.iter().find(reports) {
+        Some(placed) if root.item("address").is_none() => {
+            let message = format!(
+                "missing: the queue of `{}` sends reports, which say whom they are from; write for example \
+                 address = \"192.0.2.1\", or reports = false for the queue",
+                placed.direction.name()
+            );
+            problems.add(placed.fields.place_of("queue"), "address", message);
+        }
+        None if root.item("report_key").is_some() => {
+            let message = "no queue sends reports that it would authenticate; write for example queue = \
+                           \"sffc\" for a direction, or leave `report_key` out";
+            root.refuse("report_key", message, problems);
+        }
+        _ => (),
+    }
+}
+
+/// Refuses labels that nobody writes or goes by, and tickets that nobody gets to see.
+pub(super) fn labels(
+    directions: [&PlacedDirection<'_>; 2],
+    rules: &[PlacedRule<'_>],
+    problems: &mut Problems,
+) {
+    let believed = directions.map(|placed| placed.config.labels);
+    for placed in directions {
+        let own = rules.iter().filter(|rule| rule.config.is_for(placed.direction));
+        let issuing: Vec<_> = own.filter(|rule| rule.config.gives.tickets.is_some()).collect();
+        tickets_under_rates(placed, &issuing, problems);
+        own_tickets(placed, believed.iter().all(|labels| labels.reads && labels.writes), problems);
+        sources_and_uses(placed, !issuing.is_empty(), problems);
+        roles(placed, problems);
+    }
+    for rule in rules.iter().filter(|rule| rule.config.gives.tickets.is_some()) {
+        let own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
+        let seen = |placed: &&PlacedDirection<'_>| {
+            placed.config.labels.writes || placed.config.queue.params.reads() == Some(LabelKind::Tickets)
+        };
+        if !own.clone().any(seen) {
+            let names: Vec<_> = own.map(|placed| format!("`{}`", placed.direction.name())).collect();
+            let message = format!(
+                "nobody sees these tickets: the queue of {} does not go by them, and packets leave without \
+                 labels; write labels = {{ writes = true }} there, or a queue that goes by tickets such as \
+                 \"tred\", or leave `tickets` out",
+                names.join(" and of ")
+            );
+            rule.fields.refuse("tickets", message, problems);
+        }
+    }
+}
+
+/// A packet carries one label: where the queue writes rates, there is no room for tickets.
+fn tickets_under_rates(placed: &PlacedDirection<'_>, issuing: &[&PlacedRule<'_>], problems: &mut Problems) {
+    if placed.config.queue.params.writes() != Some(LabelKind::Rate) {
+        return;
+    }
+    let name = placed.direction.name();
+    let issued = [("tickets", placed.config.tickets), ("ack_tickets", placed.config.ack_tickets)];
+    let own = issued.iter().filter(|(_, tickets)| tickets.is_some()).map(|(key, _)| (&placed.fields, *key));
+    for (fields, key) in own.chain(issuing.iter().map(|rule| (&rule.fields, "tickets"))) {
+        let message = format!(
+            "the queue of `{name}` writes the rate of flows on packets, and a packet carries one label: its \
+             tickets would be lost; give the direction another queue than csfq, or leave `{key}` out"
+        );
+        fields.refuse(key, message, problems);
+    }
+}
+
+/// What a direction is issued is told by labels. `all` says whether they are read and written everywhere.
+fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems) {
+    let (config, fields) = (&placed.config, &placed.fields);
+    if config.tickets.is_some() && config.ack_tickets.is_some() {
+        let message =
+            "with `ack_tickets`, acknowledgements say what the direction is issued; leave `tickets` out";
+        fields.refuse("ack_tickets", message, problems);
+    }
+    if config.tickets.is_some() && !config.labels.writes {
+        let message = "they are written on packets, which leave without labels; write labels = { writes = \
+                       true }, or leave `tickets` out";
+        fields.refuse("tickets", message, problems);
+    }
+    if config.ack_tickets.is_some() && !all {
+        let message = "acknowledgements bring them, and data takes them on; write labels = { reads = true, \
+                       writes = true } in both directions, or leave `ack_tickets` out";
+        fields.refuse("ack_tickets", message, problems);
+    }
+}
+
+/// Labels come from packets that arrive, from rules or from the queue, and are for the queue or for others.
+fn sources_and_uses(placed: &PlacedDirection<'_>, issued: bool, problems: &mut Problems) {
+    let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
+    if queue.reads() == Some(LabelKind::Tickets) && !labels.reads && !issued {
+        let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to \
+                       believe those of arriving packets, or tickets = 100 in a rule";
+        placed.fields.refuse("queue", message, problems);
+    } else if labels.writes && !labels.reads && !issued && queue.writes().is_none() {
+        let message = "no packet has a label that could stay: neither rules nor the queue write any, and \
+                       those of arriving packets are not believed; write reads = true, or writes = false";
+        placed.fields.refuse("labels", message, problems);
+    }
+    if labels.reads && !labels.writes && queue.reads().is_none() {
+        let message = "labels are believed, but the queue does not go by any and none stay; write writes = \
+                       true for others to see them, or reads = false";
+        placed.fields.refuse("labels", message, problems);
+    }
+}
+
+/// What a queue that labels rates takes itself to be must fit what becomes of labels.
+fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
+    let labels = placed.config.labels;
+    let Some((role, egress)) = placed.config.queue.params.rate_labels() else { return };
+    if role == RouterRole::Core && !labels.reads {
+        let message = "with role = \"core\" it drops packets without a label, and none is believed; write \
+                       labels = { reads = true }, or role = \"any\"";
+        placed.fields.refuse("queue", message, problems);
+    }
+    if egress && labels.writes {
+        let message = "the queue takes labels off, as egress = true says; write writes = false, or egress = \
+                       false for the queue";
+        placed.fields.refuse("labels", message, problems);
+    }
+}

@@ -1,0 +1,90 @@
+//! The tables `up` and `down`: what happens to packets in one direction.
+
+use apportion_core::class::ClassRules;
+use apportion_core::units::Bytes;
+
+use super::tables::{DIRECTION, LABELS};
+use super::{Direction, DirectionConfig, Labels, Written};
+use crate::keys::{Fields, walk};
+use crate::problem::Problems;
+use crate::selection::Part;
+use crate::text::Item;
+use crate::{marking, queue};
+
+/// Most bytes that are charged to a packet beside itself. Chosen: several times what any stack of link layers
+/// adds.
+const MOST_OVERHEAD: Bytes = Bytes::new(256);
+
+/// A direction and where it was written. Its rules are not known yet.
+pub(super) struct Placed<'a> {
+    pub direction: Direction,
+    pub config: DirectionConfig,
+    pub fields: Fields<'a>,
+}
+
+/// Reads one of them; `None` only if something was refused.
+pub(super) fn read<'a>(
+    direction: Direction,
+    root: &Fields<'a>,
+    problems: &mut Problems,
+) -> Option<Placed<'a>> {
+    let key = direction.name();
+    let fields = walk(root.item(key)?, key, DIRECTION, false, problems)?;
+    let rate = fields.rate("rate", 1, problems);
+    let overhead = fields.bytes("overhead", 1, problems);
+    if let Some(overhead) = overhead.filter(|overhead| *overhead > MOST_OVERHEAD) {
+        let message =
+            format!("{overhead} beside each packet are more than {MOST_OVERHEAD}; write for example \"14B\"");
+        fields.refuse("overhead", message, problems);
+    }
+    let fifo = Item::text(Part::Queue.example(), fields.place);
+    let item = fields.item("queue").unwrap_or(&fifo);
+    let queue = queue::read(item, &fields.path_of("queue"), problems)
+        .map(|params| Written::new(Part::Queue, item, (*params).clone()));
+    let exchange = fields.item("exchange").and_then(|item| {
+        let params = marking::exchange(item, &fields.path_of("exchange"), problems)?;
+        Some(Written::new(Part::Exchange, item, (*params).clone()))
+    });
+    let labels = labels(&fields, problems);
+    let config = DirectionConfig {
+        rate: rate?,
+        overhead: overhead?,
+        queue: queue?,
+        delay: fields.span("delay", 1, problems)?,
+        loss: fields.ratio("loss", 1, problems)?,
+        tickets: fields.tickets("tickets", 1, problems),
+        ack_tickets: fields.tickets("ack_tickets", 1, problems),
+        exchange,
+        labels: labels?,
+        rules: ClassRules::default(),
+    };
+    Some(Placed { direction, config, fields })
+}
+
+fn labels(fields: &Fields<'_>, problems: &mut Problems) -> Option<Labels> {
+    let Some(item) = fields.item("labels") else { return Some(Labels { reads: false, writes: false }) };
+    let fields = walk(item, &fields.path_of("labels"), LABELS, false, problems)?;
+    Some(Labels { reads: fields.flag("reads")?, writes: fields.flag("writes")? })
+}
+
+/// Gives an exchange to each direction that exchanges tickets, and refuses one where there is nothing to
+/// exchange.
+pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mut Problems) {
+    let told = [&*down, &*up].map(|other| other.config.ack_tickets.is_some());
+    for (placed, told) in [up, down].into_iter().zip(told) {
+        let Placed { config, fields, direction } = placed;
+        if config.tickets.is_some() || config.ack_tickets.is_some() || told {
+            config.exchange.get_or_insert_with(|| {
+                let item = Item::text(Part::Exchange.example(), fields.place);
+                Written::new(Part::Exchange, &item, (*marking::default_exchange()).clone())
+            });
+        } else if config.exchange.is_some() {
+            let other = direction.other().name();
+            let message = format!(
+                "nothing is exchanged here: neither is this direction issued tickets, nor does `{other}` \
+                 have `ack_tickets`; write for example tickets = 100, or leave `exchange` out"
+            );
+            fields.refuse("exchange", message, problems);
+        }
+    }
+}

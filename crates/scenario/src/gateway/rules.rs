@@ -1,0 +1,124 @@
+//! The list `rule`: which flows, and what they are given.
+
+use apportion_core::class::Rule;
+use apportion_core::units::Weight;
+
+use super::tables::{GROUPINGS, RULE};
+use super::{Direction, Grouping, RuleConfig, Treatment, Written, forms};
+use crate::keys::{Fields, walk};
+use crate::problem::Problems;
+use crate::selection::Part;
+use crate::text::{Item, Value};
+use crate::{customers, flows, marking};
+
+/// Protocols whose packets have ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
+const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
+
+/// A rule and where it was written.
+pub(super) struct Placed<'a> {
+    pub config: RuleConfig,
+    pub fields: Fields<'a>,
+}
+
+/// Those that were not refused.
+pub(super) struct Rules<'a> {
+    pub all: Vec<Placed<'a>>,
+    /// Whether that is all of them.
+    pub complete: bool,
+}
+
+/// Reads all of them.
+pub(super) fn read<'a>(root: &Fields<'a>, problems: &mut Problems) -> Rules<'a> {
+    let items = match root.item("rule").map(|item| &item.value) {
+        None => &[][..],
+        Some(Value::List(items)) => items,
+        Some(_) => {
+            root.refuse("rule", "write each rule as a table [[rule]]", problems);
+            return Rules { all: Vec::new(), complete: false };
+        }
+    };
+    let one = |(number, item): (usize, &'a Item)| {
+        let fields = walk(item, &format!("rule[{number}]"), RULE, false, problems)?;
+        let config = rule(number, &fields, problems)?;
+        Some(Placed { config, fields })
+    };
+    let all: Vec<Placed<'a>> = (1..).zip(items).filter_map(one).collect();
+    Rules { complete: all.len() == items.len(), all }
+}
+
+/// `None` only if something was refused.
+fn rule(number: usize, fields: &Fields<'_>, problems: &mut Problems) -> Option<RuleConfig> {
+    let direction = fields.text("direction");
+    let direction = Direction::BOTH.into_iter().find(|known| direction == Some(known.name()));
+    let when = conditions(fields, problems);
+    let gives = treatment(fields, problems);
+    Some(RuleConfig {
+        name: fields.text("name").map_or_else(|| format!("rule {number}"), ToOwned::to_owned),
+        direction,
+        when: when?,
+        gives: gives?,
+    })
+}
+
+fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
+    let [from, to] = ["from", "to"].map(|key| fields.form(key, |text| forms::prefix(text, key), problems));
+    let [from_port, to_port] = ["from_port", "to_port"].map(|key| fields.form(key, forms::ports, problems));
+    let protocol = fields.form("protocol", forms::protocol, problems);
+    let dscp = fields.form("dscp", forms::codepoint, problems);
+    let rule = Rule { protocol, from, to, from_port, to_port, dscp };
+    // What was refused would hold for everything, and what follows from that says nothing.
+    let read = [from.is_some(), to.is_some(), rule.from_port.is_some(), rule.to_port.is_some()];
+    let keys = ["from", "to", "from_port", "to_port", "protocol", "dscp"];
+    let read = read.into_iter().chain([protocol.is_some(), dscp.is_some()]);
+    if keys.into_iter().zip(read).any(|(key, read)| fields.item(key).is_some() != read) {
+        return None;
+    }
+    let mut matches = true;
+    let mut refuse = |key: &str, message: String| {
+        fields.refuse(key, message, problems);
+        matches = false;
+    };
+    if let Err(error) = rule.check() {
+        refuse(&error.key, error.message);
+    }
+    if let (Some(from), Some(to)) = (from, to)
+        && from.is_ipv4() != to.is_ipv4()
+    {
+        let message =
+            format!("no packet goes from {from} to {to}: one is IPv4, the other IPv6; write both alike");
+        refuse("to", message);
+    }
+    if let Some(protocol) = protocol.filter(|protocol| !WITH_PORTS.contains(protocol))
+        && let Some((key, _)) = [("from_port", &rule.from_port), ("to_port", &rule.to_port)]
+            .into_iter()
+            .find(|(_, ports)| ports.is_some())
+    {
+        let name = forms::protocol_text(protocol);
+        let name = name.trim_matches('"');
+        refuse(key, format!("packets of protocol {name} have no ports; leave `{key}` or `protocol` out"));
+    }
+    matches.then_some(rule)
+}
+
+fn treatment(fields: &Fields<'_>, problems: &mut Problems) -> Option<Treatment> {
+    let weight = fields.number("weight", 1, problems).and_then(Weight::new);
+    let guarantee = fields.rate("guarantee", 1, problems);
+    let tickets = fields.tickets("tickets", 1, problems);
+    let implied = Item::text(Part::Marker.example(), fields.place);
+    let mark = marking::of_flow(fields, true, problems).map(|params| {
+        let item = fields.item("mark").unwrap_or(&implied);
+        Written::new(Part::Marker, item, (*params).clone())
+    });
+    let customer = fields.text("customer").filter(|_| customers::check(fields, 1, problems).is_some());
+    let one = fields.text("flows") == Some(GROUPINGS[1]);
+    Some(Treatment {
+        class: fields.text("class").map(flows::class).unwrap_or_default(),
+        weight: weight?,
+        guarantee: guarantee?,
+        tickets,
+        mark,
+        rtt: fields.span("rtt", 1, problems),
+        customer: customer.map(ToOwned::to_owned),
+        flows: if one { Grouping::One } else { Grouping::Each },
+    })
+}

@@ -1,0 +1,291 @@
+//! A gateway's configuration as TOML, and what differs between two: both from one list of its keys.
+
+use std::fmt::{self, Write as _};
+
+use super::{Direction, DirectionConfig, GatewayConfig, Grouping, ReportKey, RuleConfig, forms};
+use crate::flows;
+use crate::tables::CLASSES;
+use crate::text::{join, quoted};
+
+/// What can differ between two configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is the key of its name")]
+pub enum Setting {
+    Title,
+    Seed,
+    Inside,
+    Outside,
+    Metrics,
+    Address,
+    ReportKey,
+    FlowIdle,
+    Flows,
+    Rate(Direction),
+    Overhead(Direction),
+    Queue(Direction),
+    Delay(Direction),
+    Loss(Direction),
+    Labels(Direction),
+    Tickets(Direction),
+    AckTickets(Direction),
+    Exchange(Direction),
+    /// Which there are, their order, or what one of them says.
+    Rules,
+    /// Which there are, or what one of them says.
+    Customers,
+}
+
+impl Setting {
+    /// Whether it stays what it was when the gateway started.
+    #[must_use]
+    pub const fn is_pinned(self) -> bool {
+        matches!(self, Self::Seed | Self::Inside | Self::Outside | Self::Flows)
+    }
+}
+
+/// One difference. Prints as `up.rate: 18Mbit -> 20Mbit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What differs; its value is in the new configuration.
+    pub setting: Setting,
+    /// Of the key.
+    pub path: String,
+    /// As it was written; none if it was not there.
+    pub from: Option<String>,
+    /// As it is written now; none if it is not there any more.
+    pub to: Option<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |text: &Option<String>| match text.as_deref() {
+            None => "none".to_owned(),
+            // Not told.
+            Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
+            Some(text) => {
+                let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                inner.unwrap_or(text).to_owned()
+            }
+        };
+        let (from, to) = (plain(&self.from), plain(&self.to));
+        let to = if from == to { "another key" } else { &to };
+        write!(f, "{}: {from} -> {to}", self.path)
+    }
+}
+
+/// What a reload changes, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// None if the configurations are the same.
+    pub changes: Vec<Change>,
+}
+
+impl Difference {
+    /// Whether this differs.
+    #[must_use]
+    pub fn has(&self, setting: Setting) -> bool {
+        self.changes.iter().any(|change| change.setting == setting)
+    }
+}
+
+/// One change a line.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.changes.iter().try_for_each(|change| writeln!(f, "{change}"))
+    }
+}
+
+/// What cannot change while the gateway runs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}, which cannot change while the gateway runs; restart the gateway, or write the old value")]
+pub struct Pinned(pub Change);
+
+/// A table as it is written.
+struct Section {
+    /// Such as `[up]`; empty for the file itself.
+    header: String,
+    path: String,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    setting: Setting,
+    key: &'static str,
+    text: String,
+}
+
+impl Section {
+    fn new(header: &str, path: &str) -> Self {
+        Self { header: header.to_owned(), path: path.to_owned(), entries: Vec::new() }
+    }
+
+    fn add(&mut self, setting: Setting, key: &'static str, text: impl Into<String>) {
+        self.entries.push(Entry { setting, key, text: text.into() });
+    }
+
+    fn add_if<T>(&mut self, setting: Setting, key: &'static str, value: Option<T>, text: fn(T) -> String) {
+        if let Some(value) = value {
+            self.add(setting, key, text(value));
+        }
+    }
+
+    /// The whole table in one line.
+    fn inline(&self) -> String {
+        let parts: Vec<_> =
+            self.entries.iter().map(|entry| format!("{} = {}", entry.key, entry.text)).collect();
+        format!("{{ {} }}", parts.join(", "))
+    }
+}
+
+impl GatewayConfig {
+    /// The configuration as it was understood: defaults filled in, values written in one way. It loads back
+    /// to the same configuration. It holds the `report_key`, if there is one.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut out = String::new();
+        for section in self.sections() {
+            if !section.header.is_empty() {
+                let _ = writeln!(out, "\n{}", section.header);
+            }
+            for Entry { key, text, .. } in section.entries {
+                let _ = writeln!(out, "{key} = {text}");
+            }
+        }
+        out
+    }
+
+    /// What a gateway that runs with this configuration has to change to run with `new`.
+    ///
+    /// # Errors
+    /// All that cannot change while it runs.
+    pub fn difference(&self, new: &Self) -> Result<Difference, Vec<Pinned>> {
+        let (before, after) = (self.sections(), new.sections());
+        let mut changes = Vec::new();
+        for section in &after {
+            match before.iter().find(|old| old.path == section.path) {
+                Some(old) => compare(old, section, &mut changes),
+                None => changes.extend(whole(section, false)),
+            }
+        }
+        let gone = before.iter().filter(|old| after.iter().all(|section| section.path != old.path));
+        changes.extend(gone.filter_map(|section| whole(section, true)));
+        let names = |config: &Self| config.rules.iter().map(|rule| rule.name.clone()).collect::<Vec<_>>();
+        let (from, to) = (names(self), names(new));
+        if from != to {
+            let listed = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
+            let path = "rule".to_owned();
+            changes.push(Change { setting: Setting::Rules, path, from: listed(from), to: listed(to) });
+        }
+        let (pinned, changes): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.setting.is_pinned());
+        if pinned.is_empty() {
+            Ok(Difference { changes })
+        } else {
+            Err(pinned.into_iter().map(Pinned).collect())
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut file = Section::new("", "");
+        file.add(Setting::Title, "title", quoted(&self.title));
+        file.add(Setting::Seed, "seed", self.seed.to_string());
+        file.add(Setting::Inside, "inside", quoted(&self.inside));
+        file.add(Setting::Outside, "outside", quoted(&self.outside));
+        file.add_if(Setting::Metrics, "metrics", self.metrics, |metrics| quoted(&metrics.to_string()));
+        file.add_if(Setting::Address, "address", self.address, |address| quoted(&address.to_string()));
+        file.add_if(Setting::ReportKey, "report_key", self.report_key.as_ref(), key_text);
+        file.add(Setting::FlowIdle, "flow_idle", quoted(&self.flow_idle.to_string()));
+        file.add(Setting::Flows, "flows", self.flows.to_string());
+        let mut all = vec![file];
+        all.extend(Direction::BOTH.map(|way| direction(way, self.direction(way))));
+        all.extend(self.rules.iter().map(rule));
+        all.extend(self.customers.iter().map(|customer| {
+            let path = join("customer", &customer.name);
+            let mut section = Section::new(&format!("[{path}]"), &path);
+            section.add(Setting::Customers, "weight", number(customer.weight.get()));
+            section
+        }));
+        all
+    }
+}
+
+fn direction(way: Direction, config: &DirectionConfig) -> Section {
+    let mut section = Section::new(&format!("[{}]", way.name()), way.name());
+    let labels = config.labels;
+    section.add(Setting::Rate(way), "rate", quoted(&config.rate.to_string()));
+    section.add(Setting::Overhead(way), "overhead", quoted(&config.overhead.to_string()));
+    section.add(Setting::Queue(way), "queue", &*config.queue.text);
+    section.add(Setting::Delay(way), "delay", quoted(&config.delay.to_string()));
+    section.add(Setting::Loss(way), "loss", number(config.loss.get()));
+    let labels = format!("{{ reads = {}, writes = {} }}", labels.reads, labels.writes);
+    section.add(Setting::Labels(way), "labels", labels);
+    section.add_if(Setting::Tickets(way), "tickets", config.tickets, |tickets| number(tickets.get()));
+    section
+        .add_if(Setting::AckTickets(way), "ack_tickets", config.ack_tickets, |tickets| number(tickets.get()));
+    section.add_if(Setting::Exchange(way), "exchange", config.exchange.as_ref(), |part| part.text.clone());
+    section
+}
+
+fn rule(rule: &RuleConfig) -> Section {
+    const ALL: Setting = Setting::Rules;
+    let mut section = Section::new("[[rule]]", &join("rule", &rule.name));
+    let (when, gives) = (&rule.when, &rule.gives);
+    section.add(ALL, "name", quoted(&rule.name));
+    section.add_if(ALL, "direction", rule.direction, |direction| quoted(direction.name()));
+    section.add_if(ALL, "protocol", when.protocol, forms::protocol_text);
+    section.add_if(ALL, "from", when.from, |prefix| quoted(&prefix.to_string()));
+    section.add_if(ALL, "to", when.to, |prefix| quoted(&prefix.to_string()));
+    section.add_if(ALL, "from_port", when.from_port.as_ref(), forms::ports_text);
+    section.add_if(ALL, "to_port", when.to_port.as_ref(), forms::ports_text);
+    section.add_if(ALL, "dscp", when.dscp, |dscp| dscp.to_string());
+    let class = CLASSES.iter().find(|name| flows::class(name) == gives.class);
+    section.add_if(ALL, "class", class, |class| quoted(class));
+    section.add(ALL, "weight", number(gives.weight.get()));
+    section.add(ALL, "guarantee", quoted(&gives.guarantee.to_string()));
+    section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
+    section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
+    section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));
+    section.add_if(ALL, "customer", gives.customer.as_deref(), quoted);
+    section.add(ALL, "flows", quoted(gives.flows.name()));
+    section
+}
+
+impl Grouping {
+    const fn name(self) -> &'static str {
+        let [each, one] = super::tables::GROUPINGS;
+        match self {
+            Self::Each => each,
+            Self::One => one,
+        }
+    }
+}
+
+fn number(value: f64) -> String {
+    format!("{value:?}")
+}
+
+fn key_text(key: &ReportKey) -> String {
+    quoted(&key.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// A table that is there on one side only.
+fn whole(section: &Section, gone: bool) -> Option<Change> {
+    let setting = section.entries.first()?.setting;
+    let text = Some(section.inline());
+    let (from, to) = if gone { (text, None) } else { (None, text) };
+    Some(Change { setting, path: section.path.clone(), from, to })
+}
+
+fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
+    let find = |section: &Section, key: &str| {
+        let found = section.entries.iter().find(|entry| entry.key == key);
+        found.map(|entry| entry.text.clone())
+    };
+    let gone = old.entries.iter().filter(|entry| find(new, entry.key).is_none());
+    for entry in new.entries.iter().chain(gone) {
+        let (from, to) = (find(old, entry.key), find(new, entry.key));
+        if from != to {
+            changes.push(Change { setting: entry.setting, path: join(&new.path, entry.key), from, to });
+        }
+    }
+}

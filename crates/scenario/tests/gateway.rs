@@ -1,0 +1,571 @@
+//! Configurations of gateways: what they say is read and printed back; what they may not say is refused with
+//! its line and a mend.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+#[path = "common/gateway.rs"]
+mod common;
+
+use std::path::Path;
+
+use apportion_core::class::{Headers, Prefix};
+use apportion_core::drop::hcsfq::CustomerId;
+use apportion_core::mark::MarkerParams;
+use apportion_core::packet::FlowClass;
+use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
+use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, read_queue};
+
+use common::{EVERYTHING, error, load, minimal, try_load};
+
+#[test]
+fn every_key_is_read() {
+    let config = load(EVERYTHING);
+    assert_eq!((&*config.title, config.seed, config.flows), ("everything", 7, 1_000));
+    assert_eq!((&*config.inside, &*config.outside), ("eth1", "wan.7"));
+    assert_eq!(config.metrics, Some("[::1]:9617".parse().unwrap()));
+    assert_eq!(config.address, Some("2001:db8::1".parse().unwrap()));
+    assert_eq!(config.report_key.as_ref().unwrap().as_bytes()[..3], [0x00, 0x11, 0x22]);
+    assert_eq!(format!("{:?}", config.report_key.as_ref().unwrap()), "ReportKey(..)");
+    assert_eq!(config.flow_idle, Span::from_secs(90));
+
+    let up = config.direction(Direction::Up);
+    assert_eq!((up.rate, up.overhead), (Rate::from_mbit(18), Bytes::new(22)));
+    assert_eq!(up.queue.params, read_queue("{ kind = \"tred\", limit = \"90p\" }").unwrap());
+    assert_eq!((up.delay, up.loss), (Span::from_millis(5), Ratio::clamped(0.01)));
+    assert_eq!((up.tickets, up.ack_tickets), (TicketRate::new(1_000.0), None));
+    assert_eq!(up.exchange.as_ref().unwrap().params.window, Span::from_secs(3));
+    assert_eq!(up.labels, Labels { reads: true, writes: true });
+
+    let voice = &config.rules[0];
+    assert_eq!((&*voice.name, voice.direction), ("voice", Some(Direction::Up)));
+    assert_eq!((voice.when.protocol, voice.when.dscp), (Some(17), Some(46)));
+    let net = Prefix::new("from", "192.168.1.0".parse().unwrap(), 24).unwrap();
+    assert_eq!(voice.when.from, Some(net));
+    assert_eq!(voice.when.to, Some(Prefix::one("203.0.113.5".parse().unwrap())));
+    assert_eq!((&voice.when.from_port, &voice.when.to_port), (&Some(5_004..=5_005), &Some(443..=443)));
+    let gives = &voice.gives;
+    assert_eq!((gives.class, gives.weight), (FlowClass::RealRate, Weight::new(2.5).unwrap()));
+    assert_eq!((gives.guarantee, gives.tickets), (Rate::from_mbit(1), TicketRate::new(100.0)));
+    let MarkerParams::Tickets(marker) = &gives.mark.as_ref().unwrap().params else { panic!() };
+    assert!(marker.decay);
+    assert_eq!((gives.rtt, gives.flows), (Some(Span::from_millis(50)), Grouping::One));
+
+    let customers: Vec<u32> = config.rules.iter().map(|rule| config.customer_of(&rule.gives).0).collect();
+    assert_eq!(customers, [0, 1, 2]);
+    let weights: Vec<f64> = config.customer_weights().into_iter().map(Weight::get).collect();
+    assert_eq!(weights, [1.0, 2.0, 1.0]);
+}
+
+#[test]
+fn what_is_absent_has_its_default() {
+    let config = load(&minimal("", "", "[[rule]]\nprotocol = 6"));
+    assert_eq!((&*config.title, config.seed, config.flows), ("x", 1, 65_536));
+    assert_eq!((config.metrics, config.address, &config.report_key), (None, None, &None));
+    assert_eq!(config.flow_idle, Span::from_secs(60));
+    let up = &config.up;
+    assert_eq!((up.overhead, up.delay, up.loss), (Bytes::new(14), Span::ZERO, Ratio::ZERO));
+    assert_eq!(up.queue.params, read_queue("fifo").unwrap());
+    assert_eq!((up.tickets, up.ack_tickets, &up.exchange), (None, None, &None));
+    assert_eq!(up.labels, Labels { reads: false, writes: false });
+    let rule = &config.rules[0];
+    assert_eq!((&*rule.name, rule.direction, &rule.gives), ("rule 1", None, &Treatment::default()));
+    assert_eq!(rule.gives.weight, Weight::ONE);
+    assert_eq!(config.customer_of(&rule.gives), CustomerId::OTHERS);
+}
+
+#[test]
+fn a_direction_decides_by_the_rules_that_hold_in_it() {
+    let rules = "[[rule]]\ndirection = \"down\"\nprotocol = \"tcp\"\n[[rule]]\ndirection = \"up\"\nprotocol = \"tcp\"\n\
+                 [[rule]]\nname = \"rest\"";
+    let config = load(&minimal("", "", rules));
+    let tcp = Headers {
+        protocol: 6,
+        source: "192.0.2.1".parse().unwrap(),
+        destination: "192.0.2.2".parse().unwrap(),
+        ports: Some((1, 2)),
+        dscp: 0,
+    };
+    let udp = Headers { protocol: 17, ..tcp };
+    let decide = |headers| Direction::BOTH.map(|way| config.direction(way).rules.first(headers));
+    assert_eq!(decide(&tcp), [Some(1), Some(0)]);
+    assert_eq!(decide(&udp), [Some(2), Some(2)]);
+}
+
+#[test]
+fn the_canonical_text_is_the_same_configuration() {
+    for text in
+        [EVERYTHING.to_owned(), minimal("", "", "[[rule]]"), minimal("title = \"a\\\"\\u0001\"", "", "")]
+    {
+        let config = load(&text);
+        let again = load(&config.canonical());
+        assert_eq!(again, config, "{}", config.canonical());
+        assert_eq!(again.canonical(), config.canonical());
+    }
+    // Everything that the file sets is there, in its own words or those of the one way to write it.
+    let canonical = load(EVERYTHING).canonical();
+    for line in [
+        "flows = 1000",
+        "report_key = \"00112233445566778899aabbccddeeff\"",
+        "loss = 0.01",
+        "protocol = \"udp\"",
+        "protocol = 132",
+        "dscp = 46",
+        "from_port = \"5004-5005\"",
+        "to_port = 443",
+        "to = \"203.0.113.5\"",
+        "name = \"rule 2\"",
+        "[customer.\"bob & co\"]",
+    ] {
+        assert!(canonical.lines().any(|found| found == line), "{line} in\n{canonical}");
+    }
+}
+
+#[test]
+fn the_examples_load_and_say_what_they_are() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateway");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let titles: Vec<_> = files
+        .iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(text.starts_with('#'), "{}: the first line says what it is about", path.display());
+            let config = load(&text);
+            assert_eq!(load(&config.canonical()), config);
+            config.title
+        })
+        .collect();
+    assert_eq!(titles, ["core", "edge", "home"]);
+}
+
+/// A value that is refused, as a file, and what is said of it.
+fn refused(text: &str, line: u32, expected: &str) {
+    assert_eq!(error(text), format!("dir/x.toml:{line}: {expected}"), "{text}");
+}
+
+#[test]
+fn values_of_the_file_are_refused_with_a_mend() {
+    // The third line.
+    for (line, expected) in [
+        ("flows = 0", "flows: `0`: a whole number must be between 1 and 1048576 here; write for example 10"),
+        (
+            "flows = 1048577",
+            "flows: `1048577`: a whole number must be between 1 and 1048576 here; write for example 10",
+        ),
+        ("flow_idle = \"0s\"", "flow_idle: `0s`: a time must be above zero here; write for example \"20ms\""),
+        ("title = \"\"", "title: `` is not a name; write for example \"name\""),
+        ("seed = -1", "seed: `-1` is not a whole number; write for example 10"),
+        (
+            "metric = 1",
+            "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
+                        metrics, address, report_key, flow_idle, flows, up, down, rule, customer",
+        ),
+        (
+            "metrics = \"9617\"",
+            "metrics: `9617` is not an address and a port; write for example \"127.0.0.1:9617\" or \
+                                \"[::1]:9617\"",
+        ),
+        (
+            "metrics = \"0.0.0.0:9617\"",
+            "metrics: `0.0.0.0` is not a loopback address, and metrics are for this machine \
+                                       only; write for example \"127.0.0.1:9617\" or \"[::1]:9617\"",
+        ),
+        ("metrics = true", "metrics: `true` is a boolean; write for example \"127.0.0.1:9617\""),
+        ("address = \"home\"", "address: `home` is not an address; write for example \"192.0.2.1\""),
+        (
+            "address = \"ff02::1\"",
+            "address: `ff02::1` is not an address of one machine that others can reach; write for \
+                                   example \"192.0.2.1\"",
+        ),
+        ("rule = 5", "rule: write each rule as a table [[rule]]"),
+        ("rule = [5]", "rule[1]: `5` is an integer, not a table"),
+    ] {
+        refused(&minimal(line, "", ""), 3, expected);
+    }
+    refused(
+        &minimal("", "", "[customer.acme]"),
+        8,
+        "customer.acme: no rule belongs to customer `acme`; rules name theirs by `customer`",
+    );
+    assert_eq!(try_load(&minimal("report_key = \"x\"", "", "")).unwrap_err().len(), 2);
+    let sffc = minimal("address = \"192.0.2.1\"\nreport_key = \"KEY\"", "queue = \"sffc\"", "");
+    for (key, expected) in [
+        ("0g", "not pairs of hexadecimal digits; write 32 random bytes as 64 of 0 to 9 and a to f"),
+        ("012", "not pairs of hexadecimal digits; write 32 random bytes as 64 of 0 to 9 and a to f"),
+        ("00112233", "4 bytes; write 16 to 64 random bytes, two digits each"),
+        (&"00".repeat(65), "65 bytes; write 16 to 64 random bytes, two digits each"),
+    ] {
+        refused(&sffc.replace("KEY", key), 4, &format!("report_key: {expected}"));
+    }
+    for (name, why) in [
+        ("", "it is empty"),
+        ("..", "it is the name of a folder"),
+        ("a/b", "it has a slash, a colon or a blank in it"),
+        ("a b", "it has a slash, a colon or a blank in it"),
+        ("0123456789abcdef", "it is longer than 15 bytes"),
+    ] {
+        let text = minimal("", "", "").replace("eth1", name);
+        let expected =
+            format!("inside: `{name}` is not the name of an interface: {why}; write for example \"eth0\"");
+        refused(&text, 1, &expected);
+    }
+    let same = minimal("", "", "").replace("eth1", "eth0");
+    refused(&same, 2, "outside: `eth0` is the interface towards the inside already; write another one");
+    refused(
+        "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"",
+        1,
+        "down: missing; write for example down = { }",
+    );
+}
+
+#[test]
+fn values_of_a_direction_are_refused_with_a_mend() {
+    // The seventh line.
+    for (line, expected) in [
+        (
+            "rates = 5",
+            "up.rates: unknown key (did you mean `rate`?); known here: rate, overhead, queue, delay, loss, \
+                       labels, tickets, ack_tickets, exchange",
+        ),
+        (
+            "overhead = \"1kB\"",
+            "up.overhead: 1kB beside each packet are more than 256B; write for example \"14B\"",
+        ),
+        ("delay = \"5\"", "up.delay: `5` is not a time: the unit is missing; write for example \"20ms\""),
+        ("loss = 2", "up.loss: `2` is not a share between 0 and 1; write for example 0.01 or \"1%\""),
+        ("labels = true", "up.labels: `true` is a boolean, not a table"),
+        (
+            "labels.read = true",
+            "up.labels.read: unknown key (did you mean `reads`?); known here: reads, writes",
+        ),
+        ("labels.reads = 1", "up.labels.reads: `1` is neither true nor false"),
+        ("tickets = -1", "up.tickets: `-1`: a number must be zero or more here; write for example 2.5"),
+        (
+            "queue = { kind = \"fifo\", limits = 5 }",
+            "up.queue.limits: unknown parameter (known here: limit) (did you mean `limit`?)",
+        ),
+        (
+            "exchange = { window = \"1s\" }",
+            "up.exchange: nothing is exchanged here: neither is this direction issued tickets, nor does \
+          `down` have `ack_tickets`; write for example tickets = 100, or leave `exchange` out",
+        ),
+    ] {
+        refused(&minimal("", line, ""), 7, expected);
+    }
+    let zero = minimal("", "", "").replace("[up]\nrate = \"10Mbit\"", "[up]\nrate = \"0bit\"");
+    refused(&zero, 6, "up.rate: `0bit`: a rate must be above zero here; write for example \"10Mbit\"");
+}
+
+#[test]
+fn values_of_a_rule_are_refused_with_a_mend() {
+    // The rule starts on the eighth line; the ninth is told.
+    for (line, expected) in [
+        ("direction = \"out\"", "direction: `out` is not known here; known: up, down"),
+        (
+            "protocol = \"upd\"",
+            "protocol: `upd` is not a protocol (did you mean `udp`?); write 0 to 255, or one of icmp, tcp, \
+                                udp, icmpv6",
+        ),
+        (
+            "protocol = 256",
+            "protocol: `256` is not a protocol; write 0 to 255, or one of icmp, tcp, udp, icmpv6",
+        ),
+        (
+            "from = \"home\"",
+            "from: `home` is neither an address nor a prefix; write for example \"192.168.1.0/24\"",
+        ),
+        (
+            "from = \"10.0.0.0/x\"",
+            "from: `10.0.0.0/x` is neither an address nor a prefix; write for example \
+                                   \"192.168.1.0/24\"",
+        ),
+        ("from = \"10.0.0.0/33\"", "from: /33 is longer than the 32 bits of 10.0.0.0"),
+        ("to = \"10.0.0.1/8\"", "to: 10.0.0.1 has bits set after the first 8; write 10.0.0.0/8"),
+        (
+            "from_port = \"http\"",
+            "from_port: `http` is neither a port nor a range; write 0 to 65535, or for example \
+                                  \"5004-5005\"",
+        ),
+        (
+            "to_port = 65536",
+            "to_port: `65536` is neither a port nor a range; write 0 to 65535, or for example \"5004-5005\"",
+        ),
+        ("to_port = \"9-8\"", "to_port: no port is from 9 to 8; swap them"),
+        ("to_port = [9]", "to_port: `[9]` is a list; write for example 443"),
+        (
+            "dscp = 64",
+            "dscp: `64` is not a codepoint; write 0 to 63, or one of cs0, cs1, cs2, cs3, cs4, cs5, cs6, \
+                       cs7, af11, af12, af13, af21, af22, af23, af31, af32, af33, af41, af42, af43, ef, va, \
+                       le",
+        ),
+        ("class = \"fast\"", "class: `fast` is not known here; known: greedy, real_rate"),
+        ("weight = 0", "weight: `0`: a number must be above zero here; write for example 2.5"),
+        ("weight = \"2 * i\"", "weight: `2 * i` is a formula of `i`, but nothing is counted here"),
+        (
+            "guarantee = \"1\"",
+            "guarantee: `1` is not a rate: the unit is missing; write for example \"10Mbit\"",
+        ),
+        ("rtt = \"0ms\"", "rtt: `0ms`: a time must be above zero here; write for example \"20ms\""),
+        ("flows = \"some\"", "flows: `some` is not known here; known: each, one"),
+        ("name = \"\"", "name: `` is not a name; write for example \"name\""),
+        ("mark = \"tickets\"", "mark: what is the flow issued? write for example tickets = 100"),
+        (
+            "customer = \"a\"\nguarantee = \"1bit\"",
+            "customer: a customer is divided among its flows by their weights; leave \
+                                                    `guarantee` or `customer` out",
+        ),
+        (
+            "guarantee = \"11Mbit\"\ndirection = \"up\"",
+            "guarantee: direction `up` carries 10Mbit, but 11Mbit is guaranteed to one flow of each rule \
+          (11Mbit to `rule 1`); guarantee 1Mbit less, or give the direction a rate of 11Mbit",
+        ),
+    ] {
+        refused(&minimal("", "", &format!("[[rule]]\n{line}")), 9, &format!("rule[1].{expected}"));
+    }
+    let tickets = minimal(
+        "",
+        "labels = { writes = true }",
+        "[[rule]]\nmark = { kind = \"tsw2cm\", cir = \"1Mbit\" }\ntickets = 5",
+    );
+    refused(
+        &tickets,
+        9,
+        "rule[1].mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
+         leave `tickets` out",
+    );
+}
+
+#[test]
+fn conditions_that_contradict_each_other_are_refused() {
+    for (lines, expected) in [
+        (
+            "from = \"10.0.0.0/8\"\nto = \"::1\"",
+            "10: rule[1].to: no packet goes from 10.0.0.0/8 to ::1: one is IPv4, the other \
+                                               IPv6; write both alike",
+        ),
+        (
+            "protocol = \"icmp\"\nfrom_port = 7",
+            "10: rule[1].from_port: packets of protocol icmp have no ports; leave \
+                                               `from_port` or `protocol` out",
+        ),
+        (
+            "protocol = 47\nto_port = 7",
+            "10: rule[1].to_port: packets of protocol 47 have no ports; leave `to_port` or \
+                                       `protocol` out",
+        ),
+    ] {
+        assert_eq!(error(&minimal("", "", &format!("[[rule]]\n{lines}"))), format!("dir/x.toml:{expected}"));
+    }
+}
+
+#[test]
+fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
+    let rules =
+        |first: &str, second: &str| minimal("", "", &format!("[[rule]]\n{first}\n[[rule]]\n{second}"));
+    refused(
+        &rules("name = \"all\"", "protocol = 6"),
+        10,
+        "rule[2]: it never decides: rule[1], `all`, comes first and matches everything; write it before \
+         that one, or leave it out",
+    );
+    refused(
+        &rules("from = \"10.0.0.0/8\"", "from = \"10.1.0.0/16\"\ndirection = \"up\""),
+        10,
+        "rule[2]: it never decides: rule[1], `rule 1`, comes first and matches all of that; write it before \
+         that one, or leave it out",
+    );
+    // What holds in one direction leaves the other.
+    load(&rules("direction = \"up\"", "direction = \"down\""));
+    load(&rules("direction = \"up\"", ""));
+    load(&rules("from = \"10.1.0.0/16\"", "from = \"10.0.0.0/8\""));
+    refused(
+        &rules("name = \"a\"\nprotocol = 6", "name = \"a\""),
+        12,
+        "rule[2].name: rule[1] is called `a` already; rename one",
+    );
+    refused(
+        &rules("name = \"rule 2\"\nprotocol = 6", ""),
+        11,
+        "rule[2].name: rule[1] is called `rule 2` already; rename one",
+    );
+}
+
+#[test]
+fn guarantees_fit_each_direction_by_one_flow_of_each_rule() {
+    let rules =
+        "[[rule]]\nprotocol = 6\nguarantee = \"6Mbit\"\n[[rule]]\ndirection = \"up\"\nguarantee = \"4Mbit\"";
+    load(&minimal("", "", rules));
+    // 6 + 4.1 Mb/s in a direction of 10.
+    refused(
+        &minimal("", "", &rules.replace("4Mbit", "4.1Mbit")),
+        10,
+        "rule[1].guarantee: direction `up` carries 10Mbit, but 10100kbit is guaranteed to one flow of each \
+         rule (6Mbit to `rule 1`, 4100kbit to `rule 2`); guarantee 100kbit less, or give the direction a \
+         rate of 10100kbit",
+    );
+}
+
+#[test]
+fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
+    refused(
+        &minimal("", "queue = \"sffc\"", ""),
+        7,
+        "address: missing: the queue of `up` sends reports, which say whom they are from; write for example \
+         address = \"192.0.2.1\", or reports = false for the queue",
+    );
+    load(&minimal("", "queue = { kind = \"sffc\", reports = false }", ""));
+    load(&minimal("address = \"192.0.2.1\"", "queue = \"sffc\"", ""));
+    let key = format!("report_key = \"{}\"", "ab".repeat(16));
+    for queue in ["", "queue = { kind = \"sffc\", reports = false }"] {
+        refused(
+            &minimal(&key, queue, ""),
+            3,
+            "report_key: no queue sends reports that it would authenticate; write for example queue = \
+             \"sffc\" for a direction, or leave `report_key` out",
+        );
+    }
+}
+
+const BOTH: &str = "labels = { reads = true, writes = true }";
+
+#[test]
+fn tickets_need_labels_and_labels_need_a_use() {
+    let paths = |up: &str, rest: &str| -> Vec<String> {
+        let errors = try_load(&minimal("", up, rest)).err().unwrap_or_default();
+        errors.iter().map(|error| error.split(": ").nth(1).unwrap().to_owned()).collect()
+    };
+    let issued = "[[rule]]\nprotocol = 6\ntickets = 100";
+    let fine: [(&str, &str); 9] = [
+        ("queue = \"tred\"", issued),
+        ("labels.writes = true", issued),
+        ("queue = \"tred\"\nlabels.reads = true", ""),
+        (BOTH, ""),
+        ("tickets = 5\nlabels = { reads = true, writes = true }", ""),
+        ("tickets = 5\nlabels.writes = true", issued),
+        ("queue = \"csfq\"", ""),
+        ("queue = \"csfq\"\nlabels.writes = true", ""),
+        ("queue = { kind = \"csfq\", role = \"core\", egress = true }\nlabels.reads = true", ""),
+    ];
+    for (up, rest) in fine {
+        assert_eq!(paths(up, rest), [""; 0], "{up} {rest}");
+    }
+    for (up, rest, expected) in [
+        // Tickets without labels.
+        ("", issued, &["rule[1].tickets"][..]),
+        ("tickets = 5", "", &["up.tickets"]),
+        ("tickets = 5\nlabels.reads = true", "", &["up.tickets", "up.labels"]),
+        ("ack_tickets = 5", "", &["up.ack_tickets"]),
+        ("ack_tickets = 5\nlabels = { reads = true, writes = true }", "", &["up.ack_tickets"]),
+        // Labels without tickets.
+        ("queue = \"tred\"", "", &["up.queue"]),
+        ("labels.writes = true", "", &["up.labels"]),
+        ("labels.reads = true", "", &["up.labels"]),
+        // One label on a packet.
+        ("queue = \"csfq\"\nlabels.writes = true", issued, &["rule[1].tickets"]),
+        ("queue = \"hcsfq\"\ntickets = 5\nlabels.writes = true", "", &["up.tickets"]),
+        // What a queue takes itself to be.
+        ("queue = { kind = \"csfq\", role = \"core\" }", "", &["up.queue"]),
+        ("queue = { kind = \"csfq\", egress = true }\nlabels.writes = true", "", &["up.labels"]),
+    ] {
+        assert_eq!(paths(up, rest), expected, "{up} {rest}");
+    }
+    let down = format!("down.rate = \"10Mbit\"\ndown.{BOTH}\ndown.exchange = {{ window = \"3s\" }}");
+    let receivers =
+        minimal("", &format!("ack_tickets = 5\n{BOTH}"), "").replace("down.rate = \"10Mbit\"", &down);
+    let config = load(&receivers);
+    assert!(
+        config.up.exchange.is_some() && config.down.exchange.is_some(),
+        "data there, acknowledgements here"
+    );
+    let both = receivers.replace("ack_tickets = 5", "ack_tickets = 5\ntickets = 5");
+    assert!(
+        error(&both).contains("up.ack_tickets: with `ack_tickets`, acknowledgements say"),
+        "{}",
+        error(&both)
+    );
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let text = "inside = \"a/b\"\nmetrics = 5\n[up]\nrate = 3\nqueue = \"ddr\"\n[[rule]]\nport = 5\ndscp = \"x\"\n\
+                [[rule]]\nfrom = \"y\"\nto_port = \"2-1\"";
+    let errors = try_load(text).unwrap_err();
+    let paths: Vec<_> = errors.iter().map(|error| error.split(": ").nth(1).unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "down",
+            "inside",
+            "outside",
+            "metrics",
+            "up.rate",
+            "up.queue",
+            "rule[1].port",
+            "rule[1].dscp",
+            "rule[2].from"
+        ]
+    );
+    let errors = try_load("a = = 2\nb = 1").unwrap_err();
+    assert!(errors[0].starts_with("dir/x.toml:1: not valid TOML: "), "{errors:?}");
+}
+
+/// Whether it loads. Panics where the loader breaks a promise.
+fn survives(text: &str) -> bool {
+    match try_load(text) {
+        Ok(config) => {
+            assert_eq!(load(&config.canonical()), config, "{text}");
+            true
+        }
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason:\n{text}");
+            false
+        }
+    }
+}
+
+#[test]
+fn cut_and_changed_files_are_refused_with_a_reason_or_survive_their_canonical_text() {
+    for (at, _) in EVERYTHING.char_indices() {
+        survives(&EVERYTHING[..at]);
+    }
+    let lines: Vec<&str> = EVERYTHING.lines().collect();
+    let mut loaded = 0;
+    for at in 0..lines.len() {
+        let key = lines[at].split(" = ").next().unwrap_or_default();
+        let pieces = [
+            "0",
+            "-1",
+            "\"\"",
+            "\"x\"",
+            "[]",
+            "{}",
+            "true",
+            "nan",
+            "1e400",
+            "2026-01-01",
+            "\"1s..2s step 1s\"",
+        ];
+        let changed = pieces.map(|piece| format!("{key} = {piece}"));
+        for line in changed.iter().map(String::as_str).chain(["", "[[rule]]", "[up]"]) {
+            let mut lines = lines.clone();
+            lines[at] = line;
+            loaded += u32::from(survives(&lines.join("\n")));
+        }
+    }
+    assert!(loaded > 50, "{loaded}");
+}
+
+#[test]
+fn a_queue_on_a_command_line_is_a_name_or_a_table_with_the_messages_of_files() {
+    assert!(read_queue("pfd").is_ok() && read_queue(" \"pfd\" ").is_ok());
+    assert_ne!(read_queue("{ kind = \"red\", limit = \"70p\" }"), read_queue("red"));
+    let message = |text: &str| read_queue(text).unwrap_err();
+    let unknown = message("pdf");
+    assert!(unknown.starts_with("queue: `pdf` is not known here (known: "), "{unknown}");
+    assert!(unknown.ends_with(" (did you mean `pfd`?)"), "{unknown}");
+    let all = message("{ kind = \"red\", limit = 5, min_th = \"x\" }");
+    assert!(all.contains("queue.limit: ") && all.contains("; queue.min_th: "), "{all}");
+    assert_eq!(message("{}"), "queue.kind: missing; write for example kind = \"fifo\"");
+    assert!(message("{ kind = ").contains("is not valid TOML: "), "{}", message("{ kind = "));
+    assert!(message("").starts_with("queue: `` is not known here"), "{}", message(""));
+}
