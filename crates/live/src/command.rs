@@ -1,10 +1,11 @@
 //! A user's command inside a network namespace: started, waited for with a limit, and never left behind.
 //!
-//! Source: setns(2), `PR_SET_PDEATHSIG` of prctl(2), `pidfd_open(2)`, `timerfd_create(2)`, signalfd(2), kill(2).
-//! A wait polls three descriptors at most, for the end of the command, the limit and signals; no clock is read
-//! and nothing is tried in a loop. By default the command leads a process group, which is killed as a whole when
-//! the command ends or is dropped: before the command is reaped, so that the group's number is still its own.
-//! What a command puts into a group or session of its own ("daemons") is not found again, and lives on.
+//! Source: setns(2), `PR_SET_PDEATHSIG` of prctl(2), `pidfd_open(2)`, `timerfd_create(2)`, signalfd(2),
+//! kill(2). A wait polls three descriptors at most, for the end of the command, the limit and signals; no
+//! clock is read and nothing is tried in a loop. By default the command leads a process group, which is
+//! killed as a whole when the command ends or is dropped: before the command is reaped, so that the group's
+//! number is still its own. What a command puts into a group or session of its own ("daemons") is not found
+//! again, and lives on.
 #![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
 
 use std::ffi::OsString;
@@ -143,8 +144,8 @@ pub struct Running {
     is_reaped: bool,
 }
 
-/// Starts `command` inside `namespace`, with no signal blocked. It is killed when the calling *thread* ends, even
-/// by SIGKILL: start it from a thread that outlives it.
+/// Starts `command` inside `namespace`, with no signal blocked. It is killed when the calling *thread* ends,
+/// even by SIGKILL: start it from a thread that outlives it.
 ///
 /// # Errors
 /// [`CommandError::Start`] if there is no such program or the namespace may not be entered.
@@ -267,7 +268,8 @@ impl Running {
 
     /// Kills what is left of the command and its group, and takes its status.
     fn reap(&mut self) -> Result<ExitStatus, CommandError> {
-        // A group without a living process is no error worth a word; nor is one of another user, who is beyond reach.
+        // A group without a living process is no error worth a word; nor is one of another user, who is
+        // beyond reach.
         let _ = self.signal(Signal::SIGKILL);
         if !self.has_ended(Some(AFTER_KILL), None)? {
             return Err(CommandError::Hangs(self.id()));

@@ -1,9 +1,9 @@
 //! Network namespaces: made, entered and left by a thread; and the user namespace that allows it.
 //!
-//! Source: namespaces(7), network_namespaces(7), setns(2), unshare(2). A network namespace belongs to a thread,
-//! is inherited by the threads and processes that it starts, and ends with the last of them, the last file
-//! descriptor and the last socket: nothing is left behind however a process dies. No names are given out under
-//! `/run/netns`, which would outlive the process.
+//! Source: namespaces(7), network_namespaces(7), setns(2), unshare(2). A network namespace belongs to a
+//! thread, is inherited by the threads and processes that it starts, and ends with the last of them, the last
+//! file descriptor and the last socket: nothing is left behind however a process dies. No names are given out
+//! under `/run/netns`, which would outlive the process.
 
 mod mount;
 mod sysctl;
@@ -73,8 +73,8 @@ impl Namespace {
         Ok(Self { fd: File::open(OF_THIS_THREAD).map_err(NamespaceError::Open)?.into() })
     }
 
-    /// A new network namespace with nothing but a loopback device that is down. The calling thread stays where
-    /// it is: a thread that ends at once makes the namespace and hands it over.
+    /// A new network namespace with nothing but a loopback device that is down. The calling thread stays
+    /// where it is: a thread that ends at once makes the namespace and hands it over.
     ///
     /// # Errors
     /// [`NamespaceError::Create`] if it is forbidden.

@@ -1,15 +1,15 @@
 //! Devices, addresses and routes of a network namespace, by rtnetlink.
 //!
 //! Source: netlink(7), rtnetlink(7), veth(4). One request is under way at a time, each asks for an
-//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the kernel,
-//! whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened it,
-//! whichever thread uses it later. Cost: two system calls a request.
+//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the
+//! kernel, whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened
+//! it, whichever thread uses it later. Cost: two system calls a request.
 
 mod offload;
 mod socket;
 
 pub use offload::Offloads;
-use socket::Socket;
+use socket::{Found, Socket};
 
 use std::fmt;
 use std::net::IpAddr;
@@ -70,6 +70,14 @@ pub enum NetlinkError {
     NotRunning {
         /// The device.
         device: String,
+        /// How long it was waited for.
+        limit: Span,
+    },
+    /// An address that the namespace does not take for its own yet.
+    #[error("{address} is not in use after {limit}; its device must be up")]
+    NotInUse {
+        /// The address.
+        address: IpAddr,
         /// How long it was waited for.
         limit: Span,
     },
@@ -194,7 +202,10 @@ impl Netlink {
         message.attributes.push(LinkAttribute::IfName(checked(name)?));
         let doing = format_args!("find the device `{name}`");
         let none = || NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" };
-        let link = self.socket.request(RouteNetlinkMessage::GetLink(message), 0, doing)?.ok_or_else(none)?;
+        let request = RouteNetlinkMessage::GetLink(message);
+        let Some(Found::Device(link)) = self.socket.request(request, 0, doing)? else {
+            return Err(none());
+        };
         let has = |flag| link.header.flags.contains(flag);
         Ok(Device {
             index: link.header.index,
@@ -221,20 +232,58 @@ impl Netlink {
         self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
     }
 
-    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into use
-    /// a moment after the other one was set up, in the background; what is sent before is lost without a word.
+    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into
+    /// use a moment after the other one was set up, in the background; what is sent before is lost without a
+    /// word.
     ///
     /// # Errors
     /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's refusal.
     pub fn wait_until_running(&mut self, name: &str, limit: Span) -> Result<(), NetlinkError> {
+        let is_running = |netlink: &mut Self| Ok(netlink.device(name)?.is_running);
+        if self.waited(limit, is_running)? {
+            return Ok(());
+        }
+        Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
+    }
+
+    /// Waits until packets to `address` are taken for this namespace's own. IPv6 brings a new address into
+    /// use in the background, once its device is up, even where duplicates are not looked for; what comes
+    /// before is lost without a word. An IPv4 address is in use at once.
+    ///
+    /// # Errors
+    /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's refusal.
+    pub fn wait_until_local(&mut self, address: IpAddr, limit: Span) -> Result<(), NetlinkError> {
+        let is_local = |netlink: &mut Self| netlink.is_local(address);
+        if self.waited(limit, is_local)? { Ok(()) } else { Err(NetlinkError::NotInUse { address, limit }) }
+    }
+
+    fn is_local(&mut self, address: IpAddr) -> Result<bool, NetlinkError> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+        message.attributes.push(RouteAttribute::Destination(address.into()));
+        let request = RouteNetlinkMessage::GetRoute(message);
+        match self.socket.request(request, 0, format_args!("find the route to {address}")) {
+            Ok(found) => Ok(matches!(found, Some(Found::Route(route)) if route.kind == RouteType::Local)),
+            Err(NetlinkError::Refused { errno: Errno::ENETUNREACH | Errno::EHOSTUNREACH, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks each millisecond for `limit`, and once at least, until the answer is yes.
+    fn waited(
+        &mut self,
+        limit: Span,
+        mut is_done: impl FnMut(&mut Self) -> Result<bool, NetlinkError>,
+    ) -> Result<bool, NetlinkError> {
         for _ in 0..=limit.as_nanos() / Span::from_millis(1).as_nanos() {
-            if self.device(name)?.is_running {
-                return Ok(());
+            if is_done(self)? {
+                return Ok(true);
             }
             // An interrupted wait is a shorter one.
             let _ = poll(&mut [], PollTimeout::from(1u8));
         }
-        Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
+        Ok(false)
     }
 
     /// Does without ARP and neighbour discovery on a device: every frame goes to the device's own hardware
@@ -259,7 +308,8 @@ impl Netlink {
         )
     }
 
-    /// Gives a device an address, which is in use at once: IPv6's detection of duplicates is passed over.
+    /// Gives a device an address; IPv6's detection of duplicates is passed over. [`Self::wait_until_local`]
+    /// waits until it is in use.
     ///
     /// # Errors
     /// The kernel's refusal, `EEXIST` if it has the address.
@@ -286,7 +336,8 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are set.
+    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are
+    /// set.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let mut message = route_message(route.destination, route.length, route.device);
         message.header.scope = if route.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };

@@ -1,8 +1,8 @@
 //! A user namespace, in which an ordinary user has the rights over networks of their own; or why not.
 //!
-//! Source: user_namespaces(7), unshare(2), sysctl documentation of the distributions that forbid it. One user and
-//! one group are mapped, which the kernel lets everybody do for themselves; `setgroups` is denied, as it must
-//! be for that. Each kind of namespace is asked for by itself, so that a refusal says which one it was.
+//! Source: user_namespaces(7), unshare(2), sysctl documentation of the distributions that forbid it. One user
+//! and one group are mapped, which the kernel lets everybody do for themselves; `setgroups` is denied, as it
+//! must be for that. Each kind of namespace is asked for by itself, so that a refusal says which one it was.
 
 use std::fmt;
 use std::fs;
@@ -12,8 +12,8 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-/// Who the caller is inside of the user namespace. Either has all rights until it executes a program; after that
-/// only root has.
+/// Who the caller is inside of the user namespace. Either has all rights until it executes a program; after
+/// that only root has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// User and group 0: programs have all rights over the namespaces inside.
@@ -125,8 +125,8 @@ impl fmt::Display for Why {
             }
             Self::LimitIsReached(name) => write!(
                 f,
-                "there are as many as /proc/sys/{name} allows, or namespaces are nested 32 deep: raise it, or \
-                 start from further outside"
+                "there are as many as /proc/sys/{name} allows, or namespaces are nested 32 deep: raise it, \
+                 or start from further outside"
             ),
             Self::CloneIsOff => f.write_str(
                 "/proc/sys/kernel/unprivileged_userns_clone is 0: `sudo sysctl -w \
@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "cannot make a user namespace (ENOSPC: No space left on device): \
-             /proc/sys/user/max_user_namespaces is 0: `sudo sysctl -w user/max_user_namespaces=10000` allows some"
+             /proc/sys/user/max_user_namespaces is 0: `sudo sysctl -w user/max_user_namespaces=10000` \
+             allows some"
         );
         assert!(Why::AppArmor.to_string().contains("apparmor_restrict_unprivileged_userns=0"));
     }

@@ -1,13 +1,14 @@
 //! What a device does to packets behind the back of whoever looks at them, turned off.
 //!
-//! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation* (TSO,
-//! GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so it is
-//! always off. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it is
-//! turned off where the path cannot carry a checksum that is still to be made, for a pass over each payload.
+//! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation*
+//! (TSO, GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so
+//! it is always off. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it
+//! is turned off where the path cannot carry a checksum that is still to be made, for a pass over each
+//! payload.
 //!
-//! GSO of UDP stays possible with TSO and GSO off, because a program that asks for it by `UDP_SEGMENT` goes by a
-//! feature of its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every kind of
-//! segments one by one.
+//! GSO of UDP stays possible with TSO and GSO off, because a program that asks for it by `UDP_SEGMENT` goes
+//! by a feature of its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every
+//! kind of segments one by one.
 #![expect(
     unsafe_code,
     reason = "nix has no ethtool: SIOCETHTOOL is an ioctl with a pointer inside its argument"

@@ -1,8 +1,8 @@
 //! A netlink socket that sends one request and waits for its acknowledgement.
 //!
-//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header of
-//! a device with its state, and the kernel's words in an extended acknowledgement. Attributes that a later kernel may add
-//! are never looked at.
+//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header
+//! of a route or a device, with its state, and the kernel's words in an extended acknowledgement. Attributes
+//! that a later kernel may add are never looked at.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +13,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkHeader;
+use netlink_packet_route::route::RouteHeader;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::ReceiveTimeout;
 use nix::sys::socket::{
@@ -47,17 +48,23 @@ const LIMIT_SECONDS: i64 = 5;
 const MOST_MESSAGES: usize = 64;
 /// The kernel fits an answer to what the reader has room for, up to 32 KiB.
 const ROOM: usize = 32 * 1024;
-/// `RTM_NEWLINK` of rtnetlink(7).
-const NEW_LINK: u16 = libc::RTM_NEWLINK;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
 const TOLD: u16 = 1;
 
 /// A device, as far as it is asked for.
 pub(super) struct Link {
     pub(super) header: LinkHeader,
-    /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together with
-    /// the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
+    /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together
+    /// with the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
     pub(super) is_operational: bool,
+}
+
+/// What was asked for.
+pub(super) enum Found {
+    /// A device.
+    Device(Link),
+    /// A route.
+    Route(RouteHeader),
 }
 
 /// What one message of an answer means.
@@ -66,8 +73,8 @@ enum Answer {
     Done,
     /// The request was refused, with the kernel's words.
     Refused(Errno, String),
-    /// A device.
-    Device(Link),
+    /// What was asked for.
+    Found(Found),
 }
 
 #[derive(Debug)]
@@ -98,21 +105,21 @@ impl Socket {
         Ok(Self { fd, buffer: vec![0; ROOM], sequence: 0 })
     }
 
-    /// Sends `message` and waits until the kernel has acknowledged it. Gives the device of the answer, if the
-    /// answer has one.
+    /// Sends `message` and waits until the kernel has acknowledged it. Gives the device or route of the
+    /// answer, if it has one.
     pub(super) fn request(
         &mut self,
         message: RouteNetlinkMessage,
         flags: u16,
         doing: fmt::Arguments<'_>,
-    ) -> Result<Option<Link>, NetlinkError> {
+    ) -> Result<Option<Found>, NetlinkError> {
         let failed = |errno| NetlinkError::Socket { doing: doing.to_string(), errno };
         let malformed = |what| NetlinkError::Malformed { doing: doing.to_string(), what };
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = self.emit(message, flags);
         retried(|| send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())).map_err(failed)?;
 
-        let mut device = None;
+        let mut found = None;
         for _ in 0..MOST_MESSAGES {
             let fd = self.fd.as_raw_fd();
             let (length, from) =
@@ -127,11 +134,11 @@ impl Socket {
             while !rest.is_empty() {
                 let (answer, behind) = next(rest, self.sequence).map_err(malformed)?;
                 match answer {
-                    Some(Answer::Done) => return Ok(device),
+                    Some(Answer::Done) => return Ok(found),
                     Some(Answer::Refused(errno, told)) => {
                         return Err(NetlinkError::Refused { doing: doing.to_string(), errno, told });
                     }
-                    Some(Answer::Device(link)) => device = Some(link),
+                    Some(Answer::Found(answer)) => found = Some(answer),
                     None => {}
                 }
                 rest = behind;
@@ -181,7 +188,11 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
                 ),
             })
         }
-        NEW_LINK => Some(Answer::Device(link(message.payload())?)),
+        libc::RTM_NEWLINK => Some(Answer::Found(Found::Device(link(message.payload())?))),
+        libc::RTM_NEWROUTE => {
+            let header = RouteHeader::parse(message.payload()).map_err(|_| "a route is cut short")?;
+            Some(Answer::Found(Found::Route(header)))
+        }
         _ => None,
     };
     Ok((answer, behind))
@@ -197,8 +208,8 @@ fn link(payload: &[u8]) -> Result<Link, &'static str> {
     Ok(Link { header, is_operational })
 }
 
-/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of the
-/// request, which is capped. Empty if there are none.
+/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of
+/// the request, which is capped. Empty if there are none.
 fn told(flags: u16, payload: &[u8]) -> String {
     let attributes = payload.get(20..).unwrap_or_default();
     if flags & NLM_F_ACK_TLVS == 0 {

@@ -39,8 +39,8 @@ pub fn part(part: &str) -> Child {
         .unwrap()
 }
 
-/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of the
-/// kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
+/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of
+/// the kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
 pub struct Pair {
     pub a: Namespace,
     pub b: Namespace,
@@ -63,8 +63,12 @@ pub fn pair() -> Pair {
             })
             .unwrap();
     }
-    for (namespace, name) in [(&pair.a, "a0"), (&pair.b, "b0")] {
-        let wait = || Netlink::open().unwrap().wait_until_running(name, Span::from_secs(5)).unwrap();
+    for (namespace, name, last) in [(&pair.a, "a0", 1), (&pair.b, "b0", 2)] {
+        let wait = || {
+            let mut netlink = Netlink::open().unwrap();
+            netlink.wait_until_running(name, Span::from_secs(5)).unwrap();
+            netlink.wait_until_local(v6(last), Span::from_secs(5)).unwrap();
+        };
         namespace.run(wait).unwrap();
     }
     pair

@@ -209,6 +209,8 @@ pub fn refusals_come_with_the_kernels_words() {
     );
     netlink.set_mtu(index, Bytes::new(9_000)).unwrap();
     netlink.add_address(index, v4(1), 24).unwrap();
+    let error = netlink.wait_until_local(v6(1), Span::from_millis(2)).unwrap_err().to_string();
+    assert_eq!(error, "fd00::1 is not in use after 2ms; its device must be up");
     let error = netlink.add_address(index, v4(1), 24).unwrap_err();
     assert!(matches!(error, NetlinkError::Refused { errno: Errno::EEXIST, .. }), "{error}");
     let down = Route { destination: v4(0), length: 8, device: index, gateway: None, table: Table::Main };

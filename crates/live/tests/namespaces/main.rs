@@ -1,8 +1,8 @@
 //! Namespaces, devices and commands on the kernel of this machine, as an ordinary user or as root.
 //!
-//! A process enters a user namespace only while it has a single thread, and cannot leave it. So each test runs in
-//! a process of its own: this program, executed again. It prints what libtest prints. Tests are skipped, with
-//! the reason, only where the system forbids user namespaces.
+//! A process enters a user namespace only while it has a single thread, and cannot leave it. So each test
+//! runs in a process of its own: this program, executed again. It prints what libtest prints. Tests are
+//! skipped, with the reason, only where the system forbids user namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "this is the test's main")]
 
@@ -49,6 +49,7 @@ const CASES: &[Case] = cases! {
         a_thread_is_spawned_inside,
         settings_belong_to_one_namespace,
         user_namespaces_nest,
+        a_limit_of_zero_is_named,
         a_caller_keeps_their_user,
         a_file_lies_over_another,
         nothing_is_left_of_a_process_that_was_killed;

@@ -5,7 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use apportion_live::namespace::{Identity, Namespace, bind_over, make_mounts_private, set_sysctl, sysctl};
+use apportion_live::namespace::{
+    Identity, Isolation, Namespace, Step, Why, bind_over, enter_user_namespace, make_mounts_private,
+    set_sysctl, sysctl,
+};
 use apportion_live::netlink::{Netlink, NetlinkError, VethEnd};
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
@@ -68,6 +71,18 @@ pub fn user_namespaces_nest() {
     };
     assert!(there.run(is_up).unwrap());
     assert!(!Netlink::open().unwrap().device("lo").unwrap().is_up);
+}
+
+pub fn a_limit_of_zero_is_named() {
+    enter();
+    // The limits of this user namespace, not the system's.
+    fs::write("/proc/sys/user/max_net_namespaces", "0").unwrap();
+    let isolation = Isolation { identity: Identity::Root, network: true, mounts: false };
+    let error = enter_user_namespace(isolation).unwrap_err();
+    assert_eq!((error.step, error.why), (Step::Network, Why::LimitIsZero("user/max_net_namespaces")));
+    fs::write("/proc/sys/user/max_user_namespaces", "0").unwrap();
+    let error = enter_user_namespace(isolation).unwrap_err();
+    assert_eq!((error.step, error.why), (Step::User, Why::LimitIsZero("user/max_user_namespaces")));
 }
 
 pub fn a_caller_keeps_their_user() {
