@@ -15,6 +15,7 @@
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
 //! | [`command`] | a user's command inside a namespace, with a limit |
+//! | [`shell`] | a command behind an emulated link |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
 
@@ -35,4 +36,5 @@ pub mod pace;
 pub mod packet;
 pub mod pool;
 pub mod port;
+pub mod shell;
 pub mod wire_label;
