@@ -216,7 +216,7 @@ impl Link {
                 flow.lost += 1;
             }
             if let Some(witness) = &mut books.witness {
-                witness.gone(sent, self.number, &packet);
+                witness.gone(now, self.number, &packet);
             }
             books.pool.give_back(packet.buffer);
             return;

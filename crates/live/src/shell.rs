@@ -35,11 +35,12 @@ use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use nix::errno::Errno;
-use nix::poll::{PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::prctl::set_timerslack;
 
 use crate::bridge::{Bridge, ETHERNET, Knock, Way};
+use crate::clock::Clock;
 use crate::command::{self, CommandError, End, Group, Running, Signals};
 use crate::engine::{Engine, EngineError, Stop};
 use crate::host::{Host, HostError, INTERFACE};
@@ -66,7 +67,7 @@ const MTU: Bytes = Bytes::new(1_500);
 const OF_TRACES: Bytes = Bytes::new(4);
 /// How long a new interface may take.
 const INTERFACE_LIMIT: Span = Span::from_secs(5);
-/// How long what runs at the far end may take until it listens.
+/// How long what runs at the far end may take until it listens; the command starts then in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
 /// Samples at most: an hour of tenths of a second.
 const MOST_SAMPLES: usize = 36_000;
@@ -175,7 +176,7 @@ impl Shell {
         let signals = Signals::interrupts()?;
         // From here on no thread can be started.
         let processes = Processes::enclose()?;
-        let far = self.start_far(&addresses, &hosts)?;
+        let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.tell(&mut self.command, self.depth);
         let mut course = Course::new(&mut self, ports);
         let command = std::mem::replace(&mut self.command, Command::new("true"));
@@ -187,17 +188,25 @@ impl Shell {
         course.summary(&self, &addresses, end, far)
     }
 
-    fn start_far(&mut self, addresses: &Addresses, hosts: &Hosts) -> Result<Option<Running>, ShellError> {
+    fn start_far(
+        &mut self,
+        addresses: &Addresses,
+        hosts: &Hosts,
+        signals: &Signals,
+    ) -> Result<Option<Running>, ShellError> {
         let Some(mut command) = self.far.take() else { return Ok(None) };
         addresses.tell(&mut command, self.depth);
         // Its own group: the terminal's keys are the command's.
         let far = command::start(command, &hosts.far.namespace, Group::Own)?;
-        for _ in 0..LISTEN_LIMIT.as_nanos() / Span::from_millis(2).as_nanos() {
-            if hosts.far.namespace.run(listens)? || far.has_ended(Some(Span::ZERO), None)? {
+        let clock = Clock::start();
+        while clock.now() < Time::ZERO + LISTEN_LIMIT {
+            let mut signalled = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+            // An interrupted wait is a shorter one. A signal is for the command to judge, which starts at once.
+            let is_signalled = poll(&mut signalled, PollTimeout::from(2u8)).is_ok_and(|ready| ready > 0);
+            let is_ready = hosts.far.namespace.run(listens)? || far.has_ended(Some(Span::ZERO), None)?;
+            if is_signalled || is_ready {
                 break;
             }
-            // An interrupted wait is a shorter one.
-            let _ = poll(&mut [], PollTimeout::from(2u8));
         }
         Ok(Some(far))
     }

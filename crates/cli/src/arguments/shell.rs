@@ -17,8 +17,8 @@ pub struct Shell {
     pub up: Up,
     #[command(flatten)]
     pub down: Down,
-    /// Run this at the far end of the link meanwhile, by `sh -c`. The command starts when it listens; its output
-    /// goes to standard error
+    /// Run this at the far end of the link meanwhile, by `sh -c`. The command starts when it listens, or
+    /// after 5 s; its output goes to standard error
     #[arg(long, value_name = "COMMAND")]
     pub far: Option<String>,
     /// Kill the command after this time, with exit status 124

@@ -74,7 +74,7 @@ fn direction_line(direction: &Direction, wish: &Wish, lasted: Span) -> String {
     if link.sent.packets.get() == 0 && link.dropped.is_empty() {
         return "nothing was sent".to_owned();
     }
-    let mut line = format!("{} packets", link.sent.packets);
+    let mut line = format!("{} packets", link.sent.packets.get());
     let mbit = |rate: Option<Rate>| rate.map_or(0.0, |rate| rate.as_mbit_f64());
     let _ = write!(line, ", {:.3} Mbit/s over all", mbit(direction.over(lasted)));
     if !direction.is_unlimited {
