@@ -1,5 +1,11 @@
 //! The command line as data.
 
+#[cfg(target_os = "linux")]
+mod shell;
+
+#[cfg(target_os = "linux")]
+pub use shell::{Shell, Wish};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -20,6 +26,9 @@ pub enum Command {
     Lab(Wanted),
     /// Hold what papers claim against what is measured
     Reproduce(Reproduce),
+    /// Run a command behind an emulated link, on real packets, as an ordinary user
+    #[cfg(target_os = "linux")]
+    Shell(Box<Shell>),
     /// List what scenarios can name, and experiments of papers
     List {
         /// Which of them; all if absent

@@ -1,7 +1,7 @@
 //! The `apportion` command: parsing and printing. What it prints is computed by the other crates.
 //!
 //! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad
-//! input.
+//! input. `apportion shell` exits as its command does.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,8 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+#[cfg(target_os = "linux")]
+mod shell;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Lab(wanted) => return lab::lab(&wanted),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
         Command::Schema => {

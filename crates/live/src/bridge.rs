@@ -23,9 +23,9 @@ pub const LONGEST: usize = 1_522;
 /// Frames under way at most. Chosen: 96 MB, a second and a half at 1 Gbit/s of full frames; pages are taken
 /// when first used.
 const MOST_FRAMES: u32 = 1 << 16;
-/// Flows kept apart, and the silence after which one is forgotten.
+/// Flows kept apart. None is forgotten before there are so many, so that its counts stay its own.
 const MOST_FLOWS: usize = 1 << 16;
-const IDLE: Span = Span::from_secs(60);
+const IDLE: Span = Span::MAX;
 
 /// The way out of the first port, and the way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,10 @@ pub enum Way {
 #[derive(Debug)]
 pub struct Bridge {
     flows: FlowTable,
-    /// What each IP packet is charged beside itself.
-    overhead: Bytes,
+    /// Flows that were given a number, whether it was somebody's before or not.
+    seen: u64,
+    /// What each IP packet is charged beside itself, by way.
+    overhead: [Bytes; 2],
     /// From coming in to being due, by way.
     delays: [Histogram; 2],
     /// Sees what goes up.
@@ -57,7 +59,7 @@ impl Bridge {
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
-        let world = Self { flows, overhead, delays, doorman: None };
+        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, doorman: None };
         Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
     }
 
@@ -72,13 +74,24 @@ impl Bridge {
         self.doorman.as_ref()
     }
 
+    /// Charges `overhead` to each IP packet that goes this way from now on.
+    pub const fn set_overhead(&mut self, way: Way, overhead: Bytes) {
+        self.overhead[way as usize] = overhead;
+    }
+
     /// How long packets took that went this way, from coming in to leaving.
     #[must_use]
     pub const fn delays(&self, way: Way) -> &Histogram {
         &self.delays[way as usize]
     }
 
-    /// Flows seen.
+    /// How many flows there were. Beyond 65,536, the numbers of silent ones were given away.
+    #[must_use]
+    pub const fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Flows that have a number.
     #[must_use]
     pub const fn flows(&self) -> &FlowTable {
         &self.flows
@@ -92,11 +105,15 @@ impl World for Bridge {
         {
             doorman.see(now, parsed);
         }
-        let flow = parsed.flow().map_or(FlowId(0), |tuple| self.flows.number(now, tuple).flow);
+        let flow = parsed.flow().map_or(FlowId(0), |tuple| {
+            let numbered = self.flows.number(now, tuple);
+            self.seen += u64::from(numbered.is_new);
+            numbered.flow
+        });
         let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
         let description = Description {
             flow,
-            size: carried + self.overhead,
+            size: carried + self.overhead[usize::from(port != Way::Up as u32)],
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label: None,

@@ -6,10 +6,13 @@
 //! under `/run/netns`, which would outlive the process.
 
 mod mount;
+mod processes;
 mod sysctl;
 mod user;
 
 pub use mount::{MountError, bind_over, make_mounts_private};
+pub(crate) use processes::see_own_processes;
+pub use processes::{Processes, ProcessesError};
 pub use sysctl::{SysctlError, be_quiet_in_ipv6, set_sysctl, sysctl};
 pub use user::{EnterError, Identity, Isolation, Settings, Step, Why, enter_user_namespace, why};
 
