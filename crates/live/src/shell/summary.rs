@@ -4,6 +4,7 @@ use apportion_core::units::{Rate, Ratio, Span};
 use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
 use crate::command::End;
+use crate::outside::Counts;
 use crate::port::PortCounts;
 
 /// A run of a shell.
@@ -27,6 +28,8 @@ pub struct Summary {
     pub flows: Vec<FlowOutcome>,
     /// How much later than due packets were handed to the system.
     pub lateness: Distribution,
+    /// What went outside, if there was a way.
+    pub outside: Option<Counts>,
 }
 
 /// What one direction did.
