@@ -46,15 +46,8 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Compare the results of runs with those of the first
-    Compare {
-        /// Folders that `apportion run --out` wrote
-        #[arg(required = true, num_args = 2.., value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// Print one JSON object a line and nothing else
-        #[arg(long)]
-        json: bool,
-    },
+    /// Compare the results of runs with those of the first, or the simulator with the TCP of this machine
+    Compare(Compare),
 }
 
 #[derive(Args, Debug)]
@@ -89,6 +82,30 @@ pub struct Wanted {
     /// Print the scenario as it was understood, and do not run it
     #[arg(long)]
     pub show_config: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// Folders that `apportion run --out` wrote
+    #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Run this scenario in the simulator and in the lab instead, and hold their differences against what they may
+    /// be
+    #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
+    pub parity: Option<PathBuf>,
+    /// Replications of each point in either world
+    #[arg(long, value_name = "N", requires = "parity", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// Folder for the results of both [default: results/ and the name of the scenario with -parity]
+    #[arg(long, value_name = "DIR", requires = "parity")]
+    pub out: Option<PathBuf>,
+    /// Put a value into the scenario before it is checked
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
+    pub set: Vec<(String, String)>,
+    /// Print one JSON object a line and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -39,6 +39,7 @@ use crate::pool::Pool;
 use crate::port::PortError;
 use driver::{Driver, DriverError};
 use network::Network;
+use nix::sys::prctl::set_timerslack;
 use play::Lab;
 use world::LabWorld;
 
@@ -162,6 +163,8 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     let books = Books::new(pool, numbers.id_count());
     let links = network::links(scenario, &tables, seed);
     let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks);
+    // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
+    let _ = set_timerslack(1);
     let clock = Clock::start();
     let engine = Engine::new(clock, ports, links, network.routes, books, world);
     let driver = driver.start(clock)?;
