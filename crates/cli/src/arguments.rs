@@ -22,6 +22,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run a scenario in the simulator and write results and a report
     Run(Run),
+    /// Run a scenario over the TCP of this machine, in real time, and write results and a report
+    Lab(Wanted),
     /// Hold what papers claim against what is measured
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
@@ -57,14 +59,21 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Run {
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// Runs at the same time; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+}
+
+/// A scenario to run, and what to do with its results.
+#[derive(Args, Debug)]
+pub struct Wanted {
     /// The scenario file
     pub scenario: PathBuf,
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Runs at the same time; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub jobs: usize,
     /// Folder for results [default: results/ and the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -8,6 +8,7 @@
 mod arguments;
 mod catalogue;
 mod interrupt;
+mod lab;
 mod output;
 mod progress;
 mod reproduce;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Lab(wanted) => return lab::lab(&wanted),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         #[cfg(target_os = "linux")]
         Command::Shell(arguments) => return shell::shell(&arguments),

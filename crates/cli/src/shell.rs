@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow};
 use apportion_core::units::{Ratio, Span};
 use apportion_live::command::Group;
 use apportion_live::pace::Trace;
-use apportion_live::shell::{self, DirectionParams, Log, Shell, Speed, Summary};
+use apportion_live::shell::{self, DirectionParams, Log, Shell, Speed, Summary, WayOut};
 use apportion_scenario::gateway::read_queue;
 
 use crate::arguments::{self, Wish};
@@ -40,6 +40,11 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
     let json = arguments.json.as_deref().map(create).transpose()?;
     let log = arguments.log.as_deref().map(|path| logs(path, arguments, &wishes)).transpose()?;
     let asked = print::Asked { arguments, wishes: &wishes };
+    // Before the process leaves the network of the machine.
+    let outside = arguments.outside.then(WayOut::prepare).transpose()?;
+    if outside.as_ref().is_some_and(|outside| outside.nameserver.is_none()) && !arguments.quiet {
+        output::note("outside: /etc/resolv.conf names no server, so names are not resolved behind the link");
+    }
     let shell = Shell {
         up,
         down,
@@ -51,7 +56,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
         limit: arguments.time_limit,
         sample: arguments.report.is_some().then_some(SAMPLE),
         log,
-        knock: None,
+        outside,
     };
     // A relative path means the same inside: the mounts are those of the caller.
     shell::enter()?;

@@ -6,10 +6,12 @@ use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::histogram::Histogram;
 
+use crate::clock::Clock;
 use crate::engine::{Engine, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
 use crate::link::{Books, Link};
+use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
 use crate::pool::Pool;
 use crate::port::Port;
@@ -34,12 +36,6 @@ pub enum Way {
     Down = 1,
 }
 
-/// Is shown what goes up, as it comes in: a proxy at the far end, which opens what packets knock at.
-pub trait Knock: std::fmt::Debug + Send {
-    /// Such a packet came in. It goes on, and may still be dropped or lost.
-    fn knock(&mut self, now: Time, parsed: &Parsed);
-}
-
 /// Knows flows by addresses and ports.
 #[derive(Debug)]
 pub struct Bridge {
@@ -48,13 +44,14 @@ pub struct Bridge {
     seen: u64,
     /// What each IP packet is charged beside itself, by way.
     overhead: [Bytes; 2],
-    knock: Option<Box<dyn Knock>>,
     /// From coming in to being due, by way.
     delays: [Histogram; 2],
+    /// Sees what goes up.
+    doorman: Option<Doorman>,
 }
 
 impl Bridge {
-    /// An engine between `near` and `far`. Each IP packet counts as itself and `overhead`: [`ETHERNET`] to count
+    /// An engine whose time begins now, between `near` and `far`. Each IP packet counts as itself and `overhead`: [`ETHERNET`] to count
     /// what layer 2 carries.
     #[must_use]
     pub fn between([near, far]: [Port; 2], [up, down]: [Link; 2], overhead: Bytes) -> Engine<Self> {
@@ -62,18 +59,24 @@ impl Bridge {
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
-        let world = Self { flows, seen: 0, overhead: [overhead; 2], knock: None, delays };
-        Engine::new(vec![near, far], vec![up, down], routes, books, world)
+        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, doorman: None };
+        Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
+    }
+
+    /// Lets a doorman see each frame that goes up, so that its destination listens when it arrives.
+    pub fn set_doorman(&mut self, doorman: Doorman) {
+        self.doorman = Some(doorman);
+    }
+
+    /// Who sees what goes up.
+    #[must_use]
+    pub const fn doorman(&self) -> Option<&Doorman> {
+        self.doorman.as_ref()
     }
 
     /// Charges `overhead` to each IP packet that goes this way from now on.
     pub const fn set_overhead(&mut self, way: Way, overhead: Bytes) {
         self.overhead[way as usize] = overhead;
-    }
-
-    /// Shows to `knock` what goes up.
-    pub fn set_knock(&mut self, knock: Box<dyn Knock>) {
-        self.knock = Some(knock);
     }
 
     /// How long packets took that went this way, from coming in to leaving.
@@ -98,9 +101,9 @@ impl Bridge {
 impl World for Bridge {
     fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
         if port == Way::Up as u32
-            && let Some(knock) = &mut self.knock
+            && let Some(doorman) = &mut self.doorman
         {
-            knock.knock(now, parsed);
+            doorman.see(now, parsed);
         }
         let flow = parsed.flow().map_or(FlowId(0), |tuple| {
             let numbered = self.flows.number(now, tuple);

@@ -51,6 +51,9 @@ pub trait World {
     /// What becomes of a frame that came in at `port` at `now`.
     fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict;
 
+    /// `packet` came in at `now` and goes on its way: the moment for marks.
+    fn enter(&mut self, _now: Time, _packet: &mut Packet) {}
+
     /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
     fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
 }
@@ -114,9 +117,16 @@ struct PortState {
 }
 
 impl<W: World> Engine<W> {
-    /// An engine whose time begins now. `routes` is the table that packets go along.
+    /// An engine that goes by `clock`. `routes` is the table that packets go along.
     #[must_use]
-    pub fn new(ports: Vec<Port>, links: Vec<Link>, routes: Vec<Hop>, books: Books, world: W) -> Self {
+    pub fn new(
+        clock: Clock,
+        ports: Vec<Port>,
+        links: Vec<Link>,
+        routes: Vec<Hop>,
+        books: Books,
+        world: W,
+    ) -> Self {
         let state = |port| PortState {
             port,
             ready: true,
@@ -127,7 +137,7 @@ impl<W: World> Engine<W> {
         Self {
             world,
             books,
-            clock: Clock::start(),
+            clock,
             ports: ports.into_iter().map(state).collect(),
             due: vec![Time::MAX; links.len()],
             links,
@@ -283,7 +293,8 @@ impl<W: World> Engine<W> {
         };
         match verdict {
             Verdict::Forward(description, hop) => {
-                let packet = Packet::new((buffer, start, length), &description, hop, now);
+                let mut packet = Packet::new((buffer, start, length), &description, hop, now);
+                self.world.enter(now, &mut packet);
                 if packet.counts()
                     && let Some(flow) = self.books.flow(packet.flow())
                 {
@@ -316,6 +327,12 @@ impl<W: World> Engine<W> {
 
 /// What it measures, and what can be changed between runs.
 impl<W> Engine<W> {
+    /// Its clock, for others who share its time.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Time {

@@ -139,6 +139,8 @@ pub struct Segment {
     pub flags: u8,
     /// How much data it carries.
     pub payload: Bytes,
+    /// The next byte that its sender expects, if it says so: if it acknowledges.
+    pub acknowledges: Option<u32>,
 }
 
 impl Segment {
@@ -213,31 +215,40 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     }
     let network_offset = at + 2;
     let packet = bytes.get(network_offset..).unwrap_or_default();
-    let outside = Parsed {
-        network: Network::Other(found),
-        network_offset,
-        tags,
-        length: Bytes::ZERO,
-        headers: None,
-        ecn: Ecn::NotEct,
-        protocol: Protocol::Udp,
-        fragment: Fragment::Whole,
-        transport_offset: None,
-        segment: None,
-    };
+    let outside = Outside { network_offset, tags };
     match found {
         ethertype::IPV4 => ipv4(outside, packet),
         ethertype::IPV6 => ipv6(outside, packet),
-        _ => Ok(outside),
+        _ => Ok(Parsed {
+            network: Network::Other(found),
+            network_offset,
+            tags,
+            length: Bytes::ZERO,
+            headers: None,
+            ecn: Ecn::NotEct,
+            protocol: Protocol::Udp,
+            fragment: Fragment::Whole,
+            transport_offset: None,
+            segment: None,
+        }),
     }
 }
 
+/// What stands before the network header.
+#[derive(Clone, Copy)]
+struct Outside {
+    network_offset: usize,
+    tags: u8,
+}
+
 /// The big endian word at this place.
+#[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-fn ipv4(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
+#[inline]
+fn ipv4(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let header: &[u8; IPV4_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     if header[0] >> 4 != 4 {
         return Err(Malformed::IpVersion);
@@ -254,11 +265,11 @@ fn ipv4(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let [.., a, b, c, d, e, f, g, h] = *header;
     let inside = Inside { at, protocol: header[9], fragment };
     let source = Ipv4Addr::new(a, b, c, d).into();
-    let parsed = Parsed { network: Network::Ipv4, ..outside };
-    Ok(inside.complete(parsed, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
+    Ok(inside.complete(outside, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
 }
 
-fn ipv6(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
+#[inline]
+fn ipv6(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let header: &[u8; IPV6_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     if header[0] >> 4 != 6 {
         return Err(Malformed::IpVersion);
@@ -266,15 +277,21 @@ fn ipv6(outside: Parsed, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let length = IPV6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
     let packet = bytes.get(..length).ok_or(Malformed::Ipv6PayloadLength)?;
     let inside = behind_extensions(packet, header[6])?;
-    let address = |at: usize| -> IpAddr {
-        let bytes = header[at..].first_chunk().copied();
-        Ipv6Addr::from(bytes.unwrap_or([0_u8; 16])).into()
+    let (source, destination) = ipv6_addresses(header);
+    Ok(inside.complete(outside, packet, source.into(), destination.into(), ipv6_class(header)))
+}
+
+#[inline]
+fn ipv6_addresses(header: &[u8; IPV6_HEADER]) -> (Ipv6Addr, Ipv6Addr) {
+    let address = |at: usize| {
+        let bytes: [u8; 16] = std::array::from_fn(|byte| header[at + byte]);
+        Ipv6Addr::from(bytes)
     };
-    let parsed = Parsed { network: Network::Ipv6, ..outside };
-    Ok(inside.complete(parsed, packet, address(8), address(24), ipv6_class(header)))
+    (address(8), address(24))
 }
 
 /// What stands behind the extension headers of an IPv6 packet whose first next header is `next`.
+#[inline]
 fn behind_extensions(packet: &[u8], mut next: u8) -> Result<Inside, Malformed> {
     let mut at = IPV6_HEADER;
     let mut part = Fragment::Whole;
@@ -335,10 +352,11 @@ struct Inside {
 }
 
 impl Inside {
-    /// `outside`, completed by what the IP header and the transport header of `packet` say.
+    /// All of it, with what the transport header of `packet` says.
+    #[inline]
     fn complete(
         &self,
-        outside: Parsed,
+        outside: Outside,
         packet: &[u8],
         source: IpAddr,
         destination: IpAddr,
@@ -352,6 +370,9 @@ impl Inside {
             || matches!(self.protocol, protocol::UDP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE);
         let ports = if has_ports { word(transport, 0).zip(word(transport, 2)) } else { None };
         Parsed {
+            network: if source.is_ipv4() { Network::Ipv4 } else { Network::Ipv6 },
+            network_offset: outside.network_offset,
+            tags: outside.tags,
             length: Bytes::new(packet.len() as u64),
             headers: Some(Headers {
                 protocol: self.protocol,
@@ -365,16 +386,19 @@ impl Inside {
             fragment: self.fragment,
             transport_offset: (!transport.is_empty()).then_some(outside.network_offset + self.at),
             segment: if is_tcp && self.fragment == Fragment::Whole { segment(transport) } else { None },
-            ..outside
         }
     }
 }
 
+#[inline]
 fn segment(transport: &[u8]) -> Option<Segment> {
     let header: &[u8; TCP_HEADER] = transport.first_chunk()?;
     let length = 4 * usize::from(header[12] >> 4);
     let payload = transport.len().checked_sub(length).filter(|_| length >= TCP_HEADER)?;
-    Some(Segment { flags: header[13], payload: Bytes::new(payload as u64) })
+    let flags = header[13];
+    let number = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    let acknowledges = (flags & Segment::ACK != 0).then_some(number);
+    Some(Segment { flags, payload: Bytes::new(payload as u64), acknowledges })
 }
 
 /// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.

@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 
-use apportion_core::units::Bytes;
+use apportion_core::units::{Bytes, Span};
 
 use crate::namespace::{Namespace, NamespaceError, SysctlError, be_quiet_in_ipv6};
 use crate::netlink::{Netlink, NetlinkError, Route, Table, VethEnd};
@@ -19,6 +19,9 @@ use crate::netlink::{Netlink, NetlinkError, Route, Table, VethEnd};
 pub const INTERFACE: &str = "eth0";
 /// Of every interface; a locally administered address (IEEE 802 section 8.4).
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// The kernel takes up devices and addresses in its own time, some milliseconds. Chosen: a loaded machine.
+const PATIENCE: Span = Span::from_secs(10);
 
 /// A host.
 #[derive(Debug)]
@@ -68,8 +71,18 @@ impl Host {
         let port = outside.index_of(name)?;
         outside.set_no_arp(port)?;
         outside.set_up(port)?;
+        // Before both ends run, frames are lost without a word.
+        outside.wait_until_running(name, PATIENCE)?;
+        namespace.run(|| await_inside(addresses))??;
         Ok(Self { namespace, port })
     }
+}
+
+/// Waits until the host can send, from inside.
+fn await_inside(addresses: &[IpAddr]) -> Result<(), Cause> {
+    let mut inside = Netlink::open()?;
+    inside.wait_until_running(INTERFACE, PATIENCE)?;
+    addresses.iter().try_for_each(|address| Ok(inside.wait_until_local(*address, PATIENCE)?))
 }
 
 /// Sets up what the host has, from inside.

@@ -13,7 +13,9 @@
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`namespace`] | user and network namespaces; threads and commands inside of them |
 //! | [`host`] | a namespace whose interface is a port of the engine |
+//! | [`lab`] | a scenario over the kernel's real TCP |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
+//! | [`outside`] | a way from a host of our own to the network of the machine |
 //! | [`command`] | a user's command inside a namespace, with a limit |
 //! | [`shell`] | a command behind an emulated link |
 //!
@@ -29,9 +31,11 @@ pub mod engine;
 pub mod flow_table;
 pub mod frame;
 pub mod host;
+pub mod lab;
 pub mod link;
 pub mod namespace;
 pub mod netlink;
+pub mod outside;
 pub mod pace;
 pub mod packet;
 pub mod pool;

@@ -89,6 +89,14 @@ impl Namespace {
         join(start("new namespace", make)?)
     }
 
+    /// The same namespace once more.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Open`] without a descriptor left.
+    pub fn try_clone(&self) -> Result<Self, NamespaceError> {
+        Ok(Self { fd: self.fd.try_clone().map_err(NamespaceError::Open)? })
+    }
+
     /// Moves the calling thread into this namespace. Its sockets stay where they were opened.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ mod summary;
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::process::Command;
 
@@ -39,17 +40,20 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::prctl::set_timerslack;
 
-use crate::bridge::{Bridge, ETHERNET, Knock, Way};
+use crate::bridge::{Bridge, ETHERNET, Way};
 use crate::clock::Clock;
 use crate::command::{self, CommandError, End, Group, Running, Signals};
 use crate::engine::{Engine, EngineError, Stop};
-use crate::host::{Host, HostError, INTERFACE};
+use crate::host::{Host, HostError};
 use crate::link::{Link, LinkParts};
 use crate::namespace::{
     EnterError, Identity, Isolation, MountError, NamespaceError, Processes, ProcessesError,
     enter_user_namespace, make_mounts_private, set_sysctl, sysctl,
 };
-use crate::netlink::{Netlink, NetlinkError};
+use crate::outside::{
+    self, Doorman, Helper, HelperError, Outside, OutsideError, ResolvConfError, bind_resolv_conf,
+    host_nameserver,
+};
 use crate::pace::Pace;
 use crate::port::{Port, PortError};
 
@@ -65,8 +69,6 @@ const MTU: Bytes = Bytes::new(1_500);
 /// Charged to IP packets on a recorded link: what the tool that records them sees before each (the packet
 /// information of a TUN device), so that a full packet takes one opportunity.
 const OF_TRACES: Bytes = Bytes::new(4);
-/// How long a new interface may take.
-const INTERFACE_LIMIT: Span = Span::from_secs(5);
 /// How long what runs at the far end may take until it listens; the command starts then in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
 /// Samples at most: an hour of tenths of a second.
@@ -108,8 +110,27 @@ pub struct Shell {
     pub sample: Option<Span>,
     /// Where packets are logged, up and down.
     pub log: Option<[Log; 2]>,
-    /// Is shown what goes up.
-    pub knock: Option<Box<dyn Knock>>,
+    /// The way to the network of the machine; without it the command reaches the far end only.
+    pub outside: Option<WayOut>,
+}
+
+/// The way outside, which begins where the process is before it [enters](enter).
+#[derive(Debug)]
+pub struct WayOut {
+    helper: Helper,
+    /// Where the machine asks for names; nowhere if none, and then nobody behind the link can.
+    pub nameserver: Option<SocketAddr>,
+}
+
+impl WayOut {
+    /// Leaves a helper where the process is. Before [`enter`], with a single thread.
+    ///
+    /// # Errors
+    /// If there is no process to be had, or the machine's resolv.conf cannot be read.
+    pub fn prepare() -> Result<Self, ShellError> {
+        let nameserver = host_nameserver().map_err(ShellError::ResolvConf)?;
+        Ok(Self { helper: Helper::fork()?, nameserver })
+    }
 }
 
 /// Why there is no shell, or none any more.
@@ -130,15 +151,24 @@ pub enum ShellError {
     /// A host failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// An interface failed.
-    #[error(transparent)]
-    Netlink(#[from] NetlinkError),
     /// A packet socket failed.
     #[error(transparent)]
     Port(#[from] PortError),
     /// A command cannot be started or waited for.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// There is no helper for the way outside.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// There is no way outside.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
+    /// It is not known where the machine asks for names.
+    #[error("cannot read /etc/resolv.conf: {0}; mend it, or leave --outside out")]
+    ResolvConf(io::Error),
+    /// The command cannot be told where to ask for names.
+    #[error(transparent)]
+    BindResolvConf(#[from] ResolvConfError),
     /// Packets cannot be moved any more.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -171,21 +201,44 @@ impl Shell {
     /// If the system refuses something. The command, if it ran, is killed then.
     pub fn run(mut self) -> Result<Summary, ShellError> {
         let addresses = Addresses::at(self.depth).ok_or(ShellError::Depth(self.depth))?;
-        let hosts = Hosts::create(&addresses)?;
+        // A machine without IPv6 would break off what goes there, where no address at all makes programs ask for
+        // the other.
+        let has_ipv6 = self.outside.as_ref().is_none_or(|outside| outside.helper.has_ipv6());
+        let hosts = Hosts::create(&addresses, has_ipv6)?;
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
         let signals = Signals::interrupts()?;
+        let outside = self.open_outside(&addresses, &hosts)?;
         // From here on no thread can be started.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.tell(&mut self.command, self.depth);
         let mut course = Course::new(&mut self, ports);
+        let outside = outside.map(|(outside, doorman)| {
+            course.engine.world.set_doorman(doorman);
+            outside
+        });
         let command = std::mem::replace(&mut self.command, Command::new("true"));
         let near = command::start(command, &hosts.near.namespace, self.group)?;
         // Commands do not inherit this. A timer that goes off 50 µs late by default would be our lateness.
         let _ = set_timerslack(1);
         let (end, far) = course.run(&self, near, far, &signals)?;
         drop(processes);
-        course.summary(&self, &addresses, end, far)
+        let outside = outside.map(Outside::close);
+        Ok(Summary { outside, ..course.summary(&self, &addresses, end, far)? })
+    }
+
+    /// Opens the way outside, if there is to be one, and tells the command whom to ask for names.
+    fn open_outside(
+        &mut self,
+        addresses: &Addresses,
+        hosts: &Hosts,
+    ) -> Result<Option<(Outside, Doorman)>, ShellError> {
+        let Some(WayOut { helper, nameserver }) = self.outside.take() else { return Ok(None) };
+        let (near, gateway) = (addresses.near(hosts.has_ipv6), addresses.far(hosts.has_ipv6));
+        let opened =
+            Outside::open(helper, &hosts.far.namespace, &outside::Addresses { near, gateway, nameserver })?;
+        bind_resolv_conf(gateway[0])?;
+        Ok(Some(opened))
     }
 
     fn start_far(
@@ -260,31 +313,24 @@ fn listens() -> bool {
 struct Hosts {
     near: Host,
     far: Host,
+    has_ipv6: bool,
 }
 
 impl Hosts {
-    fn create(addresses: &Addresses) -> Result<Self, ShellError> {
+    fn create(addresses: &Addresses, may_have_ipv6: bool) -> Result<Self, ShellError> {
         // A kernel without IPv6, or where it is switched off, refuses addresses of it.
-        let has_ipv6 = sysctl("net/ipv6/conf/default/disable_ipv6").is_ok_and(|value| value == "0");
+        let has_ipv6 =
+            may_have_ipv6 && sysctl("net/ipv6/conf/default/disable_ipv6").is_ok_and(|value| value == "0");
         let near = Host::create("near", addresses.near(has_ipv6), MTU)?;
         let far = Host::create("far", addresses.far(has_ipv6), MTU)?;
-        for (host, addresses) in [(&near, addresses.near(has_ipv6)), (&far, addresses.far(has_ipv6))] {
-            host.namespace.run(|| -> Result<(), NetlinkError> {
-                let mut netlink = Netlink::open()?;
-                netlink.wait_until_running(INTERFACE, INTERFACE_LIMIT)?;
-                addresses.iter().try_for_each(|&own| netlink.wait_until_local(own, INTERFACE_LIMIT))
-            })??;
+        for host in [&near, &far] {
             // So that ping needs no rights (icmp(7)); where it cannot be written, ping needs them as ever.
             let group = nix::unistd::getegid();
             let _ = host
                 .namespace
                 .run(|| set_sysctl("net/ipv4/ping_group_range", &format!("{group} {group}")))?;
         }
-        let mut netlink = Netlink::open()?;
-        for end in ["near", "far"] {
-            netlink.wait_until_running(end, INTERFACE_LIMIT)?;
-        }
-        Ok(Self { near, far })
+        Ok(Self { near, far, has_ipv6 })
     }
 }
 
@@ -313,9 +359,6 @@ impl Course {
         if let Some(logs) = shell.log.take() {
             let speeds = [&shell.up.speed, &shell.down.speed];
             engine.books.witness = Some(Box::new(LogWitness::new(logs, speeds)));
-        }
-        if let Some(knock) = shell.knock.take() {
-            engine.world.set_knock(knock);
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
         Self { engine, flows: FlowSeries::default(), steps, sample }
@@ -402,6 +445,7 @@ impl Course {
             flows_seen: self.engine.world.seen(),
             flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
             lateness: self.engine.lateness().distribution(),
+            outside: None,
         })
     }
 

@@ -118,7 +118,11 @@ fn a_frame_says_what_was_built() {
                     fragment: Fragment::Whole,
                     transport_offset: Some(at + ip_header as usize),
                     // PSH.
-                    segment: (number == 6).then_some(frame::Segment { flags: 8, payload: Bytes::new(5) }),
+                    segment: (number == 6).then_some(frame::Segment {
+                        flags: 8,
+                        payload: Bytes::new(5),
+                        acknowledges: None,
+                    }),
                 };
                 assert_eq!(parse(&bytes), Ok(expected));
             }

@@ -8,6 +8,9 @@
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`outcome`] | what one run of it measured |
 //! | [`probe`], [`histogram`] | what worlds measure it with |
+//! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
+//! | [`flow_tables`] | what disciplines ask of flows, and disciplines built with that |
+//! | [`marks`] | what marks the packets of a flow at its two ends |
 //! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
@@ -16,10 +19,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod connections;
 pub mod describe;
+pub mod flow_tables;
 pub mod gateway;
 pub mod histogram;
 mod marking;
+pub mod marks;
 pub mod model;
 pub mod outcome;
 pub mod probe;

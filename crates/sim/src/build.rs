@@ -2,23 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::drop::hcsfq::{CustomerId, Customers};
-use apportion_core::exchange::currency::CurrencyExchange;
-use apportion_core::packet::{FlowClass, FlowId, LabelKind, Protocol};
+use apportion_core::packet::{FlowId, Protocol};
 use apportion_core::random::Stream;
-use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Source, Start, Transport};
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::connections::{Planned, connections};
+use apportion_scenario::flow_tables::{FlowTables, exchanges};
+use apportion_scenario::marks::marks;
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
-use apportion_scenario::source::short_flows::arrivals;
+use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
-use crate::connection::{Carrier, Connection, Load};
+use crate::connection::{Carrier, Connection};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::link::{Link, LinkParts, Listed, Shared};
-use crate::marks::Marks;
 use crate::measure::Totals;
-use crate::packet::Packet;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::word::Word;
@@ -49,20 +47,36 @@ pub enum BuildError {
     /// Simulated time is held in 56 bits of nanoseconds.
     #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
     TooLong(Time),
+    /// A congestion control that only the kernel has.
+    #[error("flow `{flow}`: the simulator has no BBR; `apportion lab` runs it with the kernel's")]
+    Bbr {
+        /// The flow that asks for it.
+        flow: String,
+    },
+}
+
+fn refuse_bbr(scenario: &Scenario) -> Result<(), BuildError> {
+    let asks = |flow: &&Flow| matches!(&flow.transport, Transport::Tcp(params) if params.algorithm == Algorithm::Bbr);
+    match scenario.flows.iter().find(asks) {
+        Some(flow) => Err(BuildError::Bbr { flow: flow.name.clone() }),
+        None => Ok(()),
+    }
 }
 
 impl<'a> Simulation<'a> {
     /// A world at time zero. Captures of links are written where `captures` says for the link's index.
     ///
     /// # Errors
-    /// If the scenario is larger than the simulator can number.
+    /// If the scenario is larger than the simulator can number, or asks for what it does not have.
     pub fn new(
         scenario: &'a Scenario,
         seed: u64,
         detail: Detail,
         captures: &mut dyn FnMut(usize) -> Option<Box<LinkCapture>>,
     ) -> Result<Self, BuildError> {
+        refuse_bbr(scenario)?;
         let full = detail == Detail::Full;
+        let (planned, numbers) = connections(scenario, seed);
         let mut simulation = Self {
             scenario,
             seed,
@@ -70,17 +84,11 @@ impl<'a> Simulation<'a> {
             shared: Shared::new(events_for(scenario)),
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
-            first_connection: Vec::with_capacity(scenario.flows.len() + 1),
-            first_id: Vec::with_capacity(scenario.flows.len() + 1),
-            ids_are_shared: false,
+            ids_are_shared: numbers.are_shared(),
+            tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),
-            weights: Vec::new(),
-            rtts: Vec::new(),
-            classes: Vec::new(),
-            guarantees: Vec::new(),
-            customers: Vec::new(),
-            customer_weights: scenario.customer_weights(),
-            marks: Vec::new(),
+            marks: marks(scenario, &planned, &numbers, seed),
+            numbers,
             protocols: Vec::new(),
             routers: None,
             ended: Vec::new(),
@@ -90,7 +98,7 @@ impl<'a> Simulation<'a> {
             outbox: Vec::new(),
             events_handled: 0,
         };
-        simulation.add_connections();
+        simulation.add_connections(planned);
         let connections = simulation.connections.len();
         for (what, count) in [
             ("connections", connections),
@@ -105,10 +113,10 @@ impl<'a> Simulation<'a> {
         if scenario.stop > MAX_TIME {
             return Err(BuildError::TooLong(scenario.stop));
         }
-        simulation.learn_flows();
+        simulation.protocols = simulation.protocols();
         // The last one is of messages between routers.
-        let messages = FlowId(simulation.id_count() as u32);
-        simulation.shared.counters = vec![Counters::default(); simulation.id_count() + 1];
+        let messages = FlowId(simulation.numbers.id_count() as u32);
+        simulation.shared.counters = vec![Counters::default(); simulation.numbers.id_count() + 1];
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
@@ -122,139 +130,39 @@ impl<'a> Simulation<'a> {
         Ok(simulation)
     }
 
-    /// What disciplines ask of flows, by id.
-    fn learn_flows(&mut self) {
-        self.weights = self.weights();
-        self.rtts = self.rtts();
-        self.classes = self.classes();
-        self.guarantees = self.guarantees();
-        self.customers = self.customers();
-        self.marks = self.marks();
-        self.protocols = self.protocols();
-    }
-
     fn watch_flows(&mut self) {
         self.probes.resize_with(self.scenario.flows.len(), FlowProbe::default);
         for flow in 0..self.scenario.flows.len() {
-            self.shared.flow_of_id.resize(self.first_id[flow + 1] as usize, flow as u32);
+            self.shared.flow_of_id.resize(self.ids(flow).end as usize, flow as u32);
         }
     }
 
-    fn add_connections(&mut self) {
+    fn add_connections(&mut self, planned: Vec<Planned>) {
         let mut routes = Routes::default();
-        for flow in &self.scenario.flows {
-            self.first_connection.push(self.connections.len() as u32);
-            self.first_id.push(self.id_count() as u32);
-            let (route, back) = (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE));
-            self.add_flow(flow, route, back);
-        }
-        self.first_connection.push(self.connections.len() as u32);
-        self.first_id.push(self.id_count() as u32);
-        self.ids_are_shared = self.id_count() < self.connections.len();
-        self.routes = routes.table;
-    }
-
-    /// What disciplines see as flows, as far as connections have been added.
-    fn id_count(&self) -> usize {
-        self.connections.last().map_or(0, |connection| connection.id.index() + 1)
-    }
-
-    fn add_flow(&mut self, flow: &Flow, route: u32, back: u32) {
-        let seed = self.seed;
-        // The first connection has the names that the only one of a flow has.
-        let stream = |purpose: &str, member: u32| match member {
-            0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
-            _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.name)),
-        };
-        let stop = flow.stop.unwrap_or(self.scenario.stop);
-        let start = |member: u32| match flow.start {
-            Start::At(at) => at,
-            Start::Between(from, to) => {
-                let share = stream("start", member).uniform();
-                from + Span::from_secs_f64(to.since(from).as_secs_f64() * share)
+        // In the scenario's order, also for a flow without connections.
+        let ways: Vec<(u32, u32)> = self
+            .scenario
+            .flows
+            .iter()
+            .map(|flow| (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE)))
+            .collect();
+        self.connections.extend(planned.into_iter().map(|Planned { flow, id, start, stop, load }| {
+            let (route, back) = ways[flow as usize];
+            let carrier = Carrier::new(&self.scenario.flows[flow as usize].transport);
+            Connection {
+                flow,
+                id,
+                route,
+                back,
+                start,
+                stop,
+                load,
+                carrier,
+                armed: Time::MAX,
+                completed: false,
             }
-        };
-        let (number, first_id) = (self.first_connection.len() as u32 - 1, self.id_count() as u32);
-        let connection = |id: u32, start: Time, load: Load| Connection {
-            flow: number,
-            id: FlowId(id),
-            route,
-            back,
-            start,
-            stop,
-            load,
-            carrier: Carrier::new(&flow.transport),
-            armed: Time::MAX,
-            completed: false,
-        };
-        if let &Source::ShortFlows { per_second, mean_size, sizes } = &flow.source {
-            let starts = arrivals(per_second, mean_size, sizes, start(0), stop, stream("source", 0));
-            let short = (first_id..).zip(starts);
-            self.connections.extend(short.map(|(id, (at, size))| connection(id, at, Load::File(size))));
-        } else {
-            self.connections.extend((0..flow.connections).map(|member| {
-                let start = start(member);
-                let load = Load::new(&flow.source, start, stop, stream("source", member));
-                connection(first_id, start, load)
-            }));
-        }
-    }
-
-    /// Of each id what its flow of the scenario has.
-    fn by_id<T: Clone>(&self, of: impl Fn(&Flow) -> T) -> Vec<T> {
-        let mut all = Vec::with_capacity(self.id_count());
-        for (index, flow) in self.scenario.flows.iter().enumerate() {
-            all.resize(self.first_id[index + 1] as usize, of(flow));
-        }
-        all
-    }
-
-    /// The weights by id; none if they are all equal, which spares every link a table.
-    fn weights(&self) -> Vec<Weight> {
-        let weights = self.by_id(|flow| flow.weight);
-        if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights }
-    }
-
-    /// The round-trip times by id without queueing, zero where unknown.
-    fn rtts(&self) -> Vec<Span> {
-        self.by_id(|flow| self.scenario.base_rtt(flow).unwrap_or_default())
-    }
-
-    /// The classes by id; empty if all are greedy.
-    fn classes(&self) -> Vec<FlowClass> {
-        let classes = self.by_id(|flow| flow.class);
-        if classes.iter().all(|&class| class == FlowClass::Greedy) { Vec::new() } else { classes }
-    }
-
-    /// The guarantees by id; empty if nothing is guaranteed anything.
-    fn guarantees(&self) -> Vec<Rate> {
-        let guarantees = self.by_id(|flow| flow.guarantee);
-        if guarantees.iter().all(|&guarantee| guarantee == Rate::ZERO) { Vec::new() } else { guarantees }
-    }
-
-    /// Whose flows are, by id; empty if no flow names a customer.
-    fn customers(&self) -> Vec<CustomerId> {
-        if self.scenario.customers.is_empty() {
-            return Vec::new();
-        }
-        self.by_id(|flow| self.scenario.customer_of(flow))
-    }
-
-    /// What marks packets, by id; empty if no flow is marked, so that nobody looks for it.
-    fn marks(&self) -> Vec<Option<Box<Marks>>> {
-        if self.scenario.flows.iter().all(|flow| flow.mark.is_none()) {
-            return Vec::new();
-        }
-        let marks = |connections: &[Connection]| {
-            let Connection { flow: number, id, .. } = connections[0];
-            let flow = &self.scenario.flows[number as usize];
-            let member = id.0 - self.first_id[number as usize];
-            let stream =
-                |purpose: &str| Stream::new(self.seed, &format!("flow.{}.{purpose}.{member}", flow.name));
-            let first = connections.iter().map(|connection| connection.start).min();
-            Marks::new(flow, first.unwrap_or_default(), &stream)
-        };
-        self.connections.chunk_by(|one, next| one.id == next.id).map(marks).collect()
+        }));
+        self.routes = routes.table;
     }
 
     /// What packets say they carry, by id; empty if each says what does carry it.
@@ -263,30 +171,11 @@ impl<'a> Simulation<'a> {
             Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
             Transport::Udp { .. } => flow.protocol == Protocol::Udp,
         };
-        if self.scenario.flows.iter().all(honest) { Vec::new() } else { self.by_id(|flow| flow.protocol) }
-    }
-
-    /// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
-    /// acknowledgements if its other direction is.
-    fn exchanges(&self, link: &LinkModel) -> Vec<(LabelKind, CurrencyExchange)> {
-        let stream = |purpose: &str| Stream::new(self.seed, &format!("link.{}.{purpose}", link.name));
-        let mut exchanges = Vec::new();
-        if link.tickets.is_some() || link.ack_tickets.is_some() {
-            let of_data =
-                CurrencyExchange::new(&link.exchange, LabelKind::Tickets, link.tickets, stream("exchange"));
-            exchanges.push((LabelKind::Tickets, of_data));
+        if self.scenario.flows.iter().all(honest) {
+            Vec::new()
+        } else {
+            self.numbers.by_id(self.scenario, |flow| flow.protocol)
         }
-        let other_way = link.other_way.map(|id| &self.scenario.links[id.index()]);
-        if let Some(tickets) = other_way.and_then(|link| link.ack_tickets) {
-            let of_acks = CurrencyExchange::new(
-                &link.exchange,
-                LabelKind::AckTickets,
-                Some(tickets),
-                stream("ack_exchange"),
-            );
-            exchanges.push((LabelKind::AckTickets, of_acks));
-        }
-        exchanges
     }
 
     fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
@@ -296,7 +185,7 @@ impl<'a> Simulation<'a> {
             .flat_map(|lost| self.ids(lost.flow).map(|id| Listed::new(FlowId(id), lost.packets.clone())));
         Link::new(LinkParts {
             index: index as u32,
-            queue: self.discipline(link, &link.queue, link.rate),
+            queue: self.tables.discipline(link, &link.queue, link.rate),
             rate: link.rate,
             delay: link.delay,
             loss: link.loss,
@@ -304,27 +193,7 @@ impl<'a> Simulation<'a> {
             listed: listed.collect(),
             probe: watched.then(LinkProbe::default),
             capture,
-            exchanges: self.exchanges(link),
-        })
-    }
-
-    /// The discipline of a link.
-    pub(crate) fn discipline(
-        &self,
-        link: &LinkModel,
-        params: &DisciplineParams,
-        link_rate: Rate,
-    ) -> Discipline<Packet> {
-        let name = format!("link.{}.queue", link.name);
-        params.build(&Setup {
-            link_rate,
-            weights: &self.weights,
-            rtts: &self.rtts,
-            guarantees: &self.guarantees,
-            classes: &self.classes,
-            customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
-            seed: self.seed,
-            name: &name,
+            exchanges: exchanges(self.scenario, link, self.seed),
         })
     }
 

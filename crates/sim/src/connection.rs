@@ -1,11 +1,4 @@
-//! Connections: what the simulator makes of the flows of a scenario.
-//!
-//! A flow is one connection, or as many as it has `connections`, or one per arrival of a source of short
-//! flows. Connections are numbered in the scenario's order. What disciplines see is another number, the id:
-//! all connections of a flow share one, since papers mean an aggregate where they give ten flows of 15
-//! connections one label, guarantee and weight each (Pelsser 2002); only short flows have one each. Ids
-//! follow the scenario's order too, without gaps, so that tables by id are as small as they can be. Without
-//! flows of several connections both numbers are the same.
+//! Connections at work. Which there are is said by [`apportion_scenario::connections`].
 //!
 //! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
 //! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
@@ -14,8 +7,8 @@ use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::model::{Source, Transport};
-use apportion_scenario::source::{Generator, Write};
+use apportion_scenario::connections::Load;
+use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 
 use crate::packet::Direction;
@@ -49,17 +42,6 @@ pub struct Connection {
 
 /// Where there are many flows, memory is what takes time: a connection is three half cache lines.
 const _: () = assert!(size_of::<Connection>() == 96);
-
-/// What a connection sends.
-#[derive(Debug)]
-pub enum Load {
-    /// Without end.
-    Greedy,
-    /// This many bytes, at the start.
-    File(Bytes),
-    /// What its source writes, with the write that comes next.
-    Writes(Box<Generator>, Option<Write>),
-}
 
 /// What carries a connection.
 #[derive(Debug)]
@@ -105,20 +87,6 @@ impl Carrier {
         match transport {
             Transport::Tcp(params) => Self::Closed(Arc::clone(params)),
             &Transport::Udp { packet, .. } => Self::Udp { packet },
-        }
-    }
-}
-
-impl Load {
-    /// For a flow of the scenario. A source that writes is asked for its first write.
-    #[must_use]
-    pub fn new(source: &Source, start: Time, stop: Time, stream: apportion_core::random::Stream) -> Self {
-        match source {
-            Source::File { size } => Self::File(*size),
-            _ => match Generator::new(source, start, stop, stream) {
-                Some(generator) => Self::Writes(Box::new(generator), None),
-                None => Self::Greedy,
-            },
         }
     }
 }

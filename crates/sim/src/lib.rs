@@ -25,7 +25,6 @@ pub mod capture;
 pub mod connection;
 pub mod events;
 pub mod link;
-pub mod marks;
 pub mod measure;
 pub mod packet;
 pub mod replicate;

@@ -88,10 +88,15 @@ impl Simulation<'_> {
             link.sample(now, &mut self.shared);
         }
         for (flow, probe) in self.probes.iter_mut().enumerate() {
-            let ids = self.first_id[flow] as usize..self.first_id[flow + 1] as usize;
-            probe.sample(self.shared.counters[ids].iter().map(|c| c.delivered.bytes).sum());
-            if let [member] = &self.connections
-                [self.first_connection[flow] as usize..self.first_connection[flow + 1] as usize]
+            let ids = self.numbers.ids(flow);
+            probe.sample(
+                self.shared.counters[ids.start as usize..ids.end as usize]
+                    .iter()
+                    .map(|c| c.delivered.bytes)
+                    .sum(),
+            );
+            let members = self.numbers.members(flow);
+            if let [member] = &self.connections[members.start as usize..members.end as usize]
                 && !matches!(member.carrier, Carrier::Udp { .. })
             {
                 probe.tcp.push(tcp_sample(&member.carrier));
@@ -118,6 +123,7 @@ impl Simulation<'_> {
                 .collect(),
             packet_hops: end.hops - baseline.hops,
             events: self.events_handled,
+            timekeeping: None,
         }
     }
 
@@ -160,9 +166,9 @@ impl Simulation<'_> {
         outcome.name.clone_from(&self.scenario.links[index].name);
         outcome.watched = self.scenario.links[index].watched;
         self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
-        let first_id = &self.first_id;
+        let numbers = &self.numbers;
         self.links[index].flow_statistics(&mut |flow, name, value| {
-            if let Some(at) = first_id.partition_point(|&first| first <= flow.0).checked_sub(1) {
+            if let Some(at) = numbers.flow_of(flow) {
                 outcome.flow_statistics.push((at, name, value));
             }
         });

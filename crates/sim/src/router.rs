@@ -231,8 +231,7 @@ impl Simulation<'_> {
         let to = match to {
             Destination::Neighbours => return router.neighbours.clone(),
             Destination::TowardsSource(flow) => {
-                // The last flow that does not begin after it.
-                let flow = self.first_id.partition_point(|&first| first <= flow.0).checked_sub(1);
+                let flow = self.numbers.flow_of(flow);
                 let first = flow.and_then(|flow| self.scenario.flows.get(flow)?.path.first());
                 first.map(|link| self.scenario.links[link.index()].from)
             }

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
-use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::packet::{Ecn, FlowClass, FlowId, LabelKind, Protocol};
+use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
+use apportion_scenario::connections::{Load, Numbers};
+use apportion_scenario::flow_tables::FlowTables;
+use apportion_scenario::marks::Marks;
 use apportion_scenario::model::{Scenario, Setting};
 use apportion_scenario::outcome::Completion;
 use apportion_scenario::probe::FlowProbe;
 use apportion_scenario::source::Write;
 
 use crate::capture::CaptureError;
-use crate::connection::{Carrier, Connection, Load, Tcp};
+use crate::connection::{Carrier, Connection, Tcp};
 use crate::events::Event;
 use crate::link::{Link, Shared};
-use crate::marks::Marks;
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::router::Routers;
@@ -46,24 +47,12 @@ pub struct Simulation<'a> {
     /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,
-    /// The first connection of each flow of the scenario, and the number of connections.
-    pub(crate) first_connection: Vec<u32>,
-    /// The first id of each flow of the scenario, and the number of ids.
-    pub(crate) first_id: Vec<u32>,
+    /// Which connections and ids flows have.
+    pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
     pub(crate) ids_are_shared: bool,
-    /// By id, or none as long as all are one; for queues that are built while the run goes on.
-    pub(crate) weights: Vec<Weight>,
-    /// By id, without queueing; zero where unknown.
-    pub(crate) rtts: Vec<Span>,
-    /// By id; empty if all are greedy.
-    pub(crate) classes: Vec<FlowClass>,
-    /// What is guaranteed, by id; empty if nothing is.
-    pub(crate) guarantees: Vec<Rate>,
-    /// Whose it is, by id; empty if no flow names a customer.
-    pub(crate) customers: Vec<CustomerId>,
-    /// By number of the customer.
-    pub(crate) customer_weights: Vec<Weight>,
+    /// What disciplines ask of flows; for queues that are built while the run goes on.
+    pub(crate) tables: FlowTables,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// What packets say they carry, by id; empty if each says what does carry it.
@@ -192,7 +181,7 @@ impl Simulation<'_> {
             if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
                 && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
             {
-                marks.acknowledged(now, packet, tcp.sender.newly_acknowledged(&segment));
+                marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
             }
             self.act(now, index, Direction::Forth, |tcp, outlet| {
                 tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
@@ -215,7 +204,10 @@ impl Simulation<'_> {
     /// Puts a packet of a connection on its first link.
     fn inject(&mut self, now: Time, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
-            marks.mark(now, &mut packet);
+            match packet.direction() {
+                Direction::Forth => marks.mark(now, &mut packet),
+                Direction::Back => marks.mark_ack(now, &mut packet),
+            }
         }
         if let Some(&protocol) = self.protocols.get(packet.flow().index()) {
             packet = packet.carrying(protocol);
@@ -284,12 +276,12 @@ impl Simulation<'_> {
 
     /// The connections of a flow of the scenario.
     pub(crate) fn members(&self, flow: usize) -> Range<u32> {
-        self.first_connection[flow]..self.first_connection[flow + 1]
+        self.numbers.members(flow)
     }
 
     /// What disciplines know them by.
     pub(crate) fn ids(&self, flow: usize) -> Range<u32> {
-        self.first_id[flow]..self.first_id[flow + 1]
+        self.numbers.ids(flow)
     }
 
     fn start(&mut self, now: Time, index: u32) {
@@ -297,7 +289,7 @@ impl Simulation<'_> {
         if let Carrier::Closed(params) = &connection.carrier {
             // Hosts with coarse clocks do not tick together.
             let flow = &self.scenario.flows[connection.flow as usize];
-            let member = index - self.first_connection[connection.flow as usize];
+            let member = index - self.numbers.members(connection.flow as usize).start;
             let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{member}", flow.name));
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
@@ -397,7 +389,7 @@ impl Simulation<'_> {
             Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
             Setting::LinkQueue(link, params) => {
                 let rate = self.links[link.index()].rate();
-                let queue = self.discipline(&scenario.links[link.index()], params, rate);
+                let queue = self.tables.discipline(&scenario.links[link.index()], params, rate);
                 self.links[link.index()].set_queue(now, queue, &mut self.shared);
             }
             Setting::FlowRate(flow, rate) => {
@@ -419,28 +411,25 @@ impl Simulation<'_> {
                 }
             }
             Setting::FlowGuarantee(flow, guarantee) => {
-                self.guarantees.resize(self.rtts.len(), Rate::ZERO);
                 for id in self.ids(*flow) {
-                    self.guarantees[id as usize] = *guarantee;
-                    let rtt = self.rtts[id as usize];
+                    self.tables.set_guarantee(FlowId(id), *guarantee);
+                    let rtt = self.tables.rtt(FlowId(id));
                     for link in &mut self.links {
                         link.set_guarantee(FlowId(id), *guarantee, rtt);
                     }
                 }
             }
             Setting::FlowClass(flow, class) => {
-                self.classes.resize(self.rtts.len(), FlowClass::Greedy);
                 for id in self.ids(*flow) {
-                    self.classes[id as usize] = *class;
+                    self.tables.set_class(FlowId(id), *class);
                     for link in &mut self.links {
                         link.set_class(now, FlowId(id), *class, &mut self.shared);
                     }
                 }
             }
             Setting::FlowWeight(flow, weight) => {
-                self.weights.resize(self.rtts.len(), Weight::ONE);
                 for id in self.ids(*flow) {
-                    self.weights[id as usize] = *weight;
+                    self.tables.set_weight(FlowId(id), *weight);
                     for link in &mut self.links {
                         link.set_weight(FlowId(id), *weight);
                     }
@@ -453,7 +442,7 @@ impl Simulation<'_> {
     fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
         for id in self.ids(flow) {
             if let Some(Some(marks)) = self.marks.get_mut(id as usize) {
-                marks.issue(now, kind, tickets);
+                marks.issue::<Packet>(now, kind, tickets);
             }
         }
     }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use apportion_core::queue::QosException;
 use apportion_core::units::{Rate, Span, Time};
+use apportion_scenario::connections::Load;
 
-use crate::connection::Load;
 use crate::events::Event;
 use crate::simulation::Simulation;
 
@@ -43,8 +43,7 @@ impl Simulation<'_> {
     /// The flow of the scenario, and how long word from a link takes to its source; none if its packets do
     /// not pass there.
     fn way_back(&self, link: u32, exception: QosException) -> Option<(u32, Span)> {
-        let id = exception.flow.0;
-        let flow = self.first_id.partition_point(|&first| first <= id).checked_sub(1)?;
+        let flow = self.numbers.flow_of(exception.flow)?;
         let path = &self.scenario.flows.get(flow)?.path;
         let before = path.iter().position(|on| on.0 == link)?;
         let delay = path[..before].iter().map(|on| self.links[on.index()].delay());

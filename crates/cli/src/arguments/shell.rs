@@ -21,6 +21,10 @@ pub struct Shell {
     /// after 5 s; its output goes to standard error
     #[arg(long, value_name = "COMMAND")]
     pub far: Option<String>,
+    /// Let the command reach the network and the loopback services of this machine through the link; $APPORTION_FAR
+    /// is this machine
+    #[arg(long, conflicts_with = "far")]
+    pub outside: bool,
     /// Kill the command after this time, with exit status 124
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Span>,

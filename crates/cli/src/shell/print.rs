@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use apportion_core::random::fnv1a;
 use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_live::command::End;
+use apportion_live::outside::Counts;
 use apportion_live::shell::{Direction, Summary};
 use apportion_report::{FlowInfo, PointRecord, Run};
 use apportion_scenario::outcome::{Distribution, Drops, Outcome};
@@ -48,6 +49,7 @@ pub fn lines(asked: &Asked<'_>, summary: &Summary) -> Vec<String> {
     for ((name, direction), wish) in WAYS.iter().zip(&summary.directions).zip(asked.wishes) {
         lines.push(format!("{name:4}: {}", direction_line(direction, wish, summary.lasted)));
     }
+    lines.extend(summary.outside.as_ref().map(outside_line));
     lines.push(system_line(summary));
     let super_packets: u64 = summary.ports.iter().map(|port| port.super_packets).sum();
     if super_packets > 0 {
@@ -107,6 +109,29 @@ fn drops_line(drops: &Drops) -> String {
     format!("dropped: {}", each.join(", "))
 }
 
+fn outside_line(counts: &Counts) -> String {
+    let refused = counts.refused().filter(|(_, count)| *count > 0);
+    let refused: Vec<_> = refused.map(|(reason, count)| format!("{count} {}", reason.name())).collect();
+    let refused = if refused.is_empty() { "none".to_owned() } else { refused.join(", ") };
+    format!(
+        "outside: {} connections, {} datagrams; refused: {refused}",
+        counts.connections,
+        counts.datagrams.up + counts.datagrams.down,
+    )
+}
+
+fn outside_json(counts: &Counts) -> Value {
+    let refused: BTreeMap<_, _> = counts.refused().map(|(reason, count)| (reason.name(), count)).collect();
+    json!({
+        "connections": counts.connections,
+        "broken_off": counts.broken_off,
+        "bytes": {"up": counts.bytes.up, "down": counts.bytes.down},
+        "datagrams": {"up": counts.datagrams.up, "down": counts.datagrams.down},
+        "datagrams_lost": counts.datagrams_lost,
+        "refused": refused,
+    })
+}
+
 fn system_line(summary: &Summary) -> String {
     let sum = |of: fn(&apportion_live::port::PortCounts) -> u64| summary.ports.iter().map(of).sum::<u64>();
     format!(
@@ -156,6 +181,7 @@ pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
         "lateness_ms": quantiles_json(&summary.lateness),
         "directions": directions,
         "flows": summary.flows_seen,
+        "outside": summary.outside.as_ref().map(outside_json),
         "missed_frames": sum(|port| port.missed),
         "refused_frames": sum(|port| port.unsent),
         "oversize_frames": sum(|port| port.oversize),
@@ -206,6 +232,7 @@ pub fn record(asked: &Asked<'_>, summary: &Summary, sample: Span) -> Run {
         links: summary.directions.iter().map(|direction| direction.link.clone()).collect(),
         packet_hops: summary.directions.iter().map(|direction| direction.link.sent.packets.get()).sum(),
         events: 0,
+        timekeeping: Some(summary.timekeeping(asked.arguments.max_lateness)),
     };
     Run {
         title: format!("apportion shell: {}", command(asked.arguments)),

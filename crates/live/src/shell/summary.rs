@@ -1,9 +1,10 @@
 //! What a shell measured.
 
 use apportion_core::units::{Rate, Ratio, Span};
-use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome};
+use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
 use crate::command::End;
+use crate::outside::Counts;
 use crate::port::PortCounts;
 
 /// A run of a shell.
@@ -27,6 +28,8 @@ pub struct Summary {
     pub flows: Vec<FlowOutcome>,
     /// How much later than due packets were handed to the system.
     pub lateness: Distribution,
+    /// What went outside, if there was a way.
+    pub outside: Option<Counts>,
 }
 
 /// What one direction did.
@@ -65,6 +68,19 @@ impl Summary {
     #[must_use]
     pub fn kept_up(&self, most: Span) -> bool {
         self.lateness.quantile(0.99).is_none_or(|late| late <= most)
+    }
+
+    /// How well real time was kept, where `limit` is what 99 of 100 packets may be late at most.
+    #[must_use]
+    pub fn timekeeping(&self, limit: Span) -> Timekeeping {
+        let sum = |count: fn(&PortCounts) -> u64| self.ports.iter().map(count).sum::<u64>();
+        Timekeeping {
+            lateness: self.lateness.clone(),
+            limit,
+            missed: sum(|port| port.missed),
+            refused: sum(|port| port.unsent),
+            unusable: sum(|port| port.oversize + port.super_packets) + self.malformed,
+        }
     }
 
     /// The exit status of a command that runs another one: its own, 128 and the number of the signal that ended

@@ -55,8 +55,8 @@ fn allowed(network: Network, of_4: &[Bits], of_6: &[Bits]) -> Vec<(usize, u8)> {
     }
 }
 
-/// The words of an IPv4 header added up in ones' complement, where both zeros are alike: a right checksum makes
-/// it 0, and an edit leaves it as wrong as it was.
+/// The words of an IPv4 header added up in ones' complement, where both zeros are alike: a right checksum
+/// makes it 0, and an edit leaves it as wrong as it was.
 fn wrong_by(bytes: &[u8], parsed: &Parsed) -> u32 {
     let header = &bytes[parsed.network_offset..];
     let header = &header[..4 * usize::from(header[0] & 0xf)];

@@ -1,0 +1,202 @@
+//! The network of a scenario as the laboratory builds it: which nodes are hosts, and which way packets go.
+//!
+//! Only the two ends of flows are hosts with a kernel of their own. Everything between them, the links with
+//! their queues, is run by one engine, so a packet crosses between kernel and engine twice, whatever the
+//! number of links; routers have no TCP and miss nothing.
+//!
+//! A connection is known by a port of its own, [`FIRST_PORT`] and its number, at its source, so nothing has to be
+//! looked up. Its sink listens at a port of the flow, because a listener has one TCP for all.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use apportion_core::packet::FlowId;
+use apportion_core::random::Stream;
+use apportion_core::units::Bytes;
+use apportion_scenario::connections::{Load as Planning, Planned};
+use apportion_scenario::flow_tables::{FlowTables, exchanges};
+use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
+
+use super::LabError;
+use super::driver::{Connection, End, Load, MOST_CONNECTIONS};
+use crate::engine::Hop;
+use crate::host::Host;
+use crate::link::{Link, LinkParts};
+use crate::pace::Pace;
+use crate::port::Port;
+
+/// Of the source of the first connection; above those of sinks.
+pub const FIRST_PORT: u16 = SINK_PORT + MOST_CONNECTIONS as u16;
+/// Of the sink of the first flow. Below it are the ports of the system.
+pub const SINK_PORT: u16 = 5_000;
+/// Most hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
+pub const MOST_HOSTS: usize = 1_000;
+/// The largest IP packet that is worth an interface of its own size.
+const USUAL_MTU: Bytes = Bytes::new(1_500);
+
+/// The way of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its flow of the scenario.
+    pub flow: u32,
+    /// What disciplines know it by.
+    pub id: FlowId,
+    /// The host it comes from, which is also the number of that host's port.
+    pub source: u32,
+    /// The host it goes to.
+    pub sink: u32,
+    /// Where its packets begin in the table of routes.
+    pub forth: u32,
+    /// Where its acknowledgements do.
+    pub back: u32,
+}
+
+/// Hosts and ways.
+#[derive(Debug, Default)]
+pub struct Network {
+    /// The node of each host.
+    pub nodes: Vec<NodeId>,
+    /// By connection.
+    pub ways: Vec<Way>,
+    /// The table of routes.
+    pub routes: Vec<Hop>,
+}
+
+impl Network {
+    /// That of `scenario` with these connections.
+    ///
+    /// # Errors
+    /// If there are more than can be had.
+    pub fn new(scenario: &Scenario, planned: &[Planned]) -> Result<Self, LabError> {
+        if planned.len() > MOST_CONNECTIONS {
+            return Err(LabError::TooMany {
+                what: "connections",
+                count: planned.len(),
+                most: MOST_CONNECTIONS,
+            });
+        }
+        let mut network = Self::default();
+        // By flow: they come one after another.
+        let mut ways: Vec<Option<Way>> = vec![None; scenario.flows.len()];
+        for connection in planned {
+            let flow = &scenario.flows[connection.flow as usize];
+            let way = match ways[connection.flow as usize] {
+                Some(way) => way,
+                None => network.way(scenario, connection, &flow.path, &flow.back),
+            };
+            ways[connection.flow as usize] = Some(way);
+            network.ways.push(Way { id: connection.id, ..way });
+        }
+        if network.nodes.len() > MOST_HOSTS {
+            return Err(LabError::TooMany { what: "hosts", count: network.nodes.len(), most: MOST_HOSTS });
+        }
+        Ok(network)
+    }
+
+    fn way(
+        &mut self,
+        scenario: &Scenario,
+        connection: &Planned,
+        path: &Arc<[LinkId]>,
+        back: &Arc<[LinkId]>,
+    ) -> Way {
+        let link = |id: &LinkId| &scenario.links[id.index()];
+        // A flow has a path of one link at least.
+        let from = path.first().map_or(NodeId(0), |id| link(id).from);
+        let to = path.last().map_or(NodeId(0), |id| link(id).to);
+        let (source, sink) = (self.host(from), self.host(to));
+        let (forth, back) = (self.route(path, sink), self.route(back, source));
+        Way { flow: connection.flow, id: connection.id, source, sink, forth, back }
+    }
+
+    fn host(&mut self, node: NodeId) -> u32 {
+        let known = self.nodes.iter().position(|of| *of == node);
+        known.unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        }) as u32
+    }
+
+    fn route(&mut self, path: &[LinkId], port: u32) -> u32 {
+        let begin = self.routes.len() as u32;
+        self.routes.extend(path.iter().map(|link| Hop::Link(link.0)));
+        self.routes.push(Hop::Port(port));
+        begin
+    }
+
+    /// What the driver is to play.
+    #[must_use]
+    pub fn connections(&self, scenario: &Scenario, planned: Vec<Planned>) -> Vec<Connection> {
+        let connection = |(number, (planned, way)): (u16, (Planned, &Way))| {
+            let end =
+                |host: u32, port| End { host: host as usize, address: SocketAddr::new(address(host), port) };
+            Connection {
+                flow: planned.flow,
+                source: end(way.source, FIRST_PORT + number),
+                // There are no more flows than connections.
+                sink: end(way.sink, SINK_PORT + planned.flow as u16),
+                start: planned.start,
+                stop: planned.stop,
+                transport: scenario.flows[planned.flow as usize].transport.clone(),
+                load: match planned.load {
+                    Planning::Greedy => Load::Greedy,
+                    Planning::File(size) => Load::File(size),
+                    Planning::Writes(generator, _) => Load::Writes(generator),
+                },
+            }
+        };
+        (0..).zip(planned.into_iter().zip(&self.ways)).map(connection).collect()
+    }
+
+    /// Makes the hosts, and opens the ports of the engine, in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn make_hosts(&self, scenario: &Scenario) -> Result<(Vec<Host>, Vec<Port>), LabError> {
+        let mtu = mtu(scenario);
+        let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+        for number in 0..self.nodes.len() as u32 {
+            let host = Host::create(&format!("host{number}"), &[address(number)], mtu)?;
+            ports.push(Port::open(host.port)?);
+            hosts.push(host);
+        }
+        Ok((hosts, ports))
+    }
+}
+
+/// The address of a host: below 10.0.0.0/8, from 10.1.0.1 on.
+#[must_use]
+pub fn address(host: u32) -> IpAddr {
+    // At most MOST_HOSTS.
+    IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes([10, 1, 0, 1]) + host))
+}
+
+/// What the interfaces of hosts carry: the largest packet of any flow.
+#[must_use]
+pub fn mtu(scenario: &Scenario) -> Bytes {
+    let largest = scenario.flows.iter().map(|flow| match &flow.transport {
+        Transport::Tcp(tcp) => tcp.segment + TCP_HEADER,
+        Transport::Udp { packet, .. } => *packet,
+    });
+    largest.fold(USUAL_MTU, Bytes::max)
+}
+
+/// IPv4 and TCP headers without options.
+pub const TCP_HEADER: Bytes = Bytes::new(40);
+
+/// The links of a scenario, idle.
+#[must_use]
+pub fn links(scenario: &Scenario, tables: &FlowTables, seed: u64) -> Vec<Link> {
+    let link = |(number, link): (u32, &apportion_scenario::model::Link)| {
+        Link::new(LinkParts {
+            number,
+            queue: tables.discipline(link, &link.queue, link.rate),
+            pace: Pace::rate(link.rate),
+            delay: link.delay,
+            loss: link.loss,
+            loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
+            exchanges: exchanges(scenario, link, seed),
+        })
+    };
+    (0..).zip(&scenario.links).map(link).collect()
+}

@@ -1,0 +1,148 @@
+//! What the engine of the laboratory knows of packets: whose they are, by port, and where they go.
+
+use apportion_core::Packet as _;
+use apportion_core::packet::Protocol;
+use apportion_core::units::{Bytes, Time};
+use apportion_scenario::connections::Numbers;
+use apportion_scenario::marks::Marks;
+use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::probe::FlowProbe;
+
+use super::network::{FIRST_PORT, Way};
+use crate::engine::{Verdict, World};
+use crate::frame::{self, Parsed, Segment};
+use crate::packet::{Description, Packet};
+
+/// Connections with their ways, their marks and what is measured of their flows.
+#[derive(Debug)]
+pub struct LabWorld {
+    ways: Vec<Way>,
+    /// By flow of the scenario.
+    kinds: Vec<Kind>,
+    /// By id; empty if no flow is marked.
+    pub marks: Vec<Option<Box<Marks>>>,
+    /// By flow of the scenario.
+    pub probes: Vec<FlowProbe>,
+    /// The highest byte that each connection's acknowledgements told its source of, where it is marked.
+    acknowledged: Vec<Option<u32>>,
+    numbers: Numbers,
+    /// Frames that are of no connection.
+    pub strays: u64,
+}
+
+/// What packets of a flow are for disciplines: what the scenario says they are, whatever Linux sends.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    protocol: Protocol,
+    /// TCP: what is charged for headers of data, and for a packet without data.
+    tcp: Option<(Bytes, Bytes)>,
+}
+
+impl LabWorld {
+    /// For the connections of a scenario.
+    #[must_use]
+    pub fn new(
+        scenario: &Scenario,
+        ways: Vec<Way>,
+        numbers: Numbers,
+        marks: Vec<Option<Box<Marks>>>,
+    ) -> Self {
+        let kind = |flow: &apportion_scenario::model::Flow| Kind {
+            protocol: flow.protocol,
+            tcp: match &flow.transport {
+                Transport::Tcp(tcp) => Some((tcp.header, tcp.ack)),
+                Transport::Udp { .. } => None,
+            },
+        };
+        Self {
+            kinds: scenario.flows.iter().map(kind).collect(),
+            probes: scenario.flows.iter().map(|_| FlowProbe::default()).collect(),
+            acknowledged: if marks.is_empty() { Vec::new() } else { vec![None; ways.len()] },
+            ways,
+            marks,
+            numbers,
+            strays: 0,
+        }
+    }
+
+    /// The connection with this port at its source.
+    fn connection(&self, port: u16) -> Option<usize> {
+        let number = usize::from(port.checked_sub(FIRST_PORT)?);
+        (number < self.ways.len()).then_some(number)
+    }
+
+    /// The connection of a frame that came in at `port`, and whether it goes forth.
+    fn whose(&self, port: u32, parsed: &Parsed) -> Option<(usize, bool)> {
+        let (from, to) = parsed.headers.as_ref()?.ports?;
+        let forth = self.connection(from).filter(|at| self.ways[*at].source == port);
+        let back = || self.connection(to).filter(|at| self.ways[*at].sink == port);
+        forth.map(|at| (at, true)).or_else(|| back().map(|at| (at, false)))
+    }
+}
+
+impl World for LabWorld {
+    fn classify(&mut self, _now: Time, port: u32, _frame: &mut [u8], parsed: &Parsed) -> Verdict {
+        let Some((connection, forth)) = self.whose(port, parsed) else {
+            self.strays += 1;
+            return Verdict::Consume;
+        };
+        let way = &self.ways[connection];
+        let kind = self.kinds[way.flow as usize];
+        let description = Description {
+            flow: way.id,
+            size: kind.size(parsed),
+            protocol: kind.protocol,
+            ecn: parsed.ecn,
+            label: None,
+            counts: forth,
+        };
+        Verdict::Forward(description, if forth { way.forth } else { way.back })
+    }
+
+    fn enter(&mut self, now: Time, packet: &mut Packet) {
+        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
+            if packet.counts() { marks.mark(now, packet) } else { marks.mark_ack(now, packet) }
+        }
+    }
+
+    fn leave(&mut self, now: Time, _port: u32, packet: &Packet, frame: &mut [u8]) {
+        if packet.counts() {
+            let flow = self.numbers.flow_of(packet.flow());
+            if let Some(probe) = flow.and_then(|flow| self.probes.get_mut(flow)) {
+                probe.delay.record(now.since(packet.arrived));
+            }
+        } else if !self.marks.is_empty() {
+            self.acknowledge(now, packet, frame);
+        }
+    }
+}
+
+impl LabWorld {
+    /// An acknowledgement reaches the source of a flow that is marked.
+    fn acknowledge(&mut self, now: Time, packet: &Packet, frame: &[u8]) {
+        let Ok(parsed) = frame::parse(frame) else { return };
+        let ports = parsed.headers.as_ref().and_then(|headers| headers.ports);
+        let Some(connection) = ports.and_then(|(_, to)| self.connection(to)) else { return };
+        let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges) else { return };
+        // Sequence numbers wrap; one that is behind by less than half of them is an old one (RFC 9293
+        // section 3.4).
+        let before = self.acknowledged[connection].unwrap_or(number);
+        let new = number.wrapping_sub(before);
+        let new = if new < 1 << 31 { new } else { 0 };
+        self.acknowledged[connection] = Some(before.wrapping_add(new));
+        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
+            marks.acknowledged(now, packet, u64::from(new));
+        }
+    }
+}
+
+impl Kind {
+    /// What a packet is charged.
+    fn size(self, parsed: &Parsed) -> Bytes {
+        match (self.tcp, parsed.segment) {
+            (Some((_, bare)), Some(Segment { payload: Bytes::ZERO, .. })) => bare,
+            (Some((header, _)), Some(Segment { payload, .. })) => payload + header,
+            _ => parsed.length,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Connections: what worlds make of the flows of a scenario.
+//!
+//! A flow is one connection, or as many as it has `connections`, or one per arrival of a source of short
+//! flows. Connections are numbered in the scenario's order. What disciplines see is another number, the id:
+//! all connections of a flow share one, since papers mean an aggregate where they give ten flows of 15
+//! connections one label, guarantee and weight each (Pelsser 2002); only short flows have one each. Ids
+//! follow the scenario's order too, without gaps, so that tables by id are as small as they can be. Without
+//! flows of several connections both numbers are the same.
+
+use std::ops::Range;
+
+use apportion_core::packet::FlowId;
+use apportion_core::random::Stream;
+use apportion_core::units::{Bytes, Span, Time};
+
+use crate::model::{Flow, Scenario, Source, Start};
+use crate::source::short_flows::arrivals;
+use crate::source::{Generator, Write};
+
+/// What a connection sends.
+#[derive(Debug)]
+pub enum Load {
+    /// Without end.
+    Greedy,
+    /// This many bytes, at the start.
+    File(Bytes),
+    /// What its source writes, with the write that comes next.
+    Writes(Box<Generator>, Option<Write>),
+}
+
+/// A connection to be made.
+#[derive(Debug)]
+pub struct Planned {
+    /// The index of its flow in the scenario.
+    pub flow: u32,
+    /// What disciplines know it by, perhaps together with others.
+    pub id: FlowId,
+    /// When it starts.
+    pub start: Time,
+    /// When its source falls silent.
+    pub stop: Time,
+    /// What it sends.
+    pub load: Load,
+}
+
+/// Which connections and ids a flow has.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// The first connection of each flow of the scenario, and the number of connections.
+    first_connection: Vec<u32>,
+    /// The first id of each flow of the scenario, and the number of ids.
+    first_id: Vec<u32>,
+}
+
+/// The connections of a scenario with `seed`, in their order, and their numbers.
+#[must_use]
+pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
+    let (mut all, mut numbers) = (Vec::with_capacity(scenario.flows.len()), Numbers::default());
+    for (number, flow) in (0..).zip(&scenario.flows) {
+        let first_id = numbers.enter(&all);
+        add(&mut all, flow, (number, first_id), scenario.stop, seed);
+    }
+    numbers.enter(&all);
+    (all, numbers)
+}
+
+/// Adds those of `flow`, which has this number and first id.
+fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end: Time, seed: u64) {
+    // The first connection has the names that the only one of a flow has.
+    let stream = |purpose: &str, member: u32| match member {
+        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
+        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.name)),
+    };
+    let stop = flow.stop.unwrap_or(end);
+    let start = |member: u32| match flow.start {
+        Start::At(at) => at,
+        Start::Between(from, to) => {
+            let share = stream("start", member).uniform();
+            from + Span::from_secs_f64(to.since(from).as_secs_f64() * share)
+        }
+    };
+    let planned =
+        |id: u32, start: Time, load: Load| Planned { flow: number, id: FlowId(id), start, stop, load };
+    if let &Source::ShortFlows { per_second, mean_size, sizes } = &flow.source {
+        let starts = arrivals(per_second, mean_size, sizes, start(0), stop, stream("source", 0));
+        all.extend((first_id..).zip(starts).map(|(id, (at, size))| planned(id, at, Load::File(size))));
+    } else {
+        all.extend((0..flow.connections).map(|member| {
+            let start = start(member);
+            planned(first_id, start, Load::new(&flow.source, start, stop, stream("source", member)))
+        }));
+    }
+}
+
+impl Load {
+    /// For a flow of the scenario. A source that writes is asked for its first write when it starts.
+    #[must_use]
+    pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Self {
+        match source {
+            Source::File { size } => Self::File(*size),
+            _ => match Generator::new(source, start, stop, stream) {
+                Some(generator) => Self::Writes(Box::new(generator), None),
+                None => Self::Greedy,
+            },
+        }
+    }
+}
+
+impl Numbers {
+    /// Notes where the next flow begins, or the end, behind `all`. Its first id.
+    fn enter(&mut self, all: &[Planned]) -> u32 {
+        let id = all.last().map_or(0, |connection| connection.id.0 + 1);
+        self.first_connection.push(all.len() as u32);
+        self.first_id.push(id);
+        id
+    }
+
+    /// The connections of a flow of the scenario.
+    #[must_use]
+    pub fn members(&self, flow: usize) -> Range<u32> {
+        self.first_connection[flow]..self.first_connection[flow + 1]
+    }
+
+    /// The ids of a flow of the scenario.
+    #[must_use]
+    pub fn ids(&self, flow: usize) -> Range<u32> {
+        self.first_id[flow]..self.first_id[flow + 1]
+    }
+
+    /// The flow of the scenario that has this id; none if no flow does.
+    #[must_use]
+    pub fn flow_of(&self, id: FlowId) -> Option<usize> {
+        let (&count, first) = self.first_id.split_last()?;
+        // The last flow that does not begin after it.
+        first.partition_point(|&first| first <= id.0).checked_sub(1).filter(|_| id.0 < count)
+    }
+
+    /// How many ids there are.
+    #[must_use]
+    pub fn id_count(&self) -> usize {
+        self.first_id.last().map_or(0, |&count| count as usize)
+    }
+
+    /// Whether some connections share an id; if none do, connections and ids have the same numbers.
+    #[must_use]
+    pub fn are_shared(&self) -> bool {
+        self.first_id.last() < self.first_connection.last()
+    }
+
+    /// Of each id what its flow of the scenario has.
+    pub fn by_id<T: Clone>(&self, scenario: &Scenario, of: impl Fn(&Flow) -> T) -> Vec<T> {
+        let mut all = Vec::with_capacity(self.id_count());
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            all.resize(self.first_id[index + 1] as usize, of(flow));
+        }
+        all
+    }
+}

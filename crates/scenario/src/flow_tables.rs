@@ -1,0 +1,121 @@
+//! What disciplines ask of flows, by the number that they know flows by; and disciplines built with that.
+
+use apportion_core::drop::hcsfq::{CustomerId, Customers};
+use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::packet::{FlowClass, FlowId, LabelKind, Packet};
+use apportion_core::random::Stream;
+use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::units::{Rate, Span, Weight};
+
+use crate::connections::Numbers;
+use crate::model::{Link, Scenario};
+
+/// What is known of flows, by id.
+#[derive(Clone, Debug)]
+pub struct FlowTables {
+    /// None if all are one, which spares every link a table.
+    weights: Vec<Weight>,
+    /// Without queueing; zero where unknown.
+    rtts: Vec<Span>,
+    /// None if all are greedy.
+    classes: Vec<FlowClass>,
+    /// None if nothing is guaranteed.
+    guarantees: Vec<Rate>,
+    /// None if no flow names a customer.
+    customers: Vec<CustomerId>,
+    /// By number of the customer.
+    customer_weights: Vec<Weight>,
+    seed: u64,
+}
+
+impl FlowTables {
+    /// As a scenario has them at its start.
+    #[must_use]
+    pub fn new(scenario: &Scenario, numbers: &Numbers, seed: u64) -> Self {
+        let unless_all =
+            |all: Vec<FlowClass>, usual| if all.iter().all(|of| *of == usual) { Vec::new() } else { all };
+        let weights = numbers.by_id(scenario, |flow| flow.weight);
+        let guarantees = numbers.by_id(scenario, |flow| flow.guarantee);
+        Self {
+            weights: if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights },
+            rtts: numbers.by_id(scenario, |flow| scenario.base_rtt(flow).unwrap_or_default()),
+            classes: unless_all(numbers.by_id(scenario, |flow| flow.class), FlowClass::Greedy),
+            guarantees: if guarantees.iter().all(|&rate| rate == Rate::ZERO) {
+                Vec::new()
+            } else {
+                guarantees
+            },
+            customers: if scenario.customers.is_empty() {
+                Vec::new()
+            } else {
+                numbers.by_id(scenario, |flow| scenario.customer_of(flow))
+            },
+            customer_weights: scenario.customer_weights(),
+            seed,
+        }
+    }
+
+    /// The discipline of a link of `rate`, empty.
+    #[must_use]
+    pub fn discipline<P: Packet>(&self, link: &Link, params: &DisciplineParams, rate: Rate) -> Discipline<P> {
+        let name = format!("link.{}.queue", link.name);
+        params.build(&Setup {
+            link_rate: rate,
+            weights: &self.weights,
+            rtts: &self.rtts,
+            guarantees: &self.guarantees,
+            classes: &self.classes,
+            customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
+            seed: self.seed,
+            name: &name,
+        })
+    }
+
+    /// The round-trip time of a flow without queueing; zero where unknown.
+    #[must_use]
+    pub fn rtt(&self, id: FlowId) -> Span {
+        self.rtts.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// The weight of a flow, for disciplines that are built from now on.
+    pub fn set_weight(&mut self, id: FlowId, weight: Weight) {
+        self.weights.resize(self.rtts.len(), Weight::ONE);
+        self.weights[id.index()] = weight;
+    }
+
+    /// What a flow is guaranteed, likewise.
+    pub fn set_guarantee(&mut self, id: FlowId, guarantee: Rate) {
+        self.guarantees.resize(self.rtts.len(), Rate::ZERO);
+        self.guarantees[id.index()] = guarantee;
+    }
+
+    /// The class of a flow, likewise.
+    pub fn set_class(&mut self, id: FlowId, class: FlowClass) {
+        self.classes.resize(self.rtts.len(), FlowClass::Greedy);
+        self.classes[id.index()] = class;
+    }
+}
+
+/// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
+/// acknowledgements if its other direction is.
+#[must_use]
+pub fn exchanges(scenario: &Scenario, link: &Link, seed: u64) -> Vec<(LabelKind, CurrencyExchange)> {
+    let stream = |purpose: &str| Stream::new(seed, &format!("link.{}.{purpose}", link.name));
+    let mut exchanges = Vec::new();
+    if link.tickets.is_some() || link.ack_tickets.is_some() {
+        let of_data =
+            CurrencyExchange::new(&link.exchange, LabelKind::Tickets, link.tickets, stream("exchange"));
+        exchanges.push((LabelKind::Tickets, of_data));
+    }
+    let other_way = link.other_way.map(|id| &scenario.links[id.index()]);
+    if let Some(tickets) = other_way.and_then(|link| link.ack_tickets) {
+        let of_acks = CurrencyExchange::new(
+            &link.exchange,
+            LabelKind::AckTickets,
+            Some(tickets),
+            stream("ack_exchange"),
+        );
+        exchanges.push((LabelKind::AckTickets, of_acks));
+    }
+    exchanges
+}
