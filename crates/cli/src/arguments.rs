@@ -1,9 +1,7 @@
 //! The command line as data.
 
-#[cfg(target_os = "linux")]
 mod shell;
 
-#[cfg(target_os = "linux")]
 pub use shell::{Shell, Wish};
 
 use std::path::PathBuf;
@@ -27,7 +25,6 @@ pub enum Command {
     /// Hold what papers claim against what is measured
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
-    #[cfg(target_os = "linux")]
     Shell(Box<Shell>),
     /// List what scenarios can name, and experiments of papers
     List {

@@ -14,7 +14,6 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
-#[cfg(target_os = "linux")]
 mod shell;
 
 use std::process::ExitCode;
@@ -39,7 +38,6 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Lab(wanted) => return lab::lab(&wanted),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
-        #[cfg(target_os = "linux")]
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
