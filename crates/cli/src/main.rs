@@ -7,6 +7,7 @@
 
 mod arguments;
 mod catalogue;
+mod gateway;
 mod interrupt;
 mod output;
 mod progress;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,

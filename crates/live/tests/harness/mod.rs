@@ -1,0 +1,78 @@
+//! A main for tests of which each needs a process of its own: this program, executed again. It prints what
+//! libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+/// Names the case that the process is to run.
+pub const CASE: &str = "APPORTION_NAMESPACE_CASE";
+/// The status of a process that the system does not let into a user namespace.
+pub const SKIPPED: u8 = 77;
+/// No case takes longer, in seconds: SIGALRM ends it.
+const LIMIT: u32 = 30;
+
+/// A name and what it runs.
+pub type Case = (&'static str, fn());
+
+#[macro_export]
+macro_rules! cases {
+    ($($module:ident: $($name:ident),+;)+) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name),)+)+]
+    };
+}
+
+/// Runs all of `cases` that the command line asks for, or the one that the environment does. `parts` are what
+/// other processes of a test run, by the same variable.
+pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
+    if let Ok(name) = env::var(CASE) {
+        nix::unistd::alarm::set(LIMIT);
+        let case = cases.iter().chain(parts).find(|case| case.0 == name).unwrap();
+        (case.1)();
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let is_exact = arguments.iter().any(|argument| argument == "--exact");
+    let is_asked = |name: &str| {
+        let fits = |filter: &&String| if is_exact { name == *filter } else { name.contains(filter.as_str()) };
+        filters.is_empty() || filters.iter().any(fits)
+    };
+    let chosen: Vec<&Case> = cases.iter().filter(|case| is_asked(case.0)).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        chosen.iter().for_each(|case| println!("{}: test", case.0));
+        return ExitCode::SUCCESS;
+    }
+    // None is marked as ignored.
+    if arguments.iter().any(|argument| argument == "--ignored") {
+        return ExitCode::SUCCESS;
+    }
+    run(&chosen)
+}
+
+fn run(chosen: &[&Case]) -> ExitCode {
+    println!("\nrunning {} tests", chosen.len());
+    let (mut failed, mut skipped) = (Vec::new(), 0);
+    for (name, _) in chosen {
+        let output = Command::new(env::current_exe().unwrap()).env(CASE, name).output().unwrap();
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        match output.status.code() {
+            Some(0) => println!("test {name} ... ok"),
+            Some(code) if code == i32::from(SKIPPED) => {
+                skipped += 1;
+                println!("test {name} ... ignored, {}", said.trim());
+            }
+            _ => {
+                println!("test {name} ... FAILED");
+                failed.push((name, output.status, said));
+            }
+        }
+    }
+    for (name, status, said) in &failed {
+        println!("\n---- {name} ({status}) ----\n{said}");
+    }
+    let word = if failed.is_empty() { "ok" } else { "FAILED" };
+    let passed = chosen.len() - failed.len() - skipped;
+    println!("\ntest result: {word}. {passed} passed; {} failed; {skipped} ignored\n", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
