@@ -383,6 +383,13 @@ impl<W> Engine<W> {
 }
 
 impl<W: World> Engine<W> {
+    /// Does all that is due by now, and says when that is: the time of changes that are made next.
+    pub fn catch_up(&mut self) -> Time {
+        let now = self.clock.now();
+        self.advance(now);
+        now
+    }
+
     /// Changes a link, at `now`, which is not before anything that was done.
     pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut Books)) {
         if let Some(link) = self.links.get_mut(number) {

@@ -98,7 +98,7 @@ impl Gateway {
     /// If a socket fails for good. That an interface is down is no such failure.
     pub fn run_until(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
         let stop = self.engine.run(deadline, wake)?;
-        let now = self.engine.now();
+        let now = self.engine.catch_up();
         self.engine.world.tick(now);
         self.engine.settle(now);
         Ok(stop)

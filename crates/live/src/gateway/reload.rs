@@ -6,6 +6,7 @@
 
 use apportion_core::packet::LabelKind;
 use apportion_core::system::{CoreParams, DisciplineParams, any::PolicyParams};
+use apportion_core::units::Time;
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
 use super::{Gateway, exchanges};
@@ -17,7 +18,7 @@ impl Gateway {
     /// # Errors
     /// What was read back and is not as it was written: a slip of ours.
     pub fn apply(&mut self, new: GatewayConfig, difference: &Difference) -> Result<(), String> {
-        let now = self.engine.now();
+        let now = self.engine.catch_up();
         let rules = difference.has(Setting::Rules) || difference.has(Setting::Customers);
         self.engine.world.change(now, &new, rules);
         for direction in Direction::BOTH {
@@ -27,15 +28,20 @@ impl Gateway {
                 let queue = self.engine.world.way_mut(direction).flows.discipline(&new);
                 self.engine.change(direction as usize, |link, books| link.set_queue(now, queue, books));
             }
-            self.apply_direction(direction, &new, difference);
+            self.apply_direction(now, direction, &new, difference);
         }
         self.engine.settle(now);
         self.config = new;
         self.read_back()
     }
 
-    fn apply_direction(&mut self, direction: Direction, new: &GatewayConfig, difference: &Difference) {
-        let now = self.engine.now();
+    fn apply_direction(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        new: &GatewayConfig,
+        difference: &Difference,
+    ) {
         let (old, own) = (self.config.direction(direction), new.direction(direction));
         let other_has = |setting: fn(Direction) -> Setting| {
             Direction::BOTH.into_iter().any(|either| difference.has(setting(either)))

@@ -51,7 +51,7 @@ fn atomic(port: u16, length: usize) -> Vec<u8> {
 /// Three flows of 6 Mb/s each for `milliseconds`; packets of each that come out in the second half.
 fn shares(edge: &str, milliseconds: u64) -> [u64; 3] {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     wire_between();
     let gateways = [start(open(edge), |_| ()), start(open(CORE), |_| ())];
     let sender = near.namespace.spawn("sender", move || {
@@ -88,7 +88,9 @@ fn shares(edge: &str, milliseconds: u64) -> [u64; 3] {
     });
     sender.unwrap().join().unwrap();
     let counts = receiver.unwrap().join().unwrap();
-    gateways.map(crate::common::Running::stop);
+    for gateway in gateways {
+        gateway.stop();
+    }
     counts
 }
 
@@ -106,7 +108,7 @@ pub fn an_edge_and_a_core_divide_by_weights() {
 
 pub fn a_label_from_outside_is_not_believed() {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     let mut gateway = open(
         &EDGE.replace("outside = \"m1\"", "outside = \"far\"").replace("writes = true", "reads = false"),
     );

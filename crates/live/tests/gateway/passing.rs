@@ -38,7 +38,7 @@ fn frames() -> Vec<Vec<u8>> {
 
 pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     let running = start(open(PLAIN), |_| ());
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();
@@ -63,7 +63,7 @@ pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
 
 pub fn what_is_malformed_is_counted_and_dropped() {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     let running = start(open(PLAIN), |_| ());
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();
@@ -84,7 +84,7 @@ pub fn what_is_malformed_is_counted_and_dropped() {
 
 pub fn an_interface_goes_down_and_comes_back() {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     let mut gateway = open(PLAIN);
     let mut netlink = apportion_live::netlink::Netlink::open().unwrap();
     let index = netlink.index_of("near").unwrap();

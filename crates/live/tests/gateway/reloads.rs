@@ -41,7 +41,7 @@ fn reload(gateway: &mut Gateway, n: u64, rate: u64) {
 /// many Mb/s reloads: all of them arrive, those of each flow in order.
 fn all_arrive(count: u64, pace: u64, rate: u64) {
     enter();
-    let (near, far) = (host("near", 1), host("far", 2));
+    let (near, far) = (host("near", 11), host("far", 12));
     let mut n = 0;
     let done = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&done);

@@ -1,0 +1,23 @@
+//! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "this is the test's main")]
+
+#[path = "gateway/cases.rs"]
+mod cases;
+#[path = "../../live/tests/harness/mod.rs"]
+mod harness;
+
+use std::process::ExitCode;
+
+use harness::Case;
+
+const CASES: &[Case] = cases! {
+    cases: a_wrong_configuration_ends_with_status_2,
+        check_looks_at_the_interfaces_and_changes_nothing,
+        a_gateway_is_asked_reloaded_and_stopped,
+        a_second_gateway_of_the_same_title_is_refused;
+};
+
+fn main() -> ExitCode {
+    harness::main(CASES, &[])
+}
