@@ -26,6 +26,8 @@ pub enum Command {
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),
+    /// Run a gateway between two network interfaces, or ask one that runs
+    Gateway(Gateway),
     /// List what scenarios can name, and experiments of papers
     List {
         /// Which of them; all if absent
@@ -103,6 +105,74 @@ pub struct Compare {
     /// Print one JSON object a line and nothing else
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct Gateway {
+    #[command(subcommand)]
+    pub command: Option<GatewayCommand>,
+    /// Run the gateway of this configuration file until a signal stops it
+    #[arg(value_name = "CONFIG")]
+    pub config: Option<PathBuf>,
+    /// How lines of the log are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// What is logged
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    pub log_level: LogLevel,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum GatewayCommand {
+    /// Check a configuration file and the interfaces that it names, and change nothing
+    Check {
+        /// The configuration file
+        config: PathBuf,
+    },
+    /// Print a configuration as it was understood
+    Show {
+        /// The configuration file
+        config: PathBuf,
+        /// What the gateway of this title runs by
+        #[arg(long)]
+        running: bool,
+    },
+    /// Print the statistics of the running gateway of this title as JSON
+    Stats {
+        /// Its configuration file
+        config: PathBuf,
+    },
+    /// Have the running gateway of this title read its configuration file again
+    Reload {
+        /// Its configuration file
+        config: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@
 mod arguments;
 mod catalogue;
 mod compare;
+mod gateway;
 mod interrupt;
 mod lab;
 mod output;
@@ -37,6 +38,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Lab(wanted) => return lab::lab(&wanted),
+        Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,

@@ -296,6 +296,7 @@ impl Shell {
             loss: *loss,
             loss_stream: Stream::new(self.seed, &format!("link.{name}.loss")),
             exchanges: Vec::new(),
+            other_way: None,
         })
     }
 }

@@ -199,6 +199,7 @@ pub fn links(scenario: &Scenario, tables: &FlowTables, seed: u64) -> Vec<Link> {
             loss: link.loss,
             loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
             exchanges: exchanges(scenario, link, seed),
+            other_way: link.other_way.map(|other| other.0),
         })
     };
     (0..).zip(&scenario.links).map(link).collect()

@@ -94,6 +94,7 @@ impl World for LabWorld {
             protocol: kind.protocol,
             ecn: parsed.ecn,
             label: None,
+            account: way.id.0,
             counts: forth,
         };
         Verdict::Forward(description, if forth { way.forth } else { way.back })
