@@ -14,6 +14,7 @@ const LIMIT: u32 = 30;
 /// A name and what it runs.
 pub type Case = (&'static str, fn());
 
+/// A table of cases: modules with their functions.
 #[macro_export]
 macro_rules! cases {
     ($($module:ident: $($name:ident),+;)+) => {
