@@ -174,7 +174,7 @@ impl World for GatewayWorld {
 
     fn enter(&mut self, now: Time, packet: &mut Packet) {
         // The table of routes has two places for each direction.
-        let way = &mut self.ways[packet.hop as usize / 2 & 1];
+        let way = &mut self.ways[(packet.hop as usize / 2) & 1];
         if let Some(marks) = way.flows.marks(apportion_core::Packet::flow(packet)) {
             marks.mark(now, packet, self.payload);
         }
