@@ -398,7 +398,10 @@ fn wait_for(word: &str, count: usize) {
 fn long_shell(word: &str, arguments: &[&str]) -> std::process::Child {
     let line = format!("setsid sleep {word} & sleep {word}");
     Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .args([&["shell"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]].concat())
+        .args(
+            [&["shell", "--time-limit", "60s"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]]
+                .concat(),
+        )
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
