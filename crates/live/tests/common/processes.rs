@@ -21,12 +21,7 @@ const LIMIT: u32 = 30;
 /// A test's name, and the test.
 pub type Case = (&'static str, fn());
 
-<<<<<<< HEAD:crates/live/tests/common/processes.rs
 /// Lists functions with their names.
-=======
-/// A table of cases: modules with their functions.
-#[macro_export]
->>>>>>> gateway:crates/live/tests/harness/mod.rs
 macro_rules! cases {
     ($($module:ident: $($name:ident),+;)+) => {
         &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn()),)+)+]
