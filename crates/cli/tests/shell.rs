@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it, and a test that is skipped says why")]
 
 mod common;
 

@@ -193,7 +193,7 @@ impl<W: World> Engine<W> {
                 }
                 self.schedule(link);
             }
-            Some(&Hop::Port(port)) => self.leave(now, port, packet),
+            Some(&Hop::Port(port)) => self.leave(now, port, &packet),
             None => self.books.pool.give_back(packet.buffer),
         }
     }
@@ -239,8 +239,8 @@ impl<W: World> Engine<W> {
     }
 
     /// A packet has come to its last port, due at `at`.
-    fn leave(&mut self, at: Time, port: u32, packet: Packet) {
-        let Packet { buffer, start, length, .. } = packet;
+    fn leave(&mut self, at: Time, port: u32, packet: &Packet) {
+        let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
             && let Some(flow) = self.books.account(packet.account())
         {
@@ -252,7 +252,7 @@ impl<W: World> Engine<W> {
         {
             frame::set_ce(frame, &parsed);
         }
-        self.world.leave(at, port, &packet, frame);
+        self.world.leave(at, port, packet, frame);
         let to = &mut self.ports[port as usize];
         to.carried.add(packet.size());
         to.outbox.push(Received { buffer, start, length });

@@ -192,11 +192,14 @@ impl Link {
     pub fn handle(&mut self, now: Time, books: &mut Books) -> Option<Packet> {
         match self.transmitter {
             Transmitter::Busy(until) | Transmitter::Held(Some(until)) if until <= now => {
-                self.ask(until, books)
+                self.ask(until, books);
             }
             _ => (),
         }
-        let (arrival, packet) = self.wire.pop_front_if(|(arrival, _)| *arrival <= now)?;
+        if self.wire.front().is_none_or(|(arrival, _)| *arrival > now) {
+            return None;
+        }
+        let (arrival, packet) = self.wire.pop_front()?;
         if let Some(witness) = &mut books.witness {
             witness.arrived(arrival, self.number, &packet);
         }

@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
         }
         if self.next_sample().is_some_and(|at| at <= now) {
             self.take_sample(now);
-            self.sample = self.sample + self.scenario.sample;
+            self.sample += self.scenario.sample;
         }
         Ok(())
     }
