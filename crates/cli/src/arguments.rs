@@ -1,5 +1,9 @@
 //! The command line as data.
 
+mod shell;
+
+pub use shell::{Shell, Wish};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -16,10 +20,14 @@ pub struct Arguments {
 pub enum Command {
     /// Run a scenario in the simulator and write results and a report
     Run(Run),
+    /// Run a scenario over the TCP of this machine, in real time, and write results and a report
+    Lab(Wanted),
     /// Hold what papers claim against what is measured
     Reproduce(Reproduce),
     /// Run a gateway between two network interfaces, or ask one that runs
     Gateway(Gateway),
+    /// Run a command behind an emulated link, on real packets, as an ordinary user
+    Shell(Box<Shell>),
     /// List what scenarios can name, and experiments of papers
     List {
         /// Which of them; all if absent
@@ -37,27 +45,27 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Compare the results of runs with those of the first
-    Compare {
-        /// Folders that `apportion run --out` wrote
-        #[arg(required = true, num_args = 2.., value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// Print one JSON object a line and nothing else
-        #[arg(long)]
-        json: bool,
-    },
+    /// Compare the results of runs with those of the first, or the simulator with the TCP of this machine
+    Compare(Compare),
 }
 
 #[derive(Args, Debug)]
 pub struct Run {
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// Runs at the same time; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+}
+
+/// A scenario to run, and what to do with its results.
+#[derive(Args, Debug)]
+pub struct Wanted {
     /// The scenario file
     pub scenario: PathBuf,
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Runs at the same time; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub jobs: usize,
     /// Folder for results [default: results/ and the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -141,6 +149,30 @@ impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
             LogLevel::Debug => Self::DEBUG,
         }
     }
+}
+
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// Folders that `apportion run --out` wrote
+    #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Run this scenario in the simulator and in the lab instead, and hold their differences against what they may
+    /// be
+    #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
+    pub parity: Option<PathBuf>,
+    /// Replications of each point in either world
+    #[arg(long, value_name = "N", requires = "parity", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// Folder for the results of both [default: results/ and the name of the scenario with -parity]
+    #[arg(long, value_name = "DIR", requires = "parity")]
+    pub out: Option<PathBuf>,
+    /// Put a value into the scenario before it is checked
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
+    pub set: Vec<(String, String)>,
+    /// Print one JSON object a line and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -14,55 +14,70 @@ use apportion_scenario::{Point, Suite, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::capture::LinkCapture;
 
-use crate::arguments::Run;
+use crate::arguments::{Run, Wanted};
 use crate::interrupt::{self, CANCEL};
 use crate::output;
 use crate::progress::Progress;
 
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
-    let suite = load(arguments)?;
-    if arguments.show_config {
+    let wanted = &arguments.wanted;
+    let suite = load(wanted)?;
+    if wanted.show_config {
         output::print(&suite.canonical)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&arguments.scenario));
+    let folder = wanted.folder("");
     apportion_report::check(&folder)?;
     // What is finished when an interrupt comes is kept.
     interrupt::listen()?;
 
-    let seeds =
-        |point: &Point| (0..arguments.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
-    let seeds: Vec<Vec<u64>> = suite.points.iter().map(seeds).collect();
+    let seeds = seeds(&suite, wanted.seeds);
     let captures = Captures::new(&folder);
     let outcomes = simulate(&suite, &seeds, arguments, &captures)?;
     let run = record(&suite, &seeds, outcomes);
     apportion_report::write(&folder, &run)?;
     captures.publish()?;
-    if arguments.json {
-        output::print(&apportion_report::json_lines(&run))?;
-    } else if !arguments.quiet {
+    tell(&run, &folder, wanted)
+}
+
+impl Wanted {
+    /// Where results go: where the user says, or to the folder of the scenario's name and `suffix`.
+    pub fn folder(&self, suffix: &str) -> PathBuf {
+        let name = self.scenario.file_stem().unwrap_or_default().to_string_lossy();
+        self.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{name}{suffix}")))
+    }
+}
+
+/// The seeds of each point.
+pub fn seeds(suite: &Suite, count: u64) -> Vec<Vec<u64>> {
+    let seeds = |point: &Point| (0..count).map(|k| replication_seed(point.scenario.seed, k)).collect();
+    suite.points.iter().map(seeds).collect()
+}
+
+/// Prints what came out of a run that has been written to `folder`.
+pub fn tell(run: &apportion_report::Run, folder: &Path, wanted: &Wanted) -> anyhow::Result<ExitCode> {
+    if wanted.json {
+        output::print(&apportion_report::json_lines(run))?;
+    } else if !wanted.quiet {
         let report = folder.join("report.html");
-        output::print(&format!("{}report: {}\n", apportion_report::summary(&run), report.display()))?;
+        output::print(&format!("{}report: {}\n", apportion_report::summary(run), report.display()))?;
     }
     Ok(if run.complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn load(arguments: &Run) -> anyhow::Result<Suite> {
-    let path = &arguments.scenario;
+/// Reads a scenario file.
+pub fn load(wanted: &Wanted) -> anyhow::Result<Suite> {
+    let path = &wanted.scenario;
     let text = fs::read_to_string(path).map_err(|error| {
         anyhow!(
             "{}: cannot read the scenario: {error}; name a TOML file, such as scenarios/quickstart.toml",
             path.display()
         )
     })?;
-    apportion_scenario::load(&text, path, &arguments.set, &|path| fs::read(path)).map_err(|problems| {
+    apportion_scenario::load(&text, path, &wanted.set, &|path| fs::read(path)).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         anyhow!(lines.join("\n"))
     })
-}
-
-fn default_folder(scenario: &Path) -> PathBuf {
-    Path::new("results").join(scenario.file_stem().unwrap_or_default())
 }
 
 /// Runs every point with each of its seeds; in the order of points, then of seeds.
@@ -83,13 +98,13 @@ fn simulate(
             jobs.push(Job { scenario: &point.scenario, seed: *seed, captures });
         }
     }
-    let progress = Progress::new(jobs.len(), arguments.quiet || arguments.json);
+    let progress = Progress::new(jobs.len(), arguments.wanted.quiet || arguments.wanted.json);
     let outcomes = apportion_sim::replicate(&jobs, arguments.jobs, &|_| progress.step(), &CANCEL);
     progress.finish();
     if let Some(error) = captures.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(error);
     }
-    outcomes.with_context(|| arguments.scenario.display().to_string())
+    outcomes.with_context(|| arguments.wanted.scenario.display().to_string())
 }
 
 /// Capture files in the folder of results. They are written beside their final place and get their names with
@@ -176,7 +191,7 @@ impl Drop for Captures<'_> {
 }
 
 /// What the report is made from.
-fn record(suite: &Suite, seeds: &[Vec<u64>], outcomes: Vec<Option<Outcome>>) -> apportion_report::Run {
+pub fn record(suite: &Suite, seeds: &[Vec<u64>], outcomes: Vec<Option<Outcome>>) -> apportion_report::Run {
     let complete = outcomes.iter().all(Option::is_some);
     let mut outcomes = outcomes.into_iter();
     let points = suite.points.iter().zip(seeds).map(|(point, seeds)| {

@@ -4,12 +4,12 @@
 
 #[path = "gateway/cases.rs"]
 mod cases;
-#[path = "../../live/tests/harness/mod.rs"]
-mod harness;
+#[path = "../../live/tests/common/processes.rs"]
+mod processes;
 
 use std::process::ExitCode;
 
-use harness::Case;
+use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
     cases: a_wrong_configuration_ends_with_status_2,
@@ -19,5 +19,5 @@ const CASES: &[Case] = cases! {
 };
 
 fn main() -> ExitCode {
-    harness::main(CASES, &[])
+    processes::main(CASES, &[])
 }

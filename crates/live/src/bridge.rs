@@ -11,6 +11,7 @@ use crate::engine::{Engine, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
 use crate::link::{Books, Link};
+use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
 use crate::pool::Pool;
 use crate::port::Port;
@@ -22,9 +23,9 @@ pub const LONGEST: usize = 1_522;
 /// Frames under way at most. Chosen: 96 MB, a second and a half at 1 Gbit/s of full frames; pages are taken
 /// when first used.
 const MOST_FRAMES: u32 = 1 << 16;
-/// Flows kept apart, and the silence after which one is forgotten.
+/// Flows kept apart. None is forgotten before there are so many, so that its counts stay its own.
 const MOST_FLOWS: usize = 1 << 16;
-const IDLE: Span = Span::from_secs(60);
+const IDLE: Span = Span::MAX;
 
 /// The way out of the first port, and the way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +40,14 @@ pub enum Way {
 #[derive(Debug)]
 pub struct Bridge {
     flows: FlowTable,
-    /// What each IP packet is charged beside itself.
-    overhead: Bytes,
+    /// Flows that were given a number, whether it was somebody's before or not.
+    seen: u64,
+    /// What each IP packet is charged beside itself, by way.
+    overhead: [Bytes; 2],
     /// From coming in to being due, by way.
     delays: [Histogram; 2],
+    /// Sees what goes up.
+    doorman: Option<Doorman>,
 }
 
 impl Bridge {
@@ -53,8 +58,25 @@ impl Bridge {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
-        let world = Self { flows, overhead, delays: [Histogram::default(), Histogram::default()] };
+        let delays = [Histogram::default(), Histogram::default()];
+        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, doorman: None };
         Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
+    }
+
+    /// Lets a doorman see each frame that goes up, so that its destination listens when it arrives.
+    pub fn set_doorman(&mut self, doorman: Doorman) {
+        self.doorman = Some(doorman);
+    }
+
+    /// Who sees what goes up.
+    #[must_use]
+    pub const fn doorman(&self) -> Option<&Doorman> {
+        self.doorman.as_ref()
+    }
+
+    /// Charges `overhead` to each IP packet that goes this way from now on.
+    pub const fn set_overhead(&mut self, way: Way, overhead: Bytes) {
+        self.overhead[way as usize] = overhead;
     }
 
     /// How long packets took that went this way, from coming in to leaving.
@@ -63,7 +85,13 @@ impl Bridge {
         &self.delays[way as usize]
     }
 
-    /// Flows seen.
+    /// How many flows there were. Beyond 65,536, the numbers of silent ones were given away.
+    #[must_use]
+    pub const fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Flows that have a number.
     #[must_use]
     pub const fn flows(&self) -> &FlowTable {
         &self.flows
@@ -72,11 +100,20 @@ impl Bridge {
 
 impl World for Bridge {
     fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
-        let flow = parsed.flow().map_or(FlowId(0), |tuple| self.flows.number(now, tuple).flow);
+        if port == Way::Up as u32
+            && let Some(doorman) = &mut self.doorman
+        {
+            doorman.see(now, parsed);
+        }
+        let flow = parsed.flow().map_or(FlowId(0), |tuple| {
+            let numbered = self.flows.number(now, tuple);
+            self.seen += u64::from(numbered.is_new);
+            numbered.flow
+        });
         let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
         let description = Description {
             flow,
-            size: carried + self.overhead,
+            size: carried + self.overhead[usize::from(port != Way::Up as u32)],
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label: None,

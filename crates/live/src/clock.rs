@@ -33,6 +33,13 @@ impl Clock {
     }
 }
 
+/// The time of day, from 1970 on (CLOCK_REALTIME): for headers of files, and nothing that is measured.
+#[must_use]
+pub fn time_of_day() -> Span {
+    let now = clock_gettime(ClockId::CLOCK_REALTIME).unwrap_or(TimeSpec::new(0, 0));
+    Span::from_secs(now.tv_sec().try_into().unwrap_or(0)) + Span::from_nanos(now.tv_nsec() as u64)
+}
+
 /// Nanoseconds of the system's monotonic clock. Linux has had it on every machine since 2.6.
 fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(TimeSpec::new(0, 0));

@@ -5,13 +5,13 @@
 //! clock is read and nothing is tried in a loop. By default the command leads a process group, which is
 //! killed as a whole when the command ends or is dropped: before the command is reaped, so that the group's
 //! number is still its own. What a command puts into a group or session of its own ("daemons") is not found
-//! again, and lives on.
+//! again, and lives on; unless all is inside of a [`Processes`](crate::namespace::Processes).
 #![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
@@ -26,7 +26,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::unistd::{Pid, getppid};
 
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, see_own_processes};
 
 /// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
 const AFTER_KILL: Span = Span::from_secs(2);
@@ -130,8 +130,22 @@ impl Signals {
     /// # Errors
     /// [`CommandError::Signals`] if they cannot be read.
     pub fn next(&self) -> Result<Option<Signal>, CommandError> {
+        Ok(self.next_of()?.map(|(signal, _)| signal))
+    }
+
+    /// With whether a terminal sent it, to all that are in its foreground.
+    fn next_of(&self) -> Result<Option<(Signal, bool)>, CommandError> {
         let info = self.fd.read_signal().map_err(CommandError::Signals)?;
-        Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+        Ok(info.and_then(|info| {
+            Some((Signal::try_from(info.ssi_signo as i32).ok()?, info.ssi_code == libc::SI_KERNEL))
+        }))
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable when a signal has come.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -160,9 +174,12 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
     let between = move || {
         setns(&there, CloneFlags::CLONE_NEWNET)?;
         set_pdeathsig(Signal::SIGKILL)?;
-        // A parent that died before the line above sends no signal any more.
-        if getppid() != parent {
-            return Err(Errno::ESRCH.into());
+        match getppid().as_raw() {
+            // The parent is outside of this process namespace, whose first process watches it.
+            0 => see_own_processes()?,
+            // One that died before the line above sends no signal any more.
+            other if other != parent.as_raw() => return Err(Errno::ESRCH.into()),
+            _ => (),
         }
         // A blocked signal stays blocked over exec: the command would be deaf to what `Signals` reads.
         SigSet::empty().thread_set_mask()?;
@@ -259,11 +276,22 @@ impl Running {
             if timer.is_some() && is_ready(1) {
                 return Ok(false);
             }
-            while let Some(signal) = signals.map(Signals::next).transpose()?.flatten() {
+            signals.map_or(Ok(()), |signals| self.forward(signals))?;
+        }
+        Err(CommandError::Wait(Errno::EINTR))
+    }
+
+    /// Forwards what has come to `signals`, except what a terminal has sent to the command itself.
+    ///
+    /// # Errors
+    /// [`CommandError::Wait`] if the system refuses.
+    pub fn forward(&self, signals: &Signals) -> Result<(), CommandError> {
+        while let Some((signal, by_terminal)) = signals.next_of()? {
+            if self.group == Group::Own || !by_terminal {
                 self.signal(signal).map_err(CommandError::Wait)?;
             }
         }
-        Err(CommandError::Wait(Errno::EINTR))
+        Ok(())
     }
 
     /// Kills what is left of the command and its group, and takes its status.
@@ -280,6 +308,13 @@ impl Running {
             .map_err(|error| CommandError::Wait(Errno::from_raw(error.raw_os_error().unwrap_or_default())))?;
         self.is_reaped = true;
         Ok(status)
+    }
+}
+
+impl AsFd for Running {
+    /// Readable when the command has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
     }
 }
 

@@ -348,6 +348,12 @@ impl<W: World> Engine<W> {
 
 /// What it measures, and what can be changed between runs.
 impl<W> Engine<W> {
+    /// Its clock, for others who share its time.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Time {

@@ -1,15 +1,53 @@
 //! The laboratory: a scenario over the kernel's real TCP.
 //!
+//! Hosts are network namespaces; everything between them is run by one [engine](crate::engine), in a namespace
+//! without addresses; one thread plays all applications. Nothing of it outlives the process, because
+//! namespaces last as long as somebody holds them.
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`network`] | which nodes are hosts, and which way packets go |
 //! | [`world`] | what the engine knows of packets |
+//! | [`tcp`] | what of a scenario's TCP the kernel is told, and what it says of a connection |
+//! | [`driver`] | the thread that plays all applications |
+//! | `play` | the course of a run: samples, changes, word to sources |
+//! | `results` | what was measured |
 
+pub mod driver;
 pub mod network;
+mod play;
+mod results;
+pub mod tcp;
 pub mod world;
 
+use std::sync::atomic::AtomicBool;
+
+use apportion_core::units::{Bytes, Span};
+use apportion_scenario::connections::connections;
+use apportion_scenario::flow_tables::FlowTables;
+use apportion_scenario::marks::marks;
+use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::outcome::Outcome;
+
+use crate::bridge::ETHERNET;
+use crate::clock::Clock;
+use crate::engine::{Engine, EngineError};
 use crate::host::HostError;
+use crate::link::Books;
+use crate::namespace::{EnterError, Identity, Isolation, Namespace, NamespaceError, enter_user_namespace};
+use crate::pool::Pool;
 use crate::port::PortError;
+use driver::{Driver, DriverError};
+use network::Network;
+use nix::sys::prctl::set_timerslack;
+use play::Lab;
+use world::LabWorld;
+
+/// What 99 % of packets may be late at most for a run to count. Chosen: a tenth of a short round trip, and a
+/// hundred times what a machine that has time shows.
+pub const LATENESS_LIMIT: Span = Span::from_millis(2);
+/// Bytes of frames under way at most. Chosen: 0.4 s of 5 Gbit/s.
+const MOST_BYTES: usize = 256 << 20;
 
 /// Why a scenario cannot be run, or could not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +62,111 @@ pub enum LabError {
         /// How many there can be.
         most: usize,
     },
+    /// It has what only a simulator can do.
+    #[error("{path}: {message}")]
+    Simulated {
+        /// Where in the scenario.
+        path: String,
+        /// What cannot be, and the mend.
+        message: &'static str,
+    },
+    /// No namespaces.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// No namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// No host.
     #[error(transparent)]
     Host(#[from] HostError),
     /// No port.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// No applications.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// Applications take no more commands: they have ended, or do not come round.
+    #[error("the thread that plays applications takes no more commands; give the machine less to do")]
+    Unheard,
+    /// Packets could no longer be moved.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Enters a user namespace of its own with the whole process, which must have a single thread: call it before
+/// anything else.
+///
+/// # Errors
+/// If the system forbids it, with the setting that does.
+pub fn enter() -> Result<(), LabError> {
+    Ok(enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false })?)
+}
+
+/// Checks that a scenario can be run here, without running it.
+///
+/// # Errors
+/// The first thing that only a simulator can do.
+pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    let refuse = |path: String, message| Err(LabError::Simulated { path, message });
+    for link in &scenario.links {
+        if !link.lost.is_empty() {
+            let message =
+                "which packets are lost by number is for `apportion run`: Linux sends others; write `loss`";
+            return refuse(format!("link.{}.lost", link.name), message);
+        }
+        if link.pcap {
+            let message = "captures are for `apportion run`; leave `pcap` out";
+            return refuse(format!("link.{}.pcap", link.name), message);
+        }
+    }
+    for flow in &scenario.flows {
+        if let Transport::Udp { packet, .. } = flow.transport
+            && packet < SMALLEST_DATAGRAM
+        {
+            let message = "a datagram on the wire has headers of 28 bytes and a byte of data at least";
+            return refuse(format!("flow.{}", flow.name), message);
+        }
+    }
+    Ok(())
+}
+
+/// IPv4 and UDP headers, and a byte.
+const SMALLEST_DATAGRAM: Bytes = Bytes::new(29);
+
+/// Runs a scenario with `seed`, which decides what is by chance in sources, disciplines and losses; what the
+/// kernel does is never twice the same. None if `cancel` was set before the end.
+///
+/// # Errors
+/// If it cannot be run, or could not to its end.
+pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
+    check(scenario)?;
+    // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
+    Namespace::create()?.run(|| run_here(scenario, seed, cancel))?
+}
+
+fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
+    let (planned, numbers) = connections(scenario, seed);
+    let network = Network::new(scenario, &planned)?;
+    let (hosts, ports) = network.make_hosts(scenario)?;
+    let tables = FlowTables::new(scenario, &numbers, seed);
+    let marks = marks(scenario, &planned, &numbers, seed);
+    let plan = driver::Plan {
+        flows: scenario.flows.len(),
+        sample: scenario.sample,
+        measure_from: scenario.measure_from,
+        stop: scenario.stop,
+    };
+    let driver = Driver::open(&hosts, network.connections(scenario, planned), plan)?;
+
+    let longest = (network::mtu(scenario) + ETHERNET).get() as usize;
+    let pool = Pool::new((MOST_BYTES / longest) as u32, longest);
+    let books = Books::new(pool, numbers.id_count());
+    let links = network::links(scenario, &tables, seed);
+    let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks);
+    // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
+    let _ = set_timerslack(1);
+    let clock = Clock::start();
+    let engine = Engine::new(clock, ports, links, network.routes, books, world);
+    let driver = driver.start(clock)?;
+    Lab::new(scenario, seed, engine, driver, tables, numbers).run(cancel)
 }

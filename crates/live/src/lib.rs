@@ -16,7 +16,9 @@
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`lab`] | a scenario over the kernel's real TCP |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
+//! | [`outside`] | a way from a host of our own to the network of the machine |
 //! | [`command`] | a user's command inside a namespace, with a limit |
+//! | [`shell`] | a command behind an emulated link |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
 
@@ -35,8 +37,10 @@ pub mod lab;
 pub mod link;
 pub mod namespace;
 pub mod netlink;
+pub mod outside;
 pub mod pace;
 pub mod packet;
 pub mod pool;
 pub mod port;
+pub mod shell;
 pub mod wire_label;

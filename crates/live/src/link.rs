@@ -36,6 +36,23 @@ pub struct Books {
     /// What disciplines of links, by their number, told of flows, until somebody fetches it; the latest of at
     /// most [`MOST_EXCEPTIONS`](Self::MOST_EXCEPTIONS).
     pub exceptions: VecDeque<(Time, u32, QosException)>,
+    /// Sees every packet on every link, for logs.
+    pub witness: Option<Box<dyn Witness>>,
+}
+
+/// Is told what becomes of packets on links, by the number of the link, as it happens.
+pub trait Witness: std::fmt::Debug + Send {
+    /// A packet comes to the queue.
+    fn entered(&mut self, now: Time, link: u32, packet: &Packet);
+    /// A packet is gone: the discipline dropped it, or it was lost on the wire.
+    fn gone(&mut self, now: Time, link: u32, packet: &Packet);
+    /// A packet has reached the end of the wire.
+    fn arrived(&mut self, now: Time, link: u32, packet: &Packet);
+    /// It is over.
+    ///
+    /// # Errors
+    /// If what it was told could not be written.
+    fn finish(self: Box<Self>, now: Time) -> std::io::Result<()>;
 }
 
 impl Books {
@@ -45,7 +62,7 @@ impl Books {
     /// Empty books for accounts with numbers below `flows`.
     #[must_use]
     pub fn new(pool: Pool, flows: usize) -> Self {
-        Self { pool, flows: vec![Counters::default(); flows], exceptions: VecDeque::new() }
+        Self { pool, flows: vec![Counters::default(); flows], exceptions: VecDeque::new(), witness: None }
     }
 
     /// The counts of an account. Numbers beyond the last share its counts.
@@ -104,6 +121,8 @@ pub struct Link {
     wire: VecDeque<(Time, Packet)>,
     /// When the packet that was sent last arrives; no later packet arrives before.
     last_arrival: Time,
+    /// Spent on what was sent.
+    busy: Span,
     counts: LinkCounts,
     probe: LinkProbe,
 }
@@ -126,6 +145,7 @@ impl Link {
             queue: Counted::new(queue),
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
+            busy: Span::ZERO,
             counts: LinkCounts::default(),
             probe: LinkProbe::default(),
         }
@@ -134,6 +154,9 @@ impl Link {
     /// Takes a packet into the queue, and sends if the transmitter is free.
     pub fn enter(&mut self, now: Time, mut packet: Packet, books: &mut Books) {
         packet.queued = now;
+        if let Some(witness) = &mut books.witness {
+            witness.entered(now, self.number, &packet);
+        }
         for (kind, exchange) in &mut self.exchanges {
             let rate = exchange.arrive(now, &packet);
             if *kind == LabelKind::AckTickets {
@@ -173,7 +196,11 @@ impl Link {
             }
             _ => (),
         }
-        self.wire.pop_front_if(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
+        let (arrival, packet) = self.wire.pop_front_if(|(arrival, _)| *arrival <= now)?;
+        if let Some(witness) = &mut books.witness {
+            witness.arrived(arrival, self.number, &packet);
+        }
+        Some(packet)
     }
 
     /// Asks the discipline for a packet and sends it.
@@ -194,6 +221,7 @@ impl Link {
     fn send(&mut self, now: Time, mut packet: Packet, books: &mut Books) {
         let sent = self.pace.send(now, packet.size()).unwrap_or(now);
         self.transmitter = Transmitter::Busy(sent);
+        self.busy += sent.since(now);
         self.counts.sent.add(packet.size());
         self.probe.transmitted(now.since(packet.queued));
         for (_, exchange) in &mut self.exchanges {
@@ -203,6 +231,9 @@ impl Link {
             self.counts.lost += 1;
             if let Some(flow) = books.account(packet.account()) {
                 flow.lost += 1;
+            }
+            if let Some(witness) = &mut books.witness {
+                witness.gone(now, self.number, &packet);
             }
             books.pool.give_back(packet.buffer);
             return;
@@ -316,6 +347,13 @@ impl Link {
         self.counts.until(now, self.pace.mean())
     }
 
+    /// The time in which what it sent was in transmission, to the end of the last packet: that of a trace
+    /// includes the wait for an opportunity.
+    #[must_use]
+    pub const fn busy(&self) -> Span {
+        self.busy
+    }
+
     /// What waits in its queue.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
@@ -378,10 +416,13 @@ struct Report<'a> {
 }
 
 impl Sink<Packet> for Report<'_> {
-    fn dropped(&mut self, _now: Time, packet: Packet, reason: DropReason) {
+    fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason) {
         self.link.dropped[reason as usize] += 1;
         if let Some(flow) = self.books.account(packet.account()) {
             flow.dropped[reason as usize] += 1;
+        }
+        if let Some(witness) = &mut self.books.witness {
+            witness.gone(now, self.number, &packet);
         }
         self.books.pool.give_back(packet.buffer);
     }

@@ -6,10 +6,13 @@
 //! under `/run/netns`, which would outlive the process.
 
 mod mount;
+mod processes;
 mod sysctl;
 mod user;
 
 pub use mount::{MountError, bind_over, make_mounts_private};
+pub(crate) use processes::see_own_processes;
+pub use processes::{Processes, ProcessesError};
 pub use sysctl::{SysctlError, be_quiet_in_ipv6, set_sysctl, sysctl};
 pub use user::{EnterError, Identity, Isolation, Settings, Step, Why, enter_user_namespace, why};
 
@@ -84,6 +87,14 @@ impl Namespace {
             Self::current()
         };
         join(start("new namespace", make)?)
+    }
+
+    /// The same namespace once more.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Open`] without a descriptor left.
+    pub fn try_clone(&self) -> Result<Self, NamespaceError> {
+        Ok(Self { fd: self.fd.try_clone().map_err(NamespaceError::Open)? })
     }
 
     /// Moves the calling thread into this namespace. Its sockets stay where they were opened.

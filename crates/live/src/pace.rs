@@ -124,6 +124,15 @@ impl Trace {
         Rate::from_bit((bits / self.period().as_secs_f64()) as u64)
     }
 
+    /// Its opportunities from the start, for ever.
+    pub fn instants(&self) -> impl Iterator<Item = Time> + use<> {
+        let trace = self.clone();
+        (0..).flat_map(move |round| {
+            let trace = trace.clone();
+            (0..trace.times.len()).map(move |at| trace.time(round, at))
+        })
+    }
+
     /// When the opportunity at `at` of `round` comes.
     fn time(&self, round: u64, at: usize) -> Time {
         let start = u128::from(round) * u128::from(self.period().as_nanos());

@@ -1,5 +1,7 @@
 //! What the numbers say, in plain sentences computed from them.
 
+use apportion_core::units::Span;
+
 use crate::metrics::Metrics;
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
@@ -19,8 +21,33 @@ const CLOSE: f64 = 0.1;
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
     let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
-    let points = run.points.iter().map(|point| Headline { point: name(point), text: of_point(point) });
+    let points = run.points.iter().flat_map(|point| {
+        let texts = [Some(of_point(point)), timekeeping(point)];
+        texts.into_iter().flatten().map(|text| Headline { point: name(point), text })
+    });
     lead.into_iter().chain(points).collect()
+}
+
+/// How well real time was kept, and whether the numbers count; none for a simulation.
+fn timekeeping(point: &PointRecord) -> Option<String> {
+    let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
+    let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
+    let (median, high) = (worst(0.5)?, worst(0.99)?);
+    let invalid = kept.iter().find_map(|kept| kept.fault());
+    Some(match invalid {
+        Some(fault) => {
+            format!("NOT VALID: {fault}. Give the machine less to do, or the links less to carry.")
+        }
+        None => format!(
+            "In real time: packets left {} ms late in the median, and 99 of 100 at most {} ms.",
+            millis(median),
+            millis(high)
+        ),
+    })
+}
+
+fn millis(span: Span) -> String {
+    number(span.as_secs_f64() * 1e3)
 }
 
 /// Who is protected where: the worst-off flow of the best and the worst point, and how long packets wait.

@@ -53,6 +53,13 @@ pub struct FlowInfo {
     pub entitlement: Option<Rate>,
 }
 
+impl Run {
+    /// Whether it ran in real time, where nothing comes out twice to the bit.
+    pub(crate) fn is_in_real_time(&self) -> bool {
+        self.points.iter().flat_map(|point| &point.outcomes).any(|outcome| outcome.timekeeping.is_some())
+    }
+}
+
 impl PointRecord {
     /// What to call it: its label, or a plain word if the run has no alternatives.
     pub(crate) fn name(&self) -> &str {

@@ -26,6 +26,46 @@ pub struct Outcome {
     pub packet_hops: u64,
     /// Events the engine handled, for statements of speed.
     pub events: u64,
+    /// How well a world that runs in real time kept it; none in a simulation.
+    pub timekeeping: Option<Timekeeping>,
+}
+
+/// How well a world that runs in real time kept it. What it measured is worth no more than this.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timekeeping {
+    /// How much later than due packets were handed to the system.
+    pub lateness: Distribution,
+    /// What 99 % of packets may be late at most, for the run to count.
+    pub limit: Span,
+    /// Frames that the system lost before they could be taken in.
+    pub missed: u64,
+    /// Frames that the system did not take.
+    pub refused: u64,
+    /// Super-packets of segmentation offload, longer frames than buffers, and what is no frame: all dropped.
+    pub unusable: u64,
+}
+
+impl Timekeeping {
+    /// Why the run does not count; none if it does.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let late = self.lateness.quantile(0.99).unwrap_or_default();
+        if late > self.limit {
+            let millis = |span: Span| span.as_secs_f64() * 1e3;
+            let (late, limit) = (millis(late), millis(self.limit));
+            return Some(format!(
+                "1 % of packets left {late:.2} ms late or more, and {limit} ms is the limit"
+            ));
+        }
+        let lost = [
+            (self.missed, "lost by the system before they were taken in"),
+            (self.refused, "not taken by the system"),
+            (self.unusable, "super-packets, too long or no frames"),
+        ];
+        let lost: Vec<String> =
+            lost.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} frames were {what}")).collect();
+        (!lost.is_empty()).then(|| lost.join("; "))
+    }
 }
 
 /// What one flow of the scenario got.

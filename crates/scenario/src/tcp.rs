@@ -117,6 +117,8 @@ pub enum Algorithm {
     Sack,
     /// CUBIC growth (RFC 9438) over selective acknowledgments.
     Cubic,
+    /// BBR of the kernel. The simulator has none.
+    Bbr,
 }
 
 /// How a SACK sender decides what to send in recovery.
@@ -288,7 +290,7 @@ impl TcpParams {
     /// Whether the receiver reports selective acknowledgments and the sender uses them.
     #[must_use]
     pub fn sack(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic)
+        matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic | Algorithm::Bbr)
     }
 }
 
@@ -546,7 +548,7 @@ mod tests {
             ("delayed_ack", "0 10ms", "at least one segment"),
             ("delayed_ack", "2 0s", "more than no time"),
             ("delayed_ack", "2 10ms late", "as in"),
-            ("algorithm", "vegas", "none of: tahoe reno newreno sack cubic"),
+            ("algorithm", "vegas", "none of: tahoe reno newreno sack cubic bbr"),
             ("ecn", "yes", "true or false"),
         ];
         for (name, text, reason) in cases {

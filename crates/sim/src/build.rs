@@ -10,6 +10,7 @@ use apportion_scenario::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::marks::marks;
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
+use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection};
@@ -46,19 +47,34 @@ pub enum BuildError {
     /// Simulated time is held in 56 bits of nanoseconds.
     #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
     TooLong(Time),
+    /// A congestion control that only the kernel has.
+    #[error("flow `{flow}`: the simulator has no BBR; `apportion lab` runs it with the kernel's")]
+    Bbr {
+        /// The flow that asks for it.
+        flow: String,
+    },
+}
+
+fn refuse_bbr(scenario: &Scenario) -> Result<(), BuildError> {
+    let asks = |flow: &&Flow| matches!(&flow.transport, Transport::Tcp(params) if params.algorithm == Algorithm::Bbr);
+    match scenario.flows.iter().find(asks) {
+        Some(flow) => Err(BuildError::Bbr { flow: flow.name.clone() }),
+        None => Ok(()),
+    }
 }
 
 impl<'a> Simulation<'a> {
     /// A world at time zero. Captures of links are written where `captures` says for the link's index.
     ///
     /// # Errors
-    /// If the scenario is larger than the simulator can number.
+    /// If the scenario is larger than the simulator can number, or asks for what it does not have.
     pub fn new(
         scenario: &'a Scenario,
         seed: u64,
         detail: Detail,
         captures: &mut dyn FnMut(usize) -> Option<Box<LinkCapture>>,
     ) -> Result<Self, BuildError> {
+        refuse_bbr(scenario)?;
         let full = detail == Detail::Full;
         let (planned, numbers) = connections(scenario, seed);
         let mut simulation = Self {

@@ -123,6 +123,7 @@ impl Simulation<'_> {
                 .collect(),
             packet_hops: end.hops - baseline.hops,
             events: self.events_handled,
+            timekeeping: None,
         }
     }
 

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{flow, link, run, throughput};
+use apportion_sim::{Detail, Simulation};
+use common::{flow, link, run, scenarios, throughput};
 
 /// How long the only file of flow `x` took, in nanoseconds; 10 Mb/s there and back, 10 ms each way.
 fn took(tcp: &str, size: u64) -> u64 {
@@ -163,4 +164,30 @@ fn datagrams_need_no_way_back() {
     assert_eq!(outcome.links.len(), 1);
     assert_eq!(flow(&outcome, "x").delivered.packets.get(), 1_000);
     assert_eq!(link(&outcome, "wire").sent.packets.get(), 1_000);
+}
+
+#[test]
+fn bbr_is_refused_with_the_name_of_its_flow() {
+    let scenario = scenarios(
+        r#"
+        seed = 1
+        stop = "1s"
+        [link.wire]
+        from = "a"
+        to = "b"
+        rate = "10Mbit"
+        delay = "10ms"
+        [flow.x]
+        from = "a"
+        to = "b"
+        tcp = { profile = "rfc", algorithm = "bbr" }
+    "#,
+    )
+    .pop()
+    .unwrap();
+    let built = Simulation::new(&scenario, 1, Detail::Counts, &mut |_| None);
+    assert_eq!(
+        built.err().unwrap().to_string(),
+        "flow `x`: the simulator has no BBR; `apportion lab` runs it with the kernel's"
+    );
 }

@@ -4,11 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio, exit};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use apportion_live::host::Host;
-use apportion_live::namespace::{Identity, Isolation, Why, enter_user_namespace};
 use apportion_live::netlink::Netlink;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,12 +23,7 @@ struct Place {
 }
 
 fn place() -> Place {
-    let isolation = Isolation { identity: Identity::Root, network: true, mounts: false };
-    if let Err(error) = enter_user_namespace(isolation) {
-        assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
-        println!("{error}");
-        exit(crate::harness::SKIPPED.into());
-    }
+    crate::processes::enter();
     let mut netlink = Netlink::open().unwrap();
     let loopback = netlink.index_of("lo").unwrap();
     netlink.set_up(loopback).unwrap();

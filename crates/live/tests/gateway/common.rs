@@ -1,7 +1,6 @@
 //! Two hosts with gateways between them.
 
 use std::path::Path;
-use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -10,7 +9,6 @@ use apportion_core::units::{Bytes, Span};
 use apportion_live::gateway::Gateway;
 use apportion_live::gateway::snapshot::{Reloads, Snapshot};
 use apportion_live::host::Host;
-use apportion_live::namespace::{Identity, Isolation, Why, enter_user_namespace};
 use apportion_live::netlink::Netlink;
 use apportion_live::pool::Pool;
 use apportion_live::port::{Port, Received};
@@ -21,15 +19,7 @@ pub const MTU: Bytes = Bytes::new(1500);
 /// Of frames.
 pub const HEAD: usize = 16;
 
-/// Enters namespaces, or ends the process with a reason to skip the test.
-pub fn enter() {
-    let isolation = Isolation { identity: Identity::Root, network: true, mounts: false };
-    if let Err(error) = enter_user_namespace(isolation) {
-        assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
-        println!("{error}");
-        exit(crate::harness::SKIPPED.into());
-    }
-}
+pub use crate::processes::enter;
 
 /// A host at 10.0.0.`last` and fd00::`last`, whose other end is called `name`.
 pub fn host(name: &str, last: u8) -> Host {

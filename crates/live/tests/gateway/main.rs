@@ -3,15 +3,15 @@
 #![allow(clippy::print_stdout, reason = "this is the test's main")]
 
 mod common;
-#[path = "../harness/mod.rs"]
-mod harness;
 mod labels;
 mod passing;
+#[path = "../common/processes.rs"]
+mod processes;
 mod reloads;
 
 use std::process::ExitCode;
 
-use harness::Case;
+use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
     passing: what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip,
@@ -24,5 +24,5 @@ const CASES: &[Case] = cases! {
 };
 
 fn main() -> ExitCode {
-    harness::main(CASES, &[])
+    processes::main(CASES, &[])
 }

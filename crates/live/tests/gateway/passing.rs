@@ -90,7 +90,7 @@ pub fn an_interface_goes_down_and_comes_back() {
     let index = netlink.index_of("near").unwrap();
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();
-    let mut run = |gateway: &mut apportion_live::gateway::Gateway| {
+    let run = |gateway: &mut apportion_live::gateway::Gateway| {
         let until = gateway.now() + apportion_core::units::Span::from_millis(50);
         gateway.run_until(until, None).unwrap();
     };

@@ -8,7 +8,8 @@ use apportion_live::command::{End, Group, Running, Signals, start};
 use apportion_live::namespace::Namespace;
 use nix::sys::signal::{Signal, raise};
 
-use crate::common::{bare_pair, enter, part};
+use crate::common::{bare_pair, part};
+use crate::processes::enter;
 
 const LONG: Option<Span> = Some(Span::from_secs(10));
 

@@ -2,45 +2,20 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio, exit};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_live::namespace::{
-    Identity, Isolation, Namespace, Why, be_quiet_in_ipv6, enter_user_namespace,
-};
+use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
 use apportion_live::netlink::{Netlink, VethEnd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 
+pub use crate::processes::part;
+
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: Bytes = Bytes::new(1500);
 
-/// Enters user, network and mount namespaces, or ends the process with a reason to skip the test.
-pub fn enter_as(identity: Identity) {
-    if let Err(error) = enter_user_namespace(Isolation { identity, network: true, mounts: true }) {
-        // These are not the system's doing.
-        assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
-        println!("{error}");
-        exit(super::SKIPPED.into());
-    }
-}
-
-pub fn enter() {
-    enter_as(Identity::Root);
-}
-
-/// This program once more, for `part` of a test, with pipes to talk by.
-pub fn part(part: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .env(super::CASE, part)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of
-/// the kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
+/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of the
+/// kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
 pub struct Pair {
     pub a: Namespace,
     pub b: Namespace,

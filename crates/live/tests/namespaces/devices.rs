@@ -10,7 +10,8 @@ use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
 
-use crate::common::{Capture, Pair, bare_pair, enter, pair, v6};
+use crate::common::{Capture, Pair, bare_pair, pair, v6};
+use crate::processes::enter;
 
 const LIMIT: Duration = Duration::from_secs(5);
 const HEADER: usize = 14;

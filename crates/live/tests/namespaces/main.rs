@@ -1,21 +1,17 @@
 //! Namespaces, devices and commands on the kernel of this machine, as an ordinary user or as root.
-//!
-//! A process enters a user namespace only while it has a single thread, and cannot leave it. So each test
-//! runs in a process of its own: this program, executed again. It prints what libtest prints. Tests are
-//! skipped, with the reason, only where the system forbids user namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "this is the test's main")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
 mod commands;
 mod common;
 mod devices;
-#[path = "../harness/mod.rs"]
-mod harness;
+#[path = "../common/processes.rs"]
+mod processes;
 mod spaces;
 
 use std::process::ExitCode;
 
-use harness::{CASE, Case, SKIPPED};
+use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
     commands: a_command_is_ended_at_its_limit_with_its_whole_group,
@@ -47,5 +43,5 @@ const CASES: &[Case] = cases! {
 const PARTS: &[Case] = &[("hold_a_pair", spaces::hold_a_pair), ("hold_a_command", commands::hold_a_command)];
 
 fn main() -> ExitCode {
-    harness::main(CASES, PARTS)
+    processes::main(CASES, PARTS)
 }

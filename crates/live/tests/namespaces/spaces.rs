@@ -14,7 +14,8 @@ use nix::errno::Errno;
 use nix::sys::stat::fstat;
 use nix::unistd::{getegid, geteuid};
 
-use crate::common::{MAC, MTU, enter, enter_as, part, pause};
+use crate::common::{MAC, MTU, part, pause};
+use crate::processes::{enter, enter_as};
 
 /// The number that the kernel knows a namespace by.
 fn number(namespace: &Namespace) -> u64 {

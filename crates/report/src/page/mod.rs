@@ -135,10 +135,14 @@ fn footer(run: &Run) -> String {
     facts.push(("Versions", versions.join(", ")));
     let facts: String =
         facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
+    let (command, promise) = match run.is_in_real_time() {
+        true => ("lab", "Real time passes differently each time: numbers come out alike, not the same"),
+        false => ("run", "The same version gives the same bytes"),
+    };
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
          <p>Save the scenario below as <code>scenario.toml</code> and run\n\
-         <code>apportion run scenario.toml --seeds {}</code>. The same version gives the same bytes.</p>\n\
+         <code>apportion {command} scenario.toml --seeds {}</code>. {promise}.</p>\n\
          <dl>\n{facts}</dl>\n\
          <details><summary>Scenario</summary><div><pre>{}</pre></div></details>\n\
          {MEANING}</footer>\n",

@@ -151,6 +151,7 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
             ],
             packet_hops: 0,
             events: 0,
+            timekeeping: None,
         }
     };
     let info = |f: &Made| FlowInfo {

@@ -38,6 +38,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         summary: "The window grows as a cubic function of the time since the last loss, over selective acknowledgments.",
         source: "RFC 9438",
     },
+    AlgorithmEntry {
+        name: "bbr",
+        summary: "Paces by the bottleneck's rate and the round-trip time that it measures: the kernel's, in the laboratory alone.",
+        source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); Linux's tcp_bbr",
+    },
 ];
 
 #[cfg(test)]

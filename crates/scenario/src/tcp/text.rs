@@ -56,7 +56,9 @@ macro_rules! words {
     )* };
 }
 words! {
-    Algorithm { Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic" }
+    Algorithm {
+        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr"
+    }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
     Inflate { Recovery = "recovery", Always = "always", Cwnd = "cwnd" }
     Halving { Window = "window", Flight = "flight" }

@@ -1,32 +1,64 @@
-//! A main for tests of which each needs a process of its own: this program, executed again. It prints what
-//! libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
+//! Tests that each run in a process of their own: this program, executed again.
+//!
+//! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed
+//! is what libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
+#![allow(clippy::print_stdout, reason = "this is the test's main")]
+#![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use std::env;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio, exit};
+
+use apportion_live::namespace::{Identity, Isolation, Why, enter_user_namespace};
+use nix::unistd::alarm;
 
 /// Names the case that the process is to run.
-pub const CASE: &str = "APPORTION_NAMESPACE_CASE";
+const CASE: &str = "APPORTION_NAMESPACE_CASE";
 /// The status of a process that the system does not let into a user namespace.
-pub const SKIPPED: u8 = 77;
+const SKIPPED: u8 = 77;
 /// No case takes longer, in seconds: SIGALRM ends it.
 const LIMIT: u32 = 30;
 
-/// A name and what it runs.
+/// A test's name, and the test.
 pub type Case = (&'static str, fn());
 
-/// A table of cases: modules with their functions.
-#[macro_export]
+/// Lists functions with their names.
 macro_rules! cases {
     ($($module:ident: $($name:ident),+;)+) => {
-        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name),)+)+]
+        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn()),)+)+]
     };
 }
+pub(crate) use cases;
 
-/// Runs all of `cases` that the command line asks for, or the one that the environment does. `parts` are what
-/// other processes of a test run, by the same variable.
+/// Enters user, network and mount namespaces, or ends the process with a reason to skip the test.
+pub fn enter_as(identity: Identity) {
+    if let Err(error) = enter_user_namespace(Isolation { identity, network: true, mounts: true }) {
+        // These are not the system's doing.
+        assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
+        println!("{error}");
+        exit(SKIPPED.into());
+    }
+}
+
+/// The same as root inside.
+pub fn enter() {
+    enter_as(Identity::Root);
+}
+
+/// This program once more, for `part` of a test, with pipes to talk by.
+pub fn part(part: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .env(CASE, part)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Runs the case that the environment names, or else what the arguments ask for, each in a process of its
+/// own.
 pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
     if let Ok(name) = env::var(CASE) {
-        nix::unistd::alarm::set(LIMIT);
+        alarm::set(LIMIT);
         let case = cases.iter().chain(parts).find(|case| case.0 == name).unwrap();
         (case.1)();
         return ExitCode::SUCCESS;

@@ -1,0 +1,147 @@
+//! The command line of `apportion shell`.
+//!
+//! Options of the link hold in both directions; the same ones with `up-` and `down-` before their names hold in
+//! one of them and go before.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use apportion_core::units::{Rate, Ratio, Span};
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Shell {
+    #[command(flatten)]
+    pub both: Both,
+    #[command(flatten)]
+    pub up: Up,
+    #[command(flatten)]
+    pub down: Down,
+    /// Run this at the far end of the link meanwhile, by `sh -c`. The command starts when it listens, or
+    /// after 5 s; its output goes to standard error
+    #[arg(long, value_name = "COMMAND")]
+    pub far: Option<String>,
+    /// Let the command reach the network and the loopback services of this machine through the link; $APPORTION_FAR
+    /// is this machine
+    #[arg(long, conflicts_with = "far")]
+    pub outside: bool,
+    /// Kill the command after this time, with exit status 124
+    #[arg(long, value_name = "TIME")]
+    pub time_limit: Option<Span>,
+    /// Write packets to PATH.up and PATH.down, as mahimahi's mm-link logs them
+    #[arg(long, value_name = "PATH")]
+    pub log: Option<PathBuf>,
+    /// Write results as one JSON object to a file; standard output is the command's
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Folder for results and a report, as `apportion run` writes them
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// Call the run invalid if more than 1 of 100 packets leaves later than this after it was due
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    pub max_lateness: Span,
+    /// Of all that is random: losses, and disciplines that draw
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command, which sees the far end as $APPORTION_FAR
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// What is asked of one direction, or of both.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub rate: Option<Rate>,
+    pub steps: Option<String>,
+    pub trace: Option<PathBuf>,
+    pub delay: Option<Span>,
+    pub loss: Option<Ratio>,
+    pub queue: Option<String>,
+}
+
+macro_rules! direction {
+    ($name:ident, $heading:literal, $long:literal: $rate:literal, $steps:literal, $trace:literal, $delay:literal,
+     $loss:literal, $queue:literal) => {
+        #[derive(Args, Debug)]
+        #[command(next_help_heading = $heading)]
+        pub struct $name {
+            #[doc = concat!("Rate counted at layer 2, such as 10Mbit", $long, "; without one there is no limit")]
+            #[arg(id = $rate, long = $rate, value_name = "RATE", conflicts_with_all = [$steps, $trace])]
+            rate: Option<Rate>,
+            #[doc = concat!("Rates that change, such as \"0s 10Mbit, 5s 2Mbit\"", $long)]
+            #[arg(id = $steps, long = $steps, value_name = "STEPS", conflicts_with = $trace)]
+            steps: Option<String>,
+            #[doc = concat!("A recorded link: a file of delivery opportunities as mahimahi has them", $long)]
+            #[arg(id = $trace, long = $trace, value_name = "FILE")]
+            trace: Option<PathBuf>,
+            #[doc = concat!("Delay one way, such as 20ms", $long)]
+            #[arg(id = $delay, long = $delay, value_name = "TIME")]
+            delay: Option<Span>,
+            #[doc = concat!("Random loss on the wire, such as 1%", $long)]
+            #[arg(id = $loss, long = $loss, value_name = "SHARE")]
+            loss: Option<Ratio>,
+            #[doc = concat!("Discipline by name or as a table, such as pfd or '{ kind = \"red\", limit = \"50p\" }'", $long)]
+            #[arg(id = $queue, long = $queue, value_name = "QUEUE")]
+            queue: Option<String>,
+        }
+
+        impl $name {
+            pub fn wish(&self) -> Wish {
+                let Self { rate, steps, trace, delay, loss, queue } = self;
+                Wish {
+                    rate: *rate,
+                    steps: steps.clone(),
+                    trace: trace.clone(),
+                    delay: *delay,
+                    loss: *loss,
+                    queue: queue.clone(),
+                }
+            }
+        }
+    };
+}
+
+direction!(Both, "Link", "": "rate", "steps", "trace", "delay", "loss", "queue");
+direction!(Up, "From the command to the far end", ", upwards":
+    "up-rate", "up-steps", "up-trace", "up-delay", "up-loss", "up-queue");
+direction!(Down, "From the far end to the command", ", downwards":
+    "down-rate", "down-steps", "down-trace", "down-delay", "down-loss", "down-queue");
+
+impl Wish {
+    /// This direction's own wishes, and those of both where it has none.
+    pub fn or(self, both: &Self) -> Self {
+        let has_speed = self.rate.is_some() || self.steps.is_some() || self.trace.is_some();
+        let (rate, steps, trace) = if has_speed {
+            (self.rate, self.steps, self.trace)
+        } else {
+            (both.rate, both.steps.clone(), both.trace.clone())
+        };
+        Self {
+            rate,
+            steps,
+            trace,
+            delay: self.delay.or(both.delay),
+            loss: self.loss.or(both.loss),
+            queue: self.queue.or_else(|| both.queue.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directions_own_speed_replaces_that_of_both_whatever_its_kind() {
+        let both =
+            Wish { rate: Some(Rate::from_mbit(10)), delay: Some(Span::from_millis(5)), ..Wish::default() };
+        let own = Wish { steps: Some("0s 1Mbit".to_owned()), ..Wish::default() };
+        let merged = own.or(&both);
+        assert_eq!((merged.rate, merged.steps.as_deref()), (None, Some("0s 1Mbit")));
+        assert_eq!(merged.delay, both.delay);
+        assert_eq!(Wish::default().or(&both).rate, both.rate);
+    }
+}

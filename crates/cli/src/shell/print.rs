@@ -1,0 +1,272 @@
+//! What a shell measured, as lines for people, as JSON, and as a run for the report.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use apportion_core::random::fnv1a;
+use apportion_core::units::{Rate, Ratio, Span, Time};
+use apportion_live::command::End;
+use apportion_live::outside::Counts;
+use apportion_live::shell::{Direction, Summary};
+use apportion_report::{FlowInfo, PointRecord, Run};
+use apportion_scenario::outcome::{Distribution, Drops, Outcome};
+use serde_json::{Value, json};
+
+use super::QUEUE;
+use crate::arguments::{Shell, Wish};
+
+/// What was asked for.
+pub struct Asked<'a> {
+    pub arguments: &'a Shell,
+    /// Up and down.
+    pub wishes: &'a [Wish; 2],
+}
+
+const WAYS: [&str; 2] = ["up", "down"];
+
+/// When a direction can send, in words.
+pub fn speed(wish: &Wish) -> String {
+    match wish {
+        Wish { rate: Some(rate), .. } => rate.to_string(),
+        Wish { steps: Some(steps), .. } => steps.clone(),
+        Wish { trace: Some(trace), .. } => trace.display().to_string(),
+        _ => "no limit".to_owned(),
+    }
+}
+
+/// The command line behind the link.
+pub fn command(arguments: &Shell) -> String {
+    arguments.command.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// The lines on standard error.
+pub fn lines(asked: &Asked<'_>, summary: &Summary) -> Vec<String> {
+    let mut lines =
+        vec![format!("shell: {} {} after {:.2} s", program(asked), summary.end, secs(summary.lasted))];
+    if let Some(far) = summary.far {
+        lines.push(format!("far: {far} before the command did"));
+    }
+    for ((name, direction), wish) in WAYS.iter().zip(&summary.directions).zip(asked.wishes) {
+        lines.push(format!("{name:4}: {}", direction_line(direction, wish, summary.lasted)));
+    }
+    lines.extend(summary.outside.as_ref().map(outside_line));
+    lines.push(system_line(summary));
+    let super_packets: u64 = summary.ports.iter().map(|port| port.super_packets).sum();
+    if super_packets > 0 {
+        lines.push(format!(
+            "{super_packets} super-packets were refused: they hold many segments as one packet, which a link \
+             does not carry; turn segmentation offload off where they come from"
+        ));
+    }
+    if !summary.kept_up(asked.arguments.max_lateness) {
+        lines.push(format!(
+            "INVALID: more than 1 of 100 packets left over {} late; the machine was too busy for this rate",
+            asked.arguments.max_lateness
+        ));
+    }
+    lines
+}
+
+fn program(asked: &Asked<'_>) -> String {
+    asked.arguments.command.first().map_or_else(String::new, |word| format!("`{}`", word.display()))
+}
+
+fn direction_line(direction: &Direction, wish: &Wish, lasted: Span) -> String {
+    let link = &direction.link;
+    if link.sent.packets.get() == 0 && link.dropped.is_empty() {
+        return "nothing was sent".to_owned();
+    }
+    let mut line = format!("{} packets", link.sent.packets.get());
+    let mbit = |rate: Option<Rate>| rate.map_or(0.0, Rate::as_mbit_f64);
+    let _ = write!(line, ", {:.3} Mbit/s over all", mbit(direction.over(lasted)));
+    if !direction.is_unlimited {
+        let _ = write!(
+            line,
+            ", {:.3} Mbit/s while busy ({:.2} s), asked {:.3} Mbit/s ({})",
+            mbit(direction.while_busy()),
+            secs(direction.busy),
+            link.rate.as_mbit_f64(),
+            speed(wish),
+        );
+    }
+    let _ =
+        write!(line, "; delay {} (asked {})", quantiles(&direction.delay), wish.delay.unwrap_or(Span::ZERO));
+    let _ = write!(line, "; {}", drops_line(&link.dropped));
+    if link.lost > 0 {
+        let _ = write!(line, ", {} lost on the wire", link.lost);
+    }
+    if link.marked > 0 {
+        let _ = write!(line, ", {} marked", link.marked);
+    }
+    line
+}
+
+fn drops_line(drops: &Drops) -> String {
+    if drops.is_empty() {
+        return "none dropped".to_owned();
+    }
+    let each: Vec<_> = drops.iter().map(|(reason, count)| format!("{count} {}", reason.name())).collect();
+    format!("dropped: {}", each.join(", "))
+}
+
+fn outside_line(counts: &Counts) -> String {
+    let refused = counts.refused().filter(|(_, count)| *count > 0);
+    let refused: Vec<_> = refused.map(|(reason, count)| format!("{count} {}", reason.name())).collect();
+    let refused = if refused.is_empty() { "none".to_owned() } else { refused.join(", ") };
+    format!(
+        "outside: {} connections, {} datagrams; refused: {refused}",
+        counts.connections,
+        counts.datagrams.up + counts.datagrams.down,
+    )
+}
+
+fn outside_json(counts: &Counts) -> Value {
+    let refused: BTreeMap<_, _> = counts.refused().map(|(reason, count)| (reason.name(), count)).collect();
+    json!({
+        "connections": counts.connections,
+        "broken_off": counts.broken_off,
+        "bytes": {"up": counts.bytes.up, "down": counts.bytes.down},
+        "datagrams": {"up": counts.datagrams.up, "down": counts.datagrams.down},
+        "datagrams_lost": counts.datagrams_lost,
+        "refused": refused,
+    })
+}
+
+fn system_line(summary: &Summary) -> String {
+    let sum = |of: fn(&apportion_live::port::PortCounts) -> u64| summary.ports.iter().map(of).sum::<u64>();
+    format!(
+        "{} flows; frames lost by the kernel {}, refused by it {}, malformed {}; lateness {}",
+        summary.flows_seen,
+        sum(|port| port.missed),
+        sum(|port| port.unsent + port.oversize),
+        summary.malformed,
+        quantiles(&summary.lateness),
+    )
+}
+
+/// `p50 20.1 p95 20.3 p99 20.9 ms`.
+fn quantiles(distribution: &Distribution) -> String {
+    let of = |share| {
+        distribution.quantile(share).map_or_else(|| "-".to_owned(), |span| format!("{:.3}", ms(span)))
+    };
+    format!("p50 {} p95 {} p99 {} ms", of(0.5), of(0.95), of(0.99))
+}
+
+fn ms(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
+fn secs(span: Span) -> f64 {
+    span.as_secs_f64()
+}
+
+/// The JSON object.
+pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
+    let directions: BTreeMap<_, _> = WAYS
+        .iter()
+        .zip(&summary.directions)
+        .zip(asked.wishes)
+        .map(|((name, direction), wish)| (*name, direction_json(direction, wish, summary.lasted)))
+        .collect();
+    let sum = |of: fn(&apportion_live::port::PortCounts) -> u64| summary.ports.iter().map(of).sum::<u64>();
+    json!({
+        "command": command(asked.arguments),
+        "status": summary.status(),
+        "timed_out": summary.end == End::TimedOut,
+        "far": summary.far.map(|end| end.to_string()),
+        "seconds": secs(summary.lasted),
+        "seed": asked.arguments.seed,
+        "valid": summary.kept_up(asked.arguments.max_lateness),
+        "max_lateness_ms": ms(asked.arguments.max_lateness),
+        "lateness_ms": quantiles_json(&summary.lateness),
+        "directions": directions,
+        "flows": summary.flows_seen,
+        "outside": summary.outside.as_ref().map(outside_json),
+        "missed_frames": sum(|port| port.missed),
+        "refused_frames": sum(|port| port.unsent),
+        "oversize_frames": sum(|port| port.oversize),
+        "super_packets": sum(|port| port.super_packets),
+        "malformed_frames": summary.malformed,
+    })
+}
+
+fn direction_json(direction: &Direction, wish: &Wish, lasted: Span) -> Value {
+    let link = &direction.link;
+    let mbit = |rate: Option<Rate>| rate.map(Rate::as_mbit_f64);
+    let dropped: BTreeMap<_, _> = link.dropped.iter().map(|(reason, count)| (reason.name(), count)).collect();
+    json!({
+        "speed": speed(wish),
+        "queue": wish.queue.as_deref().unwrap_or(QUEUE),
+        "asked_delay_ms": ms(wish.delay.unwrap_or(Span::ZERO)),
+        "asked_mbps": (!direction.is_unlimited).then(|| link.rate.as_mbit_f64()),
+        "busy_mbps": (!direction.is_unlimited).then(|| mbit(direction.while_busy())),
+        "busy_seconds": (!direction.is_unlimited).then(|| secs(direction.busy)),
+        "mbps": mbit(direction.over(lasted)),
+        "packets": link.sent.packets.get(),
+        "bytes": link.sent.bytes.get(),
+        "delay_ms": quantiles_json(&direction.delay),
+        "queue_delay_ms": quantiles_json(&link.queue_delay),
+        "dropped": dropped,
+        "lost": link.lost,
+        "marked": link.marked,
+    })
+}
+
+fn quantiles_json(distribution: &Distribution) -> Value {
+    let of = |share| distribution.quantile(share).map(ms);
+    json!({"p50": of(0.5), "p95": of(0.95), "p99": of(0.99), "max": of(1.0)})
+}
+
+/// The run as `apportion run` would hand it over, with the largest flows.
+pub fn record(asked: &Asked<'_>, summary: &Summary, sample: Span) -> Run {
+    let text = settings(asked);
+    let flow = |flow: &apportion_scenario::outcome::FlowOutcome| FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        entitlement: None,
+    };
+    let outcome = Outcome {
+        seed: asked.arguments.seed,
+        measured: summary.lasted,
+        flows: summary.flows.clone(),
+        links: summary.directions.iter().map(|direction| direction.link.clone()).collect(),
+        packet_hops: summary.directions.iter().map(|direction| direction.link.sent.packets.get()).sum(),
+        events: 0,
+        timekeeping: Some(summary.timekeeping(asked.arguments.max_lateness)),
+    };
+    Run {
+        title: format!("apportion shell: {}", command(asked.arguments)),
+        hash: format!("{:016x}", fnv1a(&text)),
+        scenario: text,
+        versions: BTreeMap::from([("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+        seeds: vec![asked.arguments.seed],
+        complete: true,
+        points: vec![PointRecord {
+            label: String::new(),
+            settings: Vec::new(),
+            measure_from: Time::ZERO,
+            sample,
+            flows: summary.flows.iter().map(flow).collect(),
+            outcomes: vec![outcome],
+        }],
+    }
+}
+
+/// What was asked for, as TOML.
+fn settings(asked: &Asked<'_>) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let mut text =
+        format!("command = {}\nseed = {}\n", quoted(&command(asked.arguments)), asked.arguments.seed);
+    for (name, wish) in WAYS.iter().zip(asked.wishes) {
+        let delay = wish.delay.unwrap_or(Span::ZERO);
+        let loss = wish.loss.map_or(0.0, Ratio::get);
+        let queue = wish.queue.as_deref().unwrap_or(QUEUE);
+        let _ = write!(
+            text,
+            "\n[{name}]\nspeed = {}\ndelay = \"{delay}\"\nloss = {loss}\nqueue = {}\n",
+            quoted(&speed(wish)),
+            quoted(queue),
+        );
+    }
+    text
+}

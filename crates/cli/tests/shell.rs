@@ -1,0 +1,434 @@
+//! `apportion shell` on the kernel of this machine: real packets behind an emulated link.
+//!
+//! What runs behind the link and at its far end is this program again, see [`part`]. Tests are skipped, with the
+//! reason, where the system forbids user namespaces. Tolerances are wide where a busy machine makes them so.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+
+mod common;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Run, apportion};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PORT: u16 = 9_000;
+
+/// Whether there are no user namespaces here.
+fn is_forbidden(folder: &TempDir) -> bool {
+    let run = apportion(folder.path(), &["shell", "--", "true"]);
+    let forbidden = run.status == 2 && run.err.contains("cannot make a");
+    if forbidden {
+        println!("skipped: {}", run.err);
+    }
+    forbidden
+}
+
+/// A folder, unless the test is to be skipped.
+fn ready() -> Option<TempDir> {
+    let folder = tempfile::tempdir().unwrap();
+    (!is_forbidden(&folder)).then_some(folder)
+}
+
+/// A shell command line that runs a part of this program.
+fn part_line(part: &str) -> String {
+    let this = std::env::current_exe().unwrap();
+    format!("SHELL_PART='{part}' exec '{}' --exact part --ignored --nocapture", this.display())
+}
+
+/// Runs `part` behind a link with `far` at its other end.
+fn between(folder: &Path, link: &[&str], far: &str, near: &str) -> Run {
+    let (far, near) = (part_line(far), part_line(near));
+    let mut arguments = vec!["shell", "--time-limit", "20s", "--far", &far];
+    arguments.extend(link);
+    arguments.extend(["--", "sh", "-c", &near]);
+    apportion(folder, &arguments)
+}
+
+fn json(folder: &Path, name: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+}
+
+/// What a part printed behind `MEASURED`, as numbers.
+fn measured(run: &Run) -> Vec<f64> {
+    let line = run
+        .out
+        .lines()
+        .find_map(|line| line.strip_prefix("MEASURED "))
+        .unwrap_or_else(|| panic!("{}{}", run.out, run.err));
+    line.split(' ').map(|number| number.parse().unwrap()).collect()
+}
+
+/// Mbit/s at the far interface between two times in seconds, by the lines of [`count`].
+fn rate_at_far(file: &Path, from: f64, to: f64) -> f64 {
+    let text = fs::read_to_string(file).unwrap();
+    let samples: Vec<(f64, f64)> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(at, bytes)| (at.parse::<f64>().unwrap() / 1e9, bytes.parse().unwrap()))
+        .filter(|(at, _)| (from..to).contains(at))
+        .collect();
+    let (first, last) = (samples.first().unwrap(), samples.last().unwrap());
+    (last.1 - first.1) * 8.0 / (last.0 - first.0) / 1e6
+}
+
+/// What runs behind the link or at its end, by its name in the environment.
+#[test]
+#[ignore = "a part of other tests"]
+fn part() {
+    let Ok(part) = std::env::var("SHELL_PART") else { return };
+    let words: Vec<&str> = part.split(' ').collect();
+    match words[..] {
+        ["echo"] => echo(),
+        ["rtt", times] => rtt(times.parse().unwrap()),
+        ["count", file] => count(Path::new(file)),
+        ["blast", mbit, ms] => blast(mbit.parse().unwrap(), ms.parse().unwrap()),
+        _ => panic!("{part}"),
+    }
+}
+
+fn echo() {
+    let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+    let mut buffer = [0; 2_048];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).unwrap();
+        socket.send_to(&buffer[..length], from).unwrap();
+    }
+}
+
+/// Round-trip times in µs: the least, the median, the greatest of 9 in 10.
+fn rtt(times: usize) {
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+    socket.connect((std::env::var("APPORTION_FAR").unwrap(), PORT)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut took: Vec<u128> = (0..times)
+        .map(|_| {
+            sleep(Duration::from_millis(5));
+            let start = Instant::now();
+            socket.send(&[0; 56]).unwrap();
+            socket.recv(&mut [0; 64]).unwrap();
+            start.elapsed().as_micros()
+        })
+        .collect();
+    took.sort_unstable();
+    println!("\nMEASURED {} {} {}", took[0], took[times / 2], took[times * 9 / 10]);
+}
+
+/// Writes what the interface has received whenever it is more, with the time since the first of it.
+fn count(file: &Path) {
+    let _socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+    let (mut lines, mut before, mut start) = (String::new(), 0, None);
+    let mut written = Instant::now();
+    loop {
+        let table = fs::read_to_string("/proc/self/net/dev").unwrap();
+        let line = table.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
+        let bytes: u64 = line.split_whitespace().next().unwrap().parse().unwrap();
+        if bytes > before {
+            let start = start.get_or_insert_with(Instant::now);
+            lines += &format!("{} {bytes}\n", start.elapsed().as_nanos());
+            before = bytes;
+        }
+        if written.elapsed() > Duration::from_millis(100) {
+            fs::write(file, &lines).unwrap();
+            written = Instant::now();
+        }
+        sleep(Duration::from_micros(500));
+    }
+}
+
+/// Sends full packets at a rate.
+fn blast(mbit: f64, ms: u64) {
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+    socket.connect((std::env::var("APPORTION_FAR").unwrap(), PORT)).unwrap();
+    let start = Instant::now();
+    let mut sent = 0.0;
+    while start.elapsed() < Duration::from_millis(ms) {
+        while sent < mbit * 1e6 / 8.0 * start.elapsed().as_secs_f64() {
+            let _ = socket.send(&[0; 1_472]);
+            sent += 1_514.0;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    // The last sample of the other end is written.
+    sleep(Duration::from_millis(150));
+}
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let Some(folder) = ready() else { return };
+    let run = |arguments: &[&str]| apportion(folder.path(), &[&["shell"], arguments].concat());
+    let done = run(&["--delay", "1ms", "--", "sh", "-c", "echo said; exit 3"]);
+    assert_eq!((done.status, done.out.as_str()), (3, "said\n"));
+    assert!(done.err.contains("`sh` ended with status 3"), "{}", done.err);
+    // 128 + 9; timeout(1) has 124.
+    assert_eq!(run(&["--quiet", "--", "sh", "-c", "kill -9 $$"]).status, 137);
+    let limited = run(&["--time-limit", "100ms", "--", "sleep", "100"]);
+    assert_eq!(limited.status, 124);
+    assert!(limited.err.contains("time limit"), "{}", limited.err);
+    let quiet = run(&["--quiet", "--", "true"]);
+    assert_eq!((quiet.status, quiet.out.as_str(), quiet.err.as_str()), (0, "", ""));
+}
+
+#[test]
+fn what_is_asked_wrongly_is_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str], part: &str| {
+        let run = apportion(folder.path(), &[&["shell"], arguments, &["--", "echo", "ran"]].concat());
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{arguments:?}: {}", run.err);
+        assert_eq!(run.err.matches("error:").count(), 1, "{}", run.err);
+        assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
+    };
+    refused(&["--rate", "10kbps"], "bits or bytes?");
+    refused(&["--rate", "1Mbit", "--trace", "x"], "cannot be used with");
+    refused(&["--queue", "{ kind = \"red\", limit = \"50\" }"], "is not a limit in packets or bytes");
+    refused(&["--up-queue", "nothing"], "nothing");
+    refused(&["--trace", "missing.trace"], "missing.trace: cannot read the trace");
+    refused(&["--steps", "1s 1Mbit"], "the first step is at 0s");
+    refused(&["--loss", "2"], "between 0 and 1");
+    refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
+    fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();
+    refused(&["--down-trace", "bad.trace"], "bad.trace: line 2: 1 ms comes after");
+    let without = apportion(folder.path(), &["shell", "--rate", "1Mbit"]);
+    assert_eq!(without.status, 2);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_bad_input() {
+    let Some(folder) = ready() else { return };
+    let run = apportion(folder.path(), &["shell", "--", "/no/such/program"]);
+    assert_eq!(run.status, 2);
+    assert!(run.err.contains("cannot start `/no/such/program`"), "{}", run.err);
+}
+
+#[test]
+fn the_caller_stays_who_they_are_and_has_no_rights_over_the_link() {
+    let Some(folder) = ready() else { return };
+    let run =
+        apportion(folder.path(), &["shell", "-q", "--", "sh", "-c", "id -u; grep CapEff /proc/self/status"]);
+    let mut lines = run.out.lines();
+    let user = nix_user();
+    assert_eq!(lines.next(), Some(user.as_str()));
+    // Root keeps its rights when it executes a program; others have none.
+    if user != "0" {
+        assert_eq!(lines.next(), Some("CapEff:\t0000000000000000"));
+    }
+}
+
+fn nix_user() -> String {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn shells_nest_with_addresses_of_their_own() {
+    let Some(folder) = ready() else { return };
+    let inner = assert_cmd::cargo::cargo_bin("apportion");
+    let show = "echo $APPORTION_NEAR $APPORTION_FAR $APPORTION_DEPTH";
+    let run = apportion(
+        folder.path(),
+        &[
+            "shell",
+            "-q",
+            "--",
+            inner.to_str().unwrap(),
+            "shell",
+            "-q",
+            "--delay",
+            "1ms",
+            "--",
+            "sh",
+            "-c",
+            show,
+        ],
+    );
+    assert_eq!((run.status, run.out.as_str(), run.err.as_str()), (0, "100.64.1.2 100.64.1.1 2\n", ""));
+}
+
+#[test]
+fn a_command_starts_soon() {
+    let Some(folder) = ready() else { return };
+    let took: Vec<Duration> = (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            assert_eq!(apportion(folder.path(), &["shell", "-q", "--", "echo", "x"]).out, "x\n");
+            start.elapsed()
+        })
+        .collect();
+    // 150 ms on a machine that is idle; the best of five on one that is not.
+    assert!(took.iter().min().unwrap() < &Duration::from_millis(400), "{took:?}");
+    println!("start to end: {took:?}");
+}
+
+#[test]
+fn a_round_trip_takes_both_delays_and_little_more() {
+    let Some(folder) = ready() else { return };
+    for (delay, asked) in [("0ms", 0.0), ("20ms", 40_000.0)] {
+        let run = between(folder.path(), &["--delay", delay, "-q"], "echo", "rtt 50");
+        let [least, median, most] = measured(&run)[..] else { panic!("{}", run.out) };
+        println!("delay {delay}: {least} {median} {most} µs");
+        assert!(least >= asked, "{least}");
+        // Asked 800 µs more at most on an idle machine.
+        assert!(median <= asked + 3_000.0, "{delay}: {median}");
+    }
+    // A rate on top: 98 bytes at 1 Mbit/s take 784 µs each way.
+    let run = between(folder.path(), &["--delay", "5ms", "--rate", "1Mbit"], "echo", "rtt 30");
+    let [least, median, _] = measured(&run)[..] else { panic!("{}", run.out) };
+    println!("1 Mbit/s, 5 ms: {least} {median} µs");
+    assert!(least >= 11_568.0 && median <= 15_000.0, "{least} {median}");
+}
+
+#[test]
+fn what_arrives_comes_at_the_rate_that_was_asked_for() {
+    let Some(folder) = ready() else { return };
+    let rates = std::env::var("SHELL_RATES").unwrap_or_else(|_| "1 10 100".to_owned());
+    for mbit in rates.split(' ').map(|rate| rate.parse::<f64>().unwrap()) {
+        let file = folder.path().join("counts");
+        let rate = format!("{mbit}Mbit");
+        let run = between(
+            folder.path(),
+            &["--rate", &rate, "--json", "x.json"],
+            &format!("count {}", file.display()),
+            &format!("blast {} 2500", mbit * 1.2),
+        );
+        let far = rate_at_far(&file, 0.3, 2.4);
+        println!("{rate}: {far:.4} Mbit/s at the far interface\n{}", run.err);
+        // 0.5 % where nothing else runs.
+        assert!((far / mbit - 1.0).abs() < 0.02, "{rate}: {far}");
+        let json = json(folder.path(), "x.json");
+        let busy = json["directions"]["up"]["busy_mbps"].as_f64().unwrap();
+        assert!((busy / mbit - 1.0).abs() < 0.001, "{busy}");
+    }
+}
+
+#[test]
+fn steps_change_the_rate_and_a_trace_sets_the_pace() {
+    let Some(folder) = ready() else { return };
+    let file = folder.path().join("counts");
+    let count = format!("count {}", file.display());
+    let steps = ["--steps", "0s 8Mbit, 1200ms 2Mbit", "--queue", "{ kind = \"fifo\", limit = \"10p\" }"];
+    between(folder.path(), &steps, &count, "blast 10 2500");
+    // The link's time began up to a few tenths before the first packet.
+    let (before, after) = (rate_at_far(&file, 0.1, 0.7), rate_at_far(&file, 1.3, 2.4));
+    assert!((before / 8.0 - 1.0).abs() < 0.03 && (after / 2.0 - 1.0).abs() < 0.03, "{before} {after}");
+
+    // A packet of 1500 + 4 bytes each millisecond, of which the interface counts 1514: 12.112 Mbit/s.
+    fs::write(folder.path().join("one.trace"), "1\n").unwrap();
+    between(folder.path(), &["--up-trace", "one.trace", "--down-rate", "1Mbit"], &count, "blast 20 1500");
+    let traced = rate_at_far(&file, 0.2, 1.4);
+    assert!((traced / 12.112 - 1.0).abs() < 0.02, "{traced}");
+}
+
+#[test]
+fn a_log_holds_every_packet_in_mahimahis_format() {
+    let Some(folder) = ready() else { return };
+    let link = ["--rate", "4Mbit", "--delay", "10ms", "--queue", "{ kind = \"fifo\", limit = \"5p\" }"];
+    let rest = ["--log", "x.log", "--json", "x.json", "--loss", "10%", "--report", "results"];
+    let run = between(folder.path(), &[link.as_slice(), &rest].concat(), "count far", "blast 8 1000");
+    assert_eq!(run.status, 0, "{}", run.err);
+    let log = fs::read_to_string(folder.path().join("x.log.up")).unwrap();
+    let headers: Vec<&str> = log.lines().take(5).collect();
+    assert_eq!(headers[0], "# mahimahi mm-link (uplink) [4Mbit] > x.log.up");
+    assert!(headers[1].starts_with("# command line: sh -c"), "{}", headers[1]);
+    assert_eq!(headers[2], "# queue: { kind = \"fifo\", limit = \"5p\" }");
+    assert!(headers[3].strip_prefix("# init timestamp: ").unwrap().parse::<u64>().is_ok());
+    assert_eq!(headers[4], "# base timestamp: 0");
+    let (mut came, mut left, mut gone, mut possible, mut before) = (0, 0, 0, 0, 0);
+    for line in log.lines().skip(5) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let at: u64 = words[0].parse().unwrap();
+        match words[1..] {
+            ["+", size] => came += size.parse::<u64>().unwrap(),
+            ["-", size, delay] => {
+                left += size.parse::<u64>().unwrap();
+                assert!((10..60).contains(&delay.parse::<u64>().unwrap()), "{line}");
+            }
+            ["d", "1", size] => gone += size.parse::<u64>().unwrap(),
+            ["#", size] => possible += size.parse::<u64>().unwrap(),
+            _ => panic!("{line}"),
+        }
+        assert!(at >= before, "{line}");
+        before = at;
+    }
+    // What was not told of at the end was under way: 5 packets in the queue, one sent, 4 on the wire.
+    assert!(came >= left + gone && came - left - gone <= 10 * 1_514, "{came} {left} {gone}");
+    let json = json(folder.path(), "x.json");
+    let up = &json["directions"]["up"];
+    let seconds = json["seconds"].as_f64().unwrap();
+    assert!((possible as f64 * 8.0 / 4e6 / seconds - 1.0).abs() < 0.02, "{possible} {seconds}");
+    // 10 % of n packets within four standard deviations of 0.3 √n.
+    let (lost, packets) = (up["lost"].as_f64().unwrap(), up["packets"].as_f64().unwrap());
+    assert!((lost - 0.1 * packets).abs() < 4.0 * 0.3 * packets.sqrt(), "{lost} of {packets}");
+    assert!(up["dropped"]["overflow"].as_u64().unwrap() > 0, "{up}");
+    assert!(json["valid"].is_boolean() && json["flows"].as_u64().unwrap() >= 1);
+    let flows = fs::read_to_string(folder.path().join("results/flows.csv")).unwrap();
+    assert!(flows.contains("udp 100.64.0.2:"), "{flows}");
+    assert!(folder.path().join("results/report.html").is_file());
+    assert!(fs::read_to_string(folder.path().join("x.log.down")).unwrap().contains("(downlink)"));
+}
+
+/// Processes with this word among their arguments.
+fn alive(word: &str) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    entries
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
+        .count()
+}
+
+/// Waits up to 10 s until there are `count` processes with this word.
+fn wait_for(word: &str, count: usize) {
+    for _ in 0..1_000 {
+        if alive(word) == count {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("{} processes with `{word}`, not {count}", alive(word));
+}
+
+fn long_shell(word: &str, arguments: &[&str]) -> std::process::Child {
+    let line = format!("setsid sleep {word} & sleep {word}");
+    Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .args([&["shell"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn nothing_is_left_of_a_shell_that_was_killed() {
+    if ready().is_none() {
+        return;
+    }
+    let word = format!("7{:06}.25", std::process::id());
+    let mut shell = long_shell(&word, &["--far", &format!("sleep {word}")]);
+    // Two of the command, of which one has left its session, one at the far end.
+    wait_for(&word, 3);
+    shell.kill().unwrap();
+    assert_eq!(shell.wait().unwrap().signal(), Some(9));
+    wait_for(&word, 0);
+}
+
+#[test]
+fn a_signal_goes_to_the_command_and_its_daemons_end_with_it() {
+    if ready().is_none() {
+        return;
+    }
+    let word = format!("8{:06}.25", std::process::id());
+    let mut shell = long_shell(&word, &[]);
+    wait_for(&word, 2);
+    assert!(Command::new("kill").args(["-TERM", &shell.id().to_string()]).status().unwrap().success());
+    // 128 + 15.
+    assert_eq!(shell.wait().unwrap().code(), Some(143));
+    wait_for(&word, 0);
+}

@@ -1,0 +1,338 @@
+//! The applications of a scenario, on the kernel's sockets: one thread that plays all of them.
+//!
+//! [`Driver::open`] makes every socket inside the namespace of its host, where it belongs whichever thread uses
+//! it; [`Driver::start`] starts the thread. It sleeps until a write, a start or a stop is due, or until a socket
+//! has something to say (epoll(7), level-triggered), and never blocks on a socket.
+//!
+//! - A TCP source binds its port, connects at its start, and writes from one buffer of zeros: without end, a
+//!   file, or what its generator says at the time at which it says so. What the socket does not take at once is
+//!   a count of bytes, so that a backlog takes no memory.
+//! - A TCP sink throws away what arrives without copying it (MSG_TRUNC of tcp(7)).
+//! - UDP sends at the times of the generator; a write larger than a datagram is split. A driver that is late
+//!   sends what was due in the meantime and no more. What the system does not take is counted, not repeated.
+//! - Goodput is what sinks read: a socket holds more only for the time that the thread takes to come round.
+//! - Retransmissions and timeouts are the kernel's counts. It does not count fast retransmits.
+//!
+//! Connections that are refused or lost are counted and named; nothing else comes to harm.
+//!
+//! Cost: per connection some 250 bytes and two descriptors, three where it has an address of its own to come in
+//! at, beside the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
+//! end; samples and totals one for each connection.
+
+mod connection;
+mod run;
+mod sockets;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use apportion_core::queue::QosException;
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::histogram::Histogram;
+use apportion_scenario::model::Transport;
+use apportion_scenario::outcome::{Completion, TcpSample};
+use apportion_scenario::source::Generator;
+use nix::errno::Errno;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::tcp::{Conflict, OptionError};
+use crate::clock::Clock;
+use crate::host::Host;
+use crate::namespace::{NamespaceError, SysctlError};
+use connection::Driven;
+
+/// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
+pub const MOST_CONNECTIONS: usize = 10_000;
+/// Commands that may wait for the driver.
+const MOST_COMMANDS: usize = 4_096;
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Index of its host.
+    pub host: usize,
+    /// Its address and port.
+    pub address: SocketAddr,
+}
+
+/// A connection to play.
+#[derive(Debug)]
+pub struct Connection {
+    /// Index of its flow in the scenario.
+    pub flow: u32,
+    /// Where data come from. No two connections have this address and that of the sink in common.
+    pub source: End,
+    /// Where they go. Connections of TCP to one address have the same parameters.
+    pub sink: End,
+    /// When it starts.
+    pub start: Time,
+    /// When its source falls silent; TCP sends what was written before.
+    pub stop: Time,
+    /// What carries it.
+    pub transport: Transport,
+    /// What it sends.
+    pub load: Load,
+}
+
+/// What a connection sends.
+#[derive(Debug)]
+pub enum Load {
+    /// Without end. Over TCP.
+    Greedy,
+    /// This much, at the start. Over TCP.
+    File(Bytes),
+    /// What a generator says.
+    Writes(Box<Generator>),
+}
+
+/// What to measure, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Flows of the scenario.
+    pub flows: usize,
+    /// Interval of samples.
+    pub sample: Span,
+    /// Counts begin here.
+    pub measure_from: Time,
+    /// The end.
+    pub stop: Time,
+}
+
+/// What happens while it runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Command {
+    /// The source of each connection of a flow has this rate now; zero silences it.
+    SetRate(u32, Rate),
+    /// A queue has told a flow this.
+    Hear(u32, QosException),
+    /// Come to the end now.
+    Stop,
+}
+
+/// What a flow did in the measured part.
+#[derive(Clone, Debug, Default)]
+pub struct FlowTotals {
+    /// Payload that its sinks read.
+    pub goodput: Bytes,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts; zero on kernels before 6.7.
+    pub timeouts: u64,
+    /// Of a flow of one TCP connection: at the end of each sample interval of the run.
+    pub tcp: Vec<TcpSample>,
+    /// Files that arrived, in the order in which they did.
+    pub completions: Vec<Completion>,
+}
+
+/// A connection that came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Index of its flow.
+    pub flow: u32,
+    /// When.
+    pub at: Time,
+    /// What was tried.
+    pub what: &'static str,
+    /// What the system said.
+    pub error: Errno,
+}
+
+/// What all flows did.
+#[derive(Debug)]
+pub struct DriverOutcome {
+    /// In the scenario's order.
+    pub flows: Vec<FlowTotals>,
+    /// At most one for each connection.
+    pub failures: Vec<Failure>,
+    /// Datagrams that the system did not take from us.
+    pub unsent: u64,
+    /// How much later than due writes were handed to the system.
+    pub lateness: Histogram,
+    /// Whether the kernel tells of timeouts.
+    pub knows_timeouts: bool,
+    /// When it ended.
+    pub ended: Time,
+}
+
+/// Why applications cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// More connections than this is made for.
+    #[error("the scenario has {0} connections; the laboratory runs at most {MOST_CONNECTIONS}")]
+    TooMany(usize),
+    /// A connection that the scenario would not have.
+    #[error("flow {flow}: {what}")]
+    Connection {
+        /// Index of the flow.
+        flow: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The limit of descriptors is too low.
+    #[error(
+        "the scenario needs {needed} file descriptors and may have {limit}: raise the hard limit, for example with \
+         `ulimit -Hn {needed}` as root or LimitNOFILE= of a service"
+    )]
+    Descriptors {
+        /// How many are needed.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// Flows of a host ask for different TCPs.
+    #[error("host {host}: {conflict}")]
+    Conflict {
+        /// Its index.
+        host: usize,
+        /// In what they differ.
+        conflict: Conflict,
+    },
+    /// A namespace cannot be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A setting cannot be written.
+    #[error(transparent)]
+    Sysctl(#[from] SysctlError),
+    /// A socket cannot be told what its flow asks for.
+    #[error("flow {flow}: {error}")]
+    Option {
+        /// Index of the flow.
+        flow: u32,
+        /// Which option.
+        error: OptionError,
+    },
+    /// A socket cannot be had.
+    #[error("flow {flow}: cannot {what} {address}: {error}")]
+    Socket {
+        /// Index of the flow.
+        flow: u32,
+        /// What was tried.
+        what: &'static str,
+        /// With which address.
+        address: SocketAddr,
+        /// What the system said.
+        error: Errno,
+    },
+    /// There is no thread, or nothing to wait with.
+    #[error("cannot start the driver: {0}")]
+    Start(io::Error),
+    /// Waiting failed.
+    #[error("the driver cannot wait for sockets: {0}")]
+    Wait(Errno),
+    /// A mistake in the driver.
+    #[error("the driver panicked")]
+    Panicked,
+}
+
+/// All sockets of a scenario, before its time begins.
+#[derive(Debug)]
+pub struct Driver {
+    plan: Plan,
+    connections: Vec<Driven>,
+    listeners: Vec<sockets::Listener>,
+    absent: Vec<&'static str>,
+}
+
+impl Driver {
+    /// Sets up the namespaces of `hosts` for what their flows ask of TCP, and opens the sockets.
+    ///
+    /// # Errors
+    /// See [`DriverError`].
+    pub fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> Result<Self, DriverError> {
+        sockets::open(hosts, connections, plan)
+    }
+
+    /// Settings below `net/ipv4/` that flows ask for and this kernel does not have.
+    #[must_use]
+    pub fn absent_settings(&self) -> &[&'static str] {
+        &self.absent
+    }
+
+    /// Starts the thread. Its times are those of `clock`.
+    ///
+    /// # Errors
+    /// [`DriverError::Start`].
+    pub fn start(self, clock: Clock) -> Result<Running, DriverError> {
+        let (commands, inbox) = sync_channel(MOST_COMMANDS);
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let bell = EventFd::from_flags(flags).map_err(|error| DriverError::Start(error.into()))?;
+        let (bell, is_over) = (Arc::new(bell), Arc::new(AtomicBool::new(false)));
+        let inbox = Inbox { commands: inbox, bell: Arc::clone(&bell), is_over: Arc::clone(&is_over) };
+        let thread = thread::Builder::new()
+            .name("applications".to_owned())
+            .spawn(move || run::run(self, clock, &inbox))
+            .map_err(DriverError::Start)?;
+        Ok(Running { commands, bell, is_over, thread: Some(thread) })
+    }
+}
+
+/// Where commands come in.
+#[derive(Debug)]
+struct Inbox {
+    commands: Receiver<Command>,
+    /// Rung after each of them, and after a change of `is_over`.
+    bell: Arc<EventFd>,
+    /// Whether it is to stop.
+    is_over: Arc<AtomicBool>,
+}
+
+/// A driver at work. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Running {
+    commands: SyncSender<Command>,
+    bell: Arc<EventFd>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<DriverOutcome, DriverError>>>,
+}
+
+impl Running {
+    /// Tells it something, without waiting. Whether it was taken: a driver that has ended takes nothing, and one
+    /// that does not come round leaves no room for more than 4096 commands. [`Command::Stop`] is always taken,
+    /// and goes before those that wait.
+    #[must_use = "a command that was not taken is lost"]
+    pub fn tell(&self, command: Command) -> bool {
+        let taken = match command {
+            Command::Stop => {
+                self.is_over.store(true, Ordering::Relaxed);
+                true
+            }
+            command => self.commands.try_send(command).is_ok(),
+        };
+        // A counter that is full has rung already.
+        let _ = self.bell.write(1);
+        taken
+    }
+
+    /// Waits for its end: at the plan's stop, or after [`Command::Stop`].
+    ///
+    /// # Errors
+    /// If it could not go on.
+    pub fn finish(mut self) -> Result<DriverOutcome, DriverError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) | None => Err(DriverError::Panicked),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _taken = self.tell(Command::Stop);
+            // Nobody asks for its outcome any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A socket that is closed at once, without a word to the other end that nobody would hear.
+fn abandon(socket: &OwnedFd) {
+    let now = libc::linger { l_onoff: 1, l_linger: 0 };
+    // What cannot be said of a socket that is closed is not needed.
+    let _ = nix::sys::socket::setsockopt(&socket.as_fd(), nix::sys::socket::sockopt::Linger, &now);
+}

@@ -1,0 +1,520 @@
+//! One connection as it is played: what is due when, and what its sockets say.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use apportion_core::queue::QosException;
+use apportion_core::units::{Bytes, Rate, Time};
+use apportion_scenario::histogram::Histogram;
+use apportion_scenario::outcome::{Completion, TcpSample};
+use apportion_scenario::source::{Generator, Write};
+use apportion_scenario::tcp::TcpParams;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use nix::sys::socket::{
+    MsgFlags, Shutdown, SockaddrStorage, connect, getsockopt, recv, send, shutdown, sockopt,
+};
+
+use super::{Failure, Load, abandon};
+use crate::lab::tcp::{self, info::tcp_info};
+
+/// Bytes that one call writes or throws away at most.
+const CHUNK: usize = 1 << 20;
+/// Datagrams that are read before other sockets have their turn.
+const DATAGRAMS: usize = 64;
+/// Headers of UDP with those of IPv4 and IPv6 (RFC 768, 791, 8200).
+const UDP_V4: u64 = 28;
+const UDP_V6: u64 = 48;
+
+/// What carries a connection.
+#[derive(Debug)]
+pub(super) enum Carrier {
+    Tcp(Arc<TcpParams>),
+    Udp {
+        /// Wire size of the largest datagram.
+        packet: u64,
+        /// Of which headers, as the kernel writes them.
+        headers: u64,
+    },
+}
+
+impl Carrier {
+    /// Datagrams of at most `packet` on the wire.
+    pub(super) fn udp(packet: Bytes, is_v4: bool) -> Self {
+        // A datagram without payload is the smallest that there is.
+        let headers = if is_v4 { UDP_V4 } else { UDP_V6 };
+        Self::Udp { packet: packet.get().max(headers), headers }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before its start.
+    Waiting,
+    /// TCP: no answer to the SYN yet.
+    Connecting,
+    Open,
+    /// TCP: all is written and the end announced.
+    Shut,
+    Ended,
+}
+
+#[derive(Debug)]
+enum Work {
+    Greedy,
+    File(Bytes),
+    /// With the write that comes next.
+    Writes(Box<Generator>, Option<Write>),
+}
+
+/// What all connections use and add to.
+#[derive(Debug)]
+pub(super) struct Tools {
+    pub epoll: Epoll,
+    /// What is written.
+    pub zeros: Vec<u8>,
+    /// Where what is thrown away would go; never touched by TCP.
+    pub trash: Vec<u8>,
+    pub failures: Vec<Failure>,
+    pub unsent: u64,
+    pub lateness: Histogram,
+    pub knows_timeouts: bool,
+}
+
+impl Tools {
+    pub(super) fn new(epoll: Epoll) -> Self {
+        Self {
+            epoll,
+            zeros: vec![0; CHUNK],
+            trash: vec![0; CHUNK],
+            failures: Vec::new(),
+            unsent: 0,
+            lateness: Histogram::default(),
+            knows_timeouts: true,
+        }
+    }
+}
+
+/// Which socket of which connection an event is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Source(u32),
+    Sink(u32),
+    Listener(u32),
+    Bell,
+}
+
+impl From<Token> for u64 {
+    fn from(token: Token) -> Self {
+        match token {
+            Token::Source(number) => Self::from(number) << 2,
+            Token::Sink(number) => Self::from(number) << 2 | 1,
+            Token::Listener(number) => Self::from(number) << 2 | 2,
+            Token::Bell => 3,
+        }
+    }
+}
+
+impl From<u64> for Token {
+    fn from(code: u64) -> Self {
+        let number = (code >> 2) as u32;
+        match code & 3 {
+            0 => Self::Source(number),
+            1 => Self::Sink(number),
+            2 => Self::Listener(number),
+            _ => Self::Bell,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Driven {
+    pub flow: u32,
+    /// Payload that the sink has read.
+    pub delivered: u64,
+    number: u32,
+    start: Time,
+    stop: Time,
+    carrier: Carrier,
+    work: Work,
+    to: SocketAddr,
+    phase: Phase,
+    /// TCP: bytes that the socket has not taken yet.
+    left: u64,
+    /// TCP: nothing more is written after these.
+    closing: bool,
+    /// TCP: whether the source waits for room in its socket.
+    watched: bool,
+    /// TCP: whether the sink's window is clamped again, see [`tcp::clamp_window`].
+    clamped: bool,
+    completed: bool,
+    source: Option<OwnedFd>,
+    sink: Option<OwnedFd>,
+    /// What the kernel counted when it was last asked.
+    retransmits: u64,
+    timeouts: u64,
+}
+
+impl Driven {
+    pub(super) fn new(
+        flow: u32,
+        (start, stop): (Time, Time),
+        carrier: Carrier,
+        load: Load,
+        to: SocketAddr,
+        (source, sink): (Option<OwnedFd>, Option<OwnedFd>),
+    ) -> Self {
+        let work = match load {
+            Load::Greedy => Work::Greedy,
+            Load::File(size) => Work::File(size),
+            Load::Writes(generator) => Work::Writes(generator, None),
+        };
+        Self {
+            flow,
+            delivered: 0,
+            number: 0,
+            start,
+            stop,
+            carrier,
+            work,
+            to,
+            phase: Phase::Waiting,
+            left: 0,
+            closing: false,
+            watched: false,
+            clamped: false,
+            completed: false,
+            source,
+            sink,
+            retransmits: 0,
+            timeouts: 0,
+        }
+    }
+
+    /// Gives it its number, and watches the sink that it has from the beginning.
+    pub(super) fn register(&mut self, number: u32, tools: &Tools) -> Result<(), Errno> {
+        self.number = number;
+        match &self.sink {
+            Some(sink) => tools.epoll.add(sink, self.event(Token::Sink, EpollFlags::EPOLLIN)),
+            None => Ok(()),
+        }
+    }
+
+    fn event(&self, of: fn(u32) -> Token, flags: EpollFlags) -> EpollEvent {
+        EpollEvent::new(flags, of(self.number).into())
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self.carrier, Carrier::Tcp(_))
+    }
+}
+
+/// What it does at its times.
+impl Driven {
+    /// When [`act`](Self::act) is next to be called.
+    pub(super) fn next(&self) -> Time {
+        if matches!(self.phase, Phase::Shut | Phase::Ended) {
+            return Time::MAX;
+        }
+        if self.phase == Phase::Waiting {
+            return self.start;
+        }
+        let stop = if self.closing { Time::MAX } else { self.stop };
+        match &self.work {
+            Work::Writes(_, Some(write)) => write.at.min(stop),
+            _ => stop,
+        }
+    }
+
+    /// Does what was due first by `now`.
+    pub(super) fn act(&mut self, now: Time, tools: &mut Tools) {
+        if self.phase == Phase::Waiting {
+            self.begin(now, tools);
+        } else if let Work::Writes(_, pending) = &mut self.work
+            && let Some(write) = pending.take_if(|write| write.at <= now)
+        {
+            tools.lateness.record(now.since(write.at));
+            self.ask();
+            match self.carrier {
+                Carrier::Tcp(_) => {
+                    self.left = self.left.saturating_add(write.size.get());
+                    self.push(now, tools);
+                }
+                Carrier::Udp { packet, headers } => {
+                    self.send_datagrams(now, write.size, (packet, headers), tools);
+                }
+            }
+        } else if now >= self.stop && !self.closing {
+            self.closing = true;
+            if matches!(self.work, Work::Greedy) {
+                self.left = 0;
+            }
+            match self.carrier {
+                Carrier::Tcp(_) => self.push(now, tools),
+                Carrier::Udp { .. } => self.phase = Phase::Ended,
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Time, tools: &mut Tools) {
+        self.ask();
+        match self.work {
+            Work::Greedy => self.left = u64::MAX,
+            Work::File(size) => (self.left, self.closing) = (size.get(), true),
+            Work::Writes(..) => (),
+        }
+        self.phase = Phase::Open;
+        if !self.is_tcp() {
+            return;
+        }
+        self.phase = Phase::Connecting;
+        let Some(source) = &self.source else { return };
+        let connected = connect(source.as_raw_fd(), &SockaddrStorage::from(self.to));
+        self.watched = true;
+        let flags = EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP;
+        let watched = tools.epoll.add(source, self.event(Token::Source, flags));
+        match (connected, watched) {
+            (Ok(()) | Err(Errno::EINPROGRESS), Ok(())) => (),
+            (Err(error), Ok(())) | (_, Err(error)) => self.fail(now, "connect", error, tools),
+        }
+    }
+
+    /// Asks the generator for what comes next.
+    fn ask(&mut self) {
+        if let Work::Writes(generator, pending) = &mut self.work {
+            *pending = generator.next();
+        }
+    }
+
+    fn send_datagrams(&mut self, now: Time, size: Bytes, (packet, headers): (u64, u64), tools: &mut Tools) {
+        let Some(source) = self.source.as_ref().map(AsRawFd::as_raw_fd) else { return };
+        let mut left = size.get();
+        while left > 0 {
+            let part = left.min(packet);
+            left -= part;
+            let payload = part.saturating_sub(headers) as usize;
+            match send(source, &tools.zeros[..payload.min(CHUNK)], MsgFlags::MSG_DONTWAIT) {
+                Ok(_) => (),
+                Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => tools.unsent += 1,
+                Err(error) => return self.fail(now, "send a datagram", error, tools),
+            }
+        }
+    }
+
+    /// Writes what the socket takes of what is left, and announces the end when nothing more comes.
+    fn push(&mut self, now: Time, tools: &mut Tools) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let Some(source) = &self.source else { return };
+        if self.left > 0 {
+            let chunk = self.left.min(CHUNK as u64) as usize;
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+            match send(source.as_raw_fd(), &tools.zeros[..chunk], flags) {
+                // Without end stays without end.
+                Ok(_) if self.left == u64::MAX => (),
+                Ok(taken) => self.left = self.left.saturating_sub(taken as u64),
+                Err(Errno::EAGAIN | Errno::EINTR) => (),
+                Err(error) => return self.fail(now, "write", error, tools),
+            }
+        }
+        if self.left == 0 && self.closing {
+            self.phase = Phase::Shut;
+            if let Err(error) = shutdown(source.as_raw_fd(), Shutdown::Write) {
+                return self.fail(now, "close", error, tools);
+            }
+        }
+        self.watch(now, tools);
+    }
+
+    /// Watches for room in the socket if something is left for it.
+    fn watch(&mut self, now: Time, tools: &mut Tools) {
+        let wanted = self.left > 0;
+        if wanted == self.watched {
+            return;
+        }
+        self.watched = wanted;
+        let room = if wanted { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+        let mut event = self.event(Token::Source, room | EpollFlags::EPOLLRDHUP);
+        let modified = self.source.as_ref().map(|source| tools.epoll.modify(source, &mut event));
+        if let Some(Err(error)) = modified {
+            self.fail(now, "watch", error, tools);
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
+        let Work::Writes(generator, pending) = &mut self.work else { return };
+        generator.set_rate(now, rate);
+        if rate == Rate::ZERO {
+            *pending = None;
+        }
+        // A pending write stands; before the start nothing is asked for.
+        if pending.is_none() && matches!(self.phase, Phase::Connecting | Phase::Open) && !self.closing {
+            self.ask();
+        }
+    }
+
+    pub(super) fn hear(&mut self, now: Time, exception: &QosException) {
+        if let Work::Writes(generator, _) = &mut self.work {
+            generator.hear(now, exception);
+        }
+    }
+}
+
+/// What its sockets say.
+impl Driven {
+    /// Something about the source of a TCP connection.
+    pub(super) fn on_source(&mut self, now: Time, flags: EpollFlags, tools: &mut Tools) {
+        let Some(source) = &self.source else { return };
+        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP | EpollFlags::EPOLLRDHUP;
+        if self.phase == Phase::Connecting {
+            match getsockopt(source, sockopt::SocketError) {
+                Ok(0) => self.phase = Phase::Open,
+                Ok(error) => return self.fail(now, "connect", Errno::from_raw(error), tools),
+                Err(error) => return self.fail(now, "connect", error, tools),
+            }
+        } else if flags.intersects(over) {
+            return match getsockopt(source, sockopt::SocketError) {
+                Ok(0) if self.phase == Phase::Shut => self.end(tools),
+                Ok(0) => self.fail(now, "keep", Errno::ECONNRESET, tools),
+                Ok(error) => self.fail(now, "keep", Errno::from_raw(error), tools),
+                Err(error) => self.fail(now, "keep", error, tools),
+            };
+        }
+        self.push(now, tools);
+    }
+
+    /// The connection has come in at the sink.
+    pub(super) fn accept(&mut self, now: Time, sink: OwnedFd, tools: &mut Tools) {
+        let flags = EpollFlags::EPOLLIN;
+        if self.phase == Phase::Ended || self.sink.is_some() {
+            return;
+        }
+        match tools.epoll.add(&sink, self.event(Token::Sink, flags)) {
+            Ok(()) => self.sink = Some(sink),
+            Err(error) => self.fail(now, "accept", error, tools),
+        }
+    }
+
+    /// Something waits at the sink. Whether it completes a file.
+    pub(super) fn on_sink(&mut self, now: Time, tools: &mut Tools) -> Option<Completion> {
+        let sink = self.sink.as_ref()?.as_raw_fd();
+        let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+        if !self.is_tcp() {
+            for _ in 0..DATAGRAMS {
+                match recv(sink, &mut tools.trash[..1], flags) {
+                    Ok(length) => self.delivered += length as u64,
+                    Err(_) => break,
+                }
+            }
+            return None;
+        }
+        match recv(sink, &mut tools.trash, flags) {
+            Ok(0) => {
+                // Answers the other end's FIN with ours.
+                self.sink = None;
+                None
+            }
+            Ok(length) => {
+                self.delivered += length as u64;
+                self.clamp();
+                self.completion(now)
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => None,
+            Err(error) => {
+                self.fail(now, "read", error, tools);
+                None
+            }
+        }
+    }
+
+    /// The kernel has learnt by now how much room a segment takes.
+    fn clamp(&mut self) {
+        if let (Carrier::Tcp(params), Some(sink), false) = (&self.carrier, &self.sink, self.clamped)
+            && self.delivered > params.segment.get()
+        {
+            self.clamped = true;
+            // It was told once without complaint.
+            let _ = tcp::clamp_window(sink.as_fd(), params);
+        }
+    }
+
+    fn completion(&mut self, now: Time) -> Option<Completion> {
+        let Work::File(size) = self.work else { return None };
+        (self.delivered >= size.get() && !std::mem::replace(&mut self.completed, true)).then(|| Completion {
+            start: self.start,
+            took: now.since(self.start),
+            size,
+        })
+    }
+
+    fn fail(&mut self, at: Time, what: &'static str, error: Errno, tools: &mut Tools) {
+        tools.failures.push(Failure { flow: self.flow, at, what, error });
+        self.abandon(tools);
+    }
+
+    /// Takes note of what the kernel counted, and closes.
+    pub(super) fn end(&mut self, tools: &mut Tools) {
+        self.count(tools);
+        self.phase = Phase::Ended;
+        self.source = None;
+    }
+
+    /// Ends it as it stands.
+    pub(super) fn abandon(&mut self, tools: &mut Tools) {
+        [&self.source, &self.sink].into_iter().flatten().for_each(abandon);
+        self.end(tools);
+        self.sink = None;
+    }
+}
+
+/// What it measures.
+impl Driven {
+    fn is_under_way(&self) -> bool {
+        self.is_tcp() && matches!(self.phase, Phase::Connecting | Phase::Open | Phase::Shut)
+    }
+
+    fn told(&self) -> Option<tcp::info::Told> {
+        let source = self.source.as_ref().filter(|_| self.is_under_way())?;
+        tcp_info(source.as_fd()).ok()
+    }
+
+    /// Segments sent again and timeouts so far.
+    pub(super) fn count(&mut self, tools: &mut Tools) -> (u64, u64) {
+        if let Some(told) = self.told() {
+            self.retransmits = told.info.total_retrans.into();
+            tools.knows_timeouts &= told.total_rto().is_some();
+            self.timeouts = told.total_rto().unwrap_or(0);
+        }
+        (self.retransmits, self.timeouts)
+    }
+
+    pub(super) fn sample(&self) -> TcpSample {
+        self.told().map(|told| told.sample()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_which_socket_it_is_of() {
+        for token in [Token::Source(0), Token::Sink(9_999), Token::Listener(u32::MAX), Token::Bell] {
+            assert_eq!(Token::from(u64::from(token)), token);
+        }
+    }
+
+    #[test]
+    fn wire_sizes_count_the_headers_of_the_family() {
+        let sizes = |packet, is_v4| match Carrier::udp(Bytes::new(packet), is_v4) {
+            Carrier::Udp { packet, headers } => (packet, headers),
+            Carrier::Tcp(_) => (0, 0),
+        };
+        assert_eq!((sizes(1_000, true), sizes(1_000, false)), ((1_000, 28), (1_000, 48)));
+        // No datagram is smaller than its headers.
+        assert_eq!(sizes(40, false), (48, 48));
+    }
+}

@@ -1,0 +1,215 @@
+//! The course of a run: packets move until something is to be done, and it is done at its time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::queue::QosException;
+use apportion_core::units::{Span, Time};
+use apportion_scenario::connections::Numbers;
+use apportion_scenario::flow_tables::FlowTables;
+use apportion_scenario::model::{Scenario, Setting};
+use apportion_scenario::outcome::Outcome;
+
+use super::LabError;
+use super::driver::{Command, Running};
+use super::results::Baseline;
+use super::world::LabWorld;
+use crate::engine::Engine;
+use crate::link::FlowSetting;
+use crate::pace::Pace;
+use crate::packet::Packet;
+
+/// How long packets move before somebody looks for word to sources, and whether the run was cancelled. Chosen:
+/// short beside the intervals in which disciplines give word.
+const LOOK: Span = Span::from_millis(10);
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct Lab<'a> {
+    pub scenario: &'a Scenario,
+    pub seed: u64,
+    pub engine: Engine<LabWorld>,
+    pub driver: Running,
+    pub tables: FlowTables,
+    pub numbers: Numbers,
+    pub baseline: Option<Baseline>,
+    /// Word of disciplines on its way to sources, by the time of its arrival and in the order in which it was
+    /// given.
+    word: BTreeMap<(Time, u64), (u32, QosException)>,
+    words: u64,
+    /// The next change of the scenario.
+    changed: usize,
+    /// When the next sample is taken.
+    sample: Time,
+}
+
+impl<'a> Lab<'a> {
+    pub fn new(
+        scenario: &'a Scenario,
+        seed: u64,
+        engine: Engine<LabWorld>,
+        driver: Running,
+        tables: FlowTables,
+        numbers: Numbers,
+    ) -> Self {
+        Self {
+            scenario,
+            seed,
+            engine,
+            driver,
+            tables,
+            numbers,
+            baseline: None,
+            word: BTreeMap::new(),
+            words: 0,
+            changed: 0,
+            sample: Time::ZERO + scenario.sample,
+        }
+    }
+
+    /// Runs to the end of the scenario, or until `cancel` is set.
+    pub fn run(mut self, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
+        loop {
+            let now = self.next().min(self.engine.now() + LOOK);
+            self.engine.run(now, None)?;
+            self.fetch_word();
+            self.do_what_is_due(now)?;
+            if now >= self.scenario.stop {
+                return self.outcome().map(Some);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                // It ends with this run.
+                return Ok(None);
+            }
+        }
+    }
+
+    /// When something is to be done next.
+    fn next(&self) -> Time {
+        let change = self.scenario.changes.get(self.changed).map(|change| change.at);
+        let word = self.word.keys().next().map(|(at, _)| *at);
+        let measure = self.baseline.is_none().then_some(self.scenario.measure_from);
+        let all = [change, word, measure, Some(self.scenario.stop), self.next_sample()];
+        all.into_iter().flatten().min().unwrap_or(Time::MAX)
+    }
+
+    fn next_sample(&self) -> Option<Time> {
+        (self.scenario.sample > Span::ZERO).then_some(self.sample)
+    }
+
+    fn do_what_is_due(&mut self, now: Time) -> Result<(), LabError> {
+        while let Some(change) = self.scenario.changes.get(self.changed).filter(|change| change.at <= now) {
+            self.change(now, &change.to)?;
+            self.changed += 1;
+        }
+        while let Some(first) = self.word.first_entry().filter(|first| first.key().0 <= now) {
+            let (flow, exception) = first.remove();
+            self.hear(flow, exception)?;
+        }
+        if self.baseline.is_none() && self.scenario.measure_from <= now {
+            self.begin_measuring(now);
+        }
+        if self.next_sample().is_some_and(|at| at <= now) {
+            self.take_sample(now);
+            self.sample = self.sample + self.scenario.sample;
+        }
+        Ok(())
+    }
+
+    /// Puts on its way what disciplines have told: it takes the delay of the wires before them, as in a
+    /// simulation.
+    fn fetch_word(&mut self) {
+        while let Some((at, link, exception)) = self.engine.books.exceptions.pop_front() {
+            let Some(flow) = self.numbers.flow_of(exception.flow) else { continue };
+            let path = &self.scenario.flows[flow].path;
+            let Some(before) = path.iter().position(|on| on.0 == link) else { continue };
+            let delays = path[..before].iter().map(|on| self.scenario.links[on.index()].delay);
+            let arrival = at + delays.fold(Span::ZERO, |sum, delay| sum + delay);
+            self.word.insert((arrival, self.words), (flow as u32, exception));
+            self.words += 1;
+        }
+    }
+
+    fn hear(&mut self, flow: u32, exception: QosException) -> Result<(), LabError> {
+        if !exception.is_over
+            && let Some(counters) = self.engine.books.account(exception.flow.0)
+        {
+            counters.exceptions += 1;
+        }
+        self.tell(Command::Hear(flow, exception))
+    }
+
+    fn tell(&self, command: Command) -> Result<(), LabError> {
+        if self.driver.tell(command) { Ok(()) } else { Err(LabError::Unheard) }
+    }
+
+    fn change(&mut self, now: Time, to: &Setting) -> Result<(), LabError> {
+        let engine = &mut self.engine;
+        match to {
+            Setting::LinkRate(link, rate) => {
+                engine.change(link.index(), |link, books| link.set_pace(now, Pace::rate(*rate), books));
+            }
+            Setting::LinkDelay(link, delay) => engine.change(link.index(), |link, _| link.set_delay(*delay)),
+            Setting::LinkLoss(link, loss) => engine.change(link.index(), |link, _| link.set_loss(*loss)),
+            Setting::LinkQueue(at, params) => {
+                let rate = engine.link(at.index()).map(crate::link::Link::rate).unwrap_or_default();
+                let queue = self.tables.discipline(&self.scenario.links[at.index()], params, rate);
+                engine.change(at.index(), |link, books| link.set_queue(now, queue, books));
+            }
+            Setting::FlowRate(flow, rate) => {
+                return self.tell(Command::SetRate(*flow as u32, *rate));
+            }
+            Setting::FlowTickets(flow, tickets) => {
+                self.marks(*flow, |marks| marks.issue::<Packet>(now, LabelKind::Tickets, *tickets));
+            }
+            Setting::FlowAckTickets(flow, tickets) => {
+                self.marks(*flow, |marks| marks.issue::<Packet>(now, LabelKind::AckTickets, *tickets));
+            }
+            Setting::LinkTickets(link, tickets) => {
+                engine.change(link.index(), |link, _| link.issue(now, LabelKind::Tickets, *tickets));
+            }
+            Setting::LinkAckTickets(link, tickets) => {
+                // They are exchanged where acknowledgements go.
+                if let Some(other) = self.scenario.links[link.index()].other_way {
+                    engine.change(other.index(), |link, _| link.issue(now, LabelKind::AckTickets, *tickets));
+                }
+            }
+            Setting::FlowGuarantee(flow, guarantee) => self.set_flow(now, *flow, |tables, id| {
+                tables.set_guarantee(id, *guarantee);
+                FlowSetting::Guarantee(*guarantee, tables.rtt(id))
+            }),
+            Setting::FlowClass(flow, class) => self.set_flow(now, *flow, |tables, id| {
+                tables.set_class(id, *class);
+                FlowSetting::Class(*class)
+            }),
+            Setting::FlowWeight(flow, weight) => self.set_flow(now, *flow, |tables, id| {
+                tables.set_weight(id, *weight);
+                FlowSetting::Weight(*weight)
+            }),
+        }
+        Ok(())
+    }
+
+    fn set_flow(
+        &mut self,
+        now: Time,
+        flow: usize,
+        mut set: impl FnMut(&mut FlowTables, FlowId) -> FlowSetting,
+    ) {
+        for id in self.numbers.ids(flow).map(FlowId) {
+            let setting = set(&mut self.tables, id);
+            for link in 0..self.scenario.links.len() {
+                self.engine.change(link, |link, books| link.set_flow(now, id, &setting, books));
+            }
+        }
+    }
+
+    fn marks(&mut self, flow: usize, mut change: impl FnMut(&mut apportion_scenario::marks::Marks)) {
+        for id in self.numbers.ids(flow) {
+            if let Some(Some(marks)) = self.engine.world.marks.get_mut(id as usize) {
+                change(marks);
+            }
+        }
+    }
+}

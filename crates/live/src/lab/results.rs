@@ -1,0 +1,162 @@
+//! What is measured while the laboratory runs, and the outcome at its end.
+
+use apportion_core::packet::FlowId;
+use apportion_core::units::Time;
+use apportion_scenario::histogram::Histogram;
+use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome, Timekeeping};
+use apportion_scenario::probe::{Counters, LinkCounts};
+
+use super::driver::DriverOutcome;
+use super::play::Lab;
+use super::{LATENESS_LIMIT, LabError};
+use crate::engine::Engine;
+use crate::port::PortCounts;
+
+/// All counts at one time.
+#[derive(Debug)]
+pub(super) struct Baseline {
+    at: Time,
+    flows: Vec<Counters>,
+    links: Vec<LinkCounts>,
+    ports: PortCounts,
+}
+
+impl Lab<'_> {
+    /// The measured part begins.
+    pub fn begin_measuring(&mut self, now: Time) {
+        for link in 0..self.scenario.links.len() {
+            self.engine.change(link, |link, _| link.probe_mut().restart(now));
+        }
+        for probe in &mut self.engine.world.probes {
+            probe.delay = Histogram::default();
+        }
+        self.engine.forget_lateness();
+        self.baseline = Some(self.counts(now));
+    }
+
+    fn counts(&mut self, now: Time) -> Baseline {
+        let links = 0..self.scenario.links.len();
+        Baseline {
+            at: now,
+            flows: self.engine.books.flows.clone(),
+            links: links.filter_map(|link| Some(self.engine.link(link)?.counts(now))).collect(),
+            ports: all_ports(&mut self.engine),
+        }
+    }
+
+    /// A sample interval ends.
+    pub fn take_sample(&mut self, now: Time) {
+        let numbers = &self.numbers;
+        let member = |id: FlowId| numbers.flow_of(id).map(|flow| flow as u32);
+        for link in 0..self.scenario.links.len() {
+            self.engine.change(link, |link, books| link.sample(now, &member, books));
+        }
+        for (flow, probe) in self.engine.world.probes.iter_mut().enumerate() {
+            let ids = self.numbers.ids(flow);
+            let counters = &self.engine.books.flows[ids.start as usize..ids.end as usize];
+            probe.sample(counters.iter().map(|counters| counters.delivered.bytes).sum());
+        }
+    }
+
+    /// The outcome of a run that has ended.
+    pub fn outcome(mut self) -> Result<Outcome, LabError> {
+        let stop = self.scenario.stop;
+        let end = self.counts(stop);
+        // It was taken when the measured part began, which is not after the end.
+        let start = self.baseline.take().unwrap_or_else(|| self.counts(stop));
+        let links =
+            (0..self.scenario.links.len()).map(|link| self.link_outcome(link, &start, &end)).collect();
+        let timekeeping = self.timekeeping(&start, &end);
+        let mut flows: Vec<FlowOutcome> =
+            (0..self.scenario.flows.len()).map(|flow| self.flow_outcome(flow, &start, &end)).collect();
+        let driver: DriverOutcome = self.driver.finish()?;
+        for (outcome, totals) in flows.iter_mut().zip(driver.flows) {
+            outcome.goodput = totals.goodput;
+            outcome.retransmits = totals.retransmits;
+            outcome.timeouts = totals.timeouts;
+            outcome.completions = totals.completions;
+            outcome.completions.sort_by_key(|completion| completion.start);
+            outcome.tcp = totals.tcp;
+        }
+        let hops = end.links.iter().zip(&start.links);
+        let hops = hops.map(|(end, start)| end.sent.packets.get() - start.sent.packets.get());
+        Ok(Outcome {
+            seed: self.seed,
+            measured: stop.since(start.at),
+            flows,
+            links,
+            packet_hops: hops.sum(),
+            events: 0,
+            timekeeping: Some(timekeeping),
+        })
+    }
+
+    fn flow_outcome(&mut self, index: usize, start: &Baseline, end: &Baseline) -> FlowOutcome {
+        let flow = &self.scenario.flows[index];
+        let mut outcome =
+            FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..FlowOutcome::default() };
+        for id in self.numbers.ids(index) {
+            end.flows[id as usize].tell_since(&start.flows[id as usize], &mut outcome);
+        }
+        let probe = &mut self.engine.world.probes[index];
+        outcome.delay = probe.delay.distribution();
+        outcome.series = std::mem::take(&mut probe.series);
+        outcome
+    }
+
+    fn link_outcome(&mut self, index: usize, start: &Baseline, end: &Baseline) -> LinkOutcome {
+        let model = &self.scenario.links[index];
+        let measured = end.at.since(start.at);
+        let mut outcome = end.links[index].since(&start.links[index], measured);
+        outcome.name.clone_from(&model.name);
+        outcome.watched = model.watched;
+        let numbers = &self.numbers;
+        self.engine.change(index, |link, _| {
+            link.statistics(&mut |name, value| outcome.statistics.push((name, value)));
+            link.flow_statistics(&mut |id, name, value| {
+                if let Some(flow) = numbers.flow_of(id) {
+                    outcome.flow_statistics.push((flow, name, value));
+                }
+            });
+            if model.watched {
+                let backlog = link.backlog();
+                let probe = link.probe_mut();
+                outcome.queue_mean = probe.queue_mean(end.at, backlog, measured);
+                outcome.queue_delay = probe.delay.distribution();
+                outcome.backlog = std::mem::take(&mut probe.backlog);
+                outcome.series = std::mem::take(&mut probe.series);
+                outcome.allocations = probe.allocations.take();
+            }
+        });
+        outcome
+    }
+
+    fn timekeeping(&self, start: &Baseline, end: &Baseline) -> Timekeeping {
+        let (before, after) = (&start.ports, &end.ports);
+        let malformed: u64 = self.engine.malformed().map(|(_, count)| count).sum();
+        Timekeeping {
+            lateness: self.engine.lateness().distribution(),
+            limit: LATENESS_LIMIT,
+            missed: after.missed - before.missed,
+            refused: after.unsent - before.unsent,
+            unusable: after.oversize + after.super_packets - before.oversize - before.super_packets
+                + malformed,
+        }
+    }
+}
+
+/// What all ports did together.
+fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
+    let mut all = PortCounts::default();
+    for port in 0.. {
+        let Some((counts, _)) = engine.port_counts(port) else { break };
+        all.received += counts.received;
+        all.sent += counts.sent;
+        all.oversize += counts.oversize;
+        all.super_packets += counts.super_packets;
+        all.missed += counts.missed;
+        all.unsent += counts.unsent;
+        all.down += counts.down;
+    }
+    all
+}

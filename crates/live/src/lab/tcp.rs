@@ -1,0 +1,293 @@
+//! What of a scenario's TCP the kernel is told: per socket, and per namespace.
+//!
+//! Source: tcp(7), socket(7), Documentation/networking/ip-sysctl. The page is `docs/lab.md`. The kernel has one
+//! TCP, with a choice of congestion controls; a profile of a scenario is told as far as there are words for it,
+//! and [`untold`] lists the rest.
+//!
+//! - TCP_CONGESTION, TCP_MAXSEG, TCP_NODELAY and TCP_WINDOW_CLAMP go by socket, so that flows of one host may
+//!   differ in them.
+//! - Timestamps, SACK, ECN, window scaling, bounds of the timeout and the rest go by namespace: flows of one
+//!   host must agree, see [`settings`].
+//! - The receive window is the clamp. The buffer behind it is much larger and comes from `tcp_rmem`, which no
+//!   limit of the machine bounds as `net.core.rmem_max` bounds SO_RCVBUF; it does not grow by itself
+//!   (`tcp_moderate_rcvbuf`), for that would move the clamp.
+
+pub mod info;
+mod option;
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::BorrowedFd;
+
+use apportion_core::units::{Bytes, Packets, Span};
+use apportion_scenario::tcp::{Algorithm, Idle, InitialSsthresh, InitialWindow, RecoveryExit, TcpParams};
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::namespace::{SysctlError, set_sysctl};
+
+pub use option::{congestion, window_clamp};
+
+/// Bytes of headers of IPv4 and TCP without options, and with timestamps (RFC 7323 section 3.2) and padding.
+const BARE: Bytes = Bytes::new(40);
+const WITH_TIMESTAMPS: Bytes = Bytes::new(52);
+/// Linux refuses smaller and larger segments (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`); with timestamps they have 12
+/// bytes less.
+const SEGMENTS: RangeInclusive<u64> = 88..=32_755;
+/// Linux starts with ten segments (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
+/// Segments that may wait in a socket before they are sent. Chosen: a millisecond at 400 Mbit/s, which is how
+/// long the driver may be late without a gap, and little that a source has left after its stop.
+const UNSENT_SEGMENTS: u64 = 32;
+/// A buffer holds whole pages for each segment, so that it needs more room than the window has bytes.
+const ROOM: u64 = 8;
+/// What `tcp_rto_max_ms` can be.
+const LONGEST_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
+
+/// What the kernel calls the congestion control of an algorithm.
+#[must_use]
+pub const fn control(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => "reno",
+        Algorithm::Cubic => "cubic",
+        Algorithm::Bbr => "bbr",
+    }
+}
+
+/// What a socket cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionError {
+    /// The kernel has no such congestion control, or does not let us use it.
+    #[error(
+        "the kernel does not give us the congestion control `{name}`: {source}; load it with `modprobe \
+         tcp_{name}`, or allow it in /proc/sys/net/ipv4/tcp_allowed_congestion_control"
+    )]
+    Congestion {
+        /// As the kernel calls it.
+        name: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel has no such segments.
+    #[error("the kernel has no TCP segments of {0}: they have between 88 and 32755 bytes")]
+    Segment(Bytes),
+    /// Another option was refused.
+    #[error("cannot set {what}: {source}")]
+    Other {
+        /// Its name.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Tells a socket that is not connected yet what `params` say. Those that a listener accepts inherit it.
+///
+/// # Errors
+/// See [`OptionError`].
+pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
+    let name = control(params.algorithm);
+    option::set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
+    if !SEGMENTS.contains(&params.segment.get()) {
+        return Err(OptionError::Segment(params.segment));
+    }
+    let other = |what| move |source: io::Error| OptionError::Other { what, source };
+    // In range, so that it fits. The kernel's number has options of every segment in it, as RFC 6691 says.
+    let options = if has_timestamps(params) { WITH_TIMESTAMPS - BARE } else { Bytes::ZERO };
+    setsockopt(&socket, sockopt::TcpMaxSeg, &((params.segment + options).get() as u32))
+        .map_err(|error| other("TCP_MAXSEG")(error.into()))?;
+    setsockopt(&socket, sockopt::TcpNoDelay, &!params.nagle)
+        .map_err(|error| other("TCP_NODELAY")(error.into()))?;
+    clamp_window(socket, params).map_err(other("TCP_WINDOW_CLAMP"))?;
+    let unsent = params.segment.get() * UNSENT_SEGMENTS;
+    option::set_not_sent_low_water(socket, unsent as u32).map_err(other("TCP_NOTSENT_LOWAT"))
+}
+
+/// Bounds the window that a socket advertises to what `params` say.
+///
+/// The kernel may move the clamp by itself when it learns how much room segments take; so a socket is told once
+/// more when it has received some.
+///
+/// # Errors
+/// What the system says.
+pub fn clamp_window(socket: BorrowedFd<'_>, params: &TcpParams) -> io::Result<()> {
+    option::set_window_clamp(socket, window(params))
+}
+
+/// The window that the kernel is told.
+#[must_use]
+pub fn window(params: &TcpParams) -> u32 {
+    let scaled = if params.window_scale { params.window_bytes() } else { params.window_bytes().min(65_535) };
+    // At most 2^30, see `TcpParams::check`.
+    scaled.min(1 << 30) as u32
+}
+
+/// A setting of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Below `net/ipv4/`.
+    pub name: &'static str,
+    /// As it is written.
+    pub value: String,
+}
+
+/// Flows of one host that ask for different settings of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "flows of one host differ in {parameter}, which the kernel has once for each host ({name}: {values:?}); let \
+     them start and end at hosts of their own"
+)]
+pub struct Conflict {
+    /// The parameter of the scenario.
+    pub parameter: &'static str,
+    /// The setting.
+    pub name: &'static str,
+    /// Two values that are asked for.
+    pub values: [String; 2],
+}
+
+/// The settings of a namespace whose flows, in and out, have these parameters.
+///
+/// # Errors
+/// If they cannot all be obeyed.
+pub fn settings(flows: &[&TcpParams]) -> Result<Vec<Setting>, Conflict> {
+    let mut all: Vec<Setting> = Vec::new();
+    for params in flows {
+        for (parameter, name, value) in asked(params) {
+            match all.iter().find(|setting| setting.name == name) {
+                Some(Setting { value: other, .. }) if *other != value => {
+                    return Err(Conflict { parameter, name, values: [other.clone(), value] });
+                }
+                Some(_) => (),
+                None => all.push(Setting { name, value }),
+            }
+        }
+    }
+    // A window of 2^30 needs no more: `tcp_rmem` are three ints.
+    let largest = flows.iter().map(|params| u64::from(window(params))).max().unwrap_or(0);
+    let buffer = (largest * ROOM).clamp(1 << 20, (1 << 31) - 1);
+    let constant = |name, value: &str| Setting { name, value: value.to_owned() };
+    all.extend([
+        constant("tcp_rmem", &format!("4096 {buffer} {buffer}")),
+        constant("tcp_wmem", &format!("4096 65536 {buffer}")),
+        constant("tcp_moderate_rcvbuf", "0"),
+        // Each run begins without what an earlier connection learnt.
+        constant("tcp_no_metrics_save", "1"),
+        // What is written goes out unless Nagle's rule holds it back.
+        constant("tcp_autocorking", "0"),
+    ]);
+    Ok(all)
+}
+
+/// What these parameters ask of a namespace: parameter, setting, value.
+fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
+    let flag = |on: bool| u8::from(on).to_string();
+    let longest = millis(params.max_rto).clamp(*LONGEST_TIMEOUT_MS.start(), *LONGEST_TIMEOUT_MS.end());
+    vec![
+        ("header", "tcp_timestamps", flag(has_timestamps(params))),
+        ("algorithm", "tcp_sack", flag(params.sack())),
+        ("algorithm", "tcp_dsack", flag(params.sack())),
+        ("ecn", "tcp_ecn", flag(params.ecn)),
+        ("window_scale", "tcp_window_scaling", flag(params.window_scale)),
+        ("idle", "tcp_slow_start_after_idle", flag(params.idle != Idle::Keep)),
+        ("dupack_threshold", "tcp_reordering", params.dupack_threshold.to_string()),
+        ("min_rto", "tcp_rto_min_us", (params.min_rto.as_nanos() / 1_000).clamp(1, 60_000_000).to_string()),
+        ("max_rto", "tcp_rto_max_ms", longest.to_string()),
+    ]
+}
+
+/// Writes settings in the namespace of the calling thread, and gives those that this kernel does not have.
+///
+/// # Errors
+/// What the system says of one that it has.
+pub fn tell_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlError> {
+    let mut absent = Vec::new();
+    for Setting { name, value } in settings {
+        match set_sysctl(&format!("net/ipv4/{name}"), value) {
+            Ok(()) => (),
+            Err(SysctlError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                absent.push(*name);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(absent)
+}
+
+fn millis(span: Span) -> u64 {
+    span.as_nanos() / 1_000_000
+}
+
+fn has_timestamps(params: &TcpParams) -> bool {
+    params.header == WITH_TIMESTAMPS
+}
+
+/// A parameter whose value the kernel is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// Its name in the scenario.
+    pub parameter: &'static str,
+    /// What the kernel does instead.
+    pub instead: &'static str,
+}
+
+/// What of `params` the kernel cannot be told and does otherwise, in the order of the parameters. What has no
+/// effect in the kernel's TCP at all, such as how ns-2 truncates windows, is told once, as `algorithm`.
+#[must_use]
+pub fn untold(params: &TcpParams) -> Vec<Untold> {
+    let rules = [
+        (
+            "algorithm",
+            matches!(params.algorithm, Algorithm::Tahoe | Algorithm::Reno),
+            "fast recovery goes on until all losses of the window are repaired, as in NewReno",
+        ),
+        (
+            "sack_recovery",
+            params.sack(),
+            "losses are found by time (RACK-TLP, RFC 8985) and repaired with proportional rate reduction (RFC 6937)",
+        ),
+        (
+            "header",
+            params.header != BARE && params.header != WITH_TIMESTAMPS,
+            "headers are 40 bytes in IPv4 and 60 in IPv6",
+        ),
+        ("ack", params.ack != params.header, "an acknowledgement has the header of a segment"),
+        (
+            "window",
+            !params.window_scale && params.window_bytes() > 65_535,
+            "without scaling the window is at most 65535 bytes",
+        ),
+        (
+            "initial_window",
+            params.initial_window != InitialWindow::Packets(Packets::new(INITIAL_WINDOW)),
+            "the window begins with 10 segments (RFC 6928)",
+        ),
+        (
+            "initial_ssthresh",
+            params.initial_ssthresh != InitialSsthresh::Unlimited,
+            "slow start ends with a loss, or earlier where CUBIC's hybrid start says so",
+        ),
+        ("limited_transmit", !params.limited_transmit, "duplicate ACKs let new segments out (RFC 3042)"),
+        (
+            "delayed_ack",
+            true,
+            "ACKs wait for a second segment, at most 40 to 200 ms; at the start of a connection they do not",
+        ),
+        ("tick", params.tick > Span::ZERO, "round-trip times are measured in microseconds"),
+        ("min_rto", params.min_rto < Span::from_millis(1), "timeouts are at least some milliseconds"),
+        (
+            "max_rto",
+            !LONGEST_TIMEOUT_MS.contains(&millis(params.max_rto)),
+            "the longest timeout is between 1 s and 120 s",
+        ),
+        ("initial_rto", params.initial_rto != Span::from_secs(1), "the first timeout is 1 s (RFC 6298)"),
+        ("syn", !params.syn, "a connection opens with a handshake"),
+        ("fin", !params.fin, "a connection closes with a FIN"),
+        ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
+        ("idle", params.idle == Idle::Timeout, "a sender that was idle starts again from the initial window"),
+    ];
+    let tell = |(parameter, differs, instead): (_, bool, _)| differs.then_some(Untold { parameter, instead });
+    rules.into_iter().filter_map(tell).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Names inside: which nameserver the host asks, what the command finds in `resolv.conf`, and what it is
+//! answered where the host asks none.
+//!
+//! Source: resolv.conf(5); RFC 1035 section 4.1.1 for the header of a message. Only the first nameserver is
+//! used. Nothing here looks a name up.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::path::{Path, PathBuf};
+
+use crate::namespace::{MountError, bind_over};
+
+/// Where the system says whom it asks.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// Where nameservers listen (RFC 1035 section 4.2).
+pub const PORT: u16 = 53;
+/// The header of a message, which says all that a refusal does.
+const HEADER: usize = 12;
+
+/// The first nameserver of a `resolv.conf`; an IPv6 address may name a device (`fe80::1%eth0`), whose index
+/// `index_of` gives.
+#[must_use]
+pub fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u32>) -> Option<SocketAddr> {
+    let mut lines = resolv_conf.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some("nameserver")).then(|| words.next()).flatten()
+    });
+    lines.find_map(|server| match server.split_once('%') {
+        None => Some(SocketAddr::new(server.parse().ok()?, PORT)),
+        Some((address, device)) => {
+            let scope = device.parse().ok().or_else(|| index_of(device))?;
+            Some(SocketAddrV6::new(address.parse().ok()?, PORT, 0, scope).into())
+        }
+    })
+}
+
+/// The host's first nameserver, from its `/etc/resolv.conf`: before another file is bound over it. None if
+/// there is none or no such file.
+///
+/// # Errors
+/// If the file is there and cannot be read.
+pub fn host_nameserver() -> io::Result<Option<SocketAddr>> {
+    let index_of = |device: &str| nix::net::if_::if_nametoindex(device).ok();
+    match fs::read_to_string(RESOLV_CONF) {
+        Ok(text) => Ok(nameserver(&text, index_of)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The host's `resolv.conf` as the command should find it: `gateway` is the nameserver, and what the host
+/// says of domains and options holds.
+#[must_use]
+pub fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
+    let keeps = |line: &&str| {
+        matches!(line.split_whitespace().next(), Some("search" | "domain" | "options" | "sortlist"))
+    };
+    let mut text = format!("nameserver {gateway}\n");
+    of_host.lines().filter(keeps).for_each(|line| text.extend([line, "\n"]));
+    text
+}
+
+/// A `resolv.conf` that the command does not see.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolvConfError {
+    /// The host's cannot be read.
+    #[error("cannot read {RESOLV_CONF}: {0}")]
+    Read(io::Error),
+    /// The one for the command cannot be written.
+    #[error("cannot write {}: {error}", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It does not lie over the host's.
+    #[error(transparent)]
+    Bind(#[from] MountError),
+}
+
+/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is. The mount
+/// namespace must be one's own and private ([`crate::namespace::make_mounts_private`]). No file is left
+/// behind.
+///
+/// # Errors
+/// If there is no `/etc/resolv.conf`, or it is forbidden.
+pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
+    let of_host = fs::read_to_string(RESOLV_CONF).map_err(ResolvConfError::Read)?;
+    let path = std::env::temp_dir().join(format!("apportion-{}.resolv.conf", std::process::id()));
+    let failed = |error| ResolvConfError::Write { file: path.clone(), error };
+    // Never one that is there: anybody may write to this directory.
+    let mut file: File = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+    let bound = file
+        .write_all(resolv_conf(&of_host, gateway).as_bytes())
+        .map_err(failed)
+        .and_then(|()| Ok(bind_over(&path, Path::new(RESOLV_CONF))?));
+    // Its mount keeps the file.
+    let removed = fs::remove_file(&path).map_err(failed);
+    bound.and(removed)
+}
+
+/// The answer to a query that nobody can be asked: the query, as a response, with RCODE 5 ("refused"). None
+/// if it is no query.
+pub(super) fn refusal(query: &[u8]) -> Option<Vec<u8>> {
+    const RESPONSE: u8 = 1 << 7;
+    const REFUSED: u8 = 5;
+    if query.len() < HEADER || query[2] & RESPONSE != 0 {
+        return None;
+    }
+    let mut answer = query.to_vec();
+    // What stays is the operation and "recursion desired".
+    answer[2] = query[2] & 0b0111_1001 | RESPONSE;
+    answer[3] = REFUSED;
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_nameserver_counts() {
+        let text = "# nameserver 192.0.2.9\n;nameserver 192.0.2.8\nsearch example.org\n\
+                    nameserver\tbad\n  nameserver 127.0.0.53\nnameserver 192.0.2.1\n";
+        assert_eq!(nameserver(text, |_| None), Some("127.0.0.53:53".parse().unwrap()));
+        assert_eq!(nameserver("nameserver 2001:db8::1", |_| None), Some("[2001:db8::1]:53".parse().unwrap()));
+        assert_eq!(nameserver("options edns0\n", |_| None), None);
+    }
+
+    #[test]
+    fn a_nameserver_on_the_link_names_its_device() {
+        let of = |device: &str| (device == "eth0").then_some(7);
+        let expected = SocketAddrV6::new("fe80::1".parse().unwrap(), 53, 0, 7).into();
+        assert_eq!(nameserver("nameserver fe80::1%eth0", of), Some(expected));
+        assert_eq!(nameserver("nameserver fe80::1%7", of), Some(expected));
+        assert_eq!(nameserver("nameserver fe80::1%eth1", of), None);
+    }
+
+    #[test]
+    fn the_command_asks_the_gateway_in_the_hosts_domains() {
+        let host = "nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch example.org\n";
+        let expected = "nameserver 100.64.0.1\noptions edns0 trust-ad\nsearch example.org\n";
+        assert_eq!(resolv_conf(host, [100, 64, 0, 1].into()), expected);
+    }
+
+    #[test]
+    fn a_refusal_answers_its_query() {
+        // Number 0x1234, recursion desired, one question: ".", A, IN.
+        let query = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
+        let answer = refusal(&query).unwrap();
+        assert_eq!((&answer[..4], &answer[4..]), (&[0x12, 0x34, 0x81, 5][..], &query[4..]));
+        // A response is not answered, nor what has no header.
+        assert_eq!(refusal(&answer), None);
+        assert_eq!(refusal(&query[..11]), None);
+    }
+}

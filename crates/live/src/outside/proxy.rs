@@ -1,0 +1,204 @@
+//! The thread that carries: it waits for descriptors and says whose turn it is.
+//!
+//! Source: epoll(7), edge-triggered. A turn is bounded; who has more to do comes again after the others.
+//! Numbers of connections and sessions are never used twice, so an event that comes late finds nobody.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::EventFd;
+use std::os::fd::AsFd;
+
+use super::doorman::{Listener, Order};
+use super::helper::Transport;
+use super::tcp::Tcp;
+use super::udp::Udp;
+use super::{Desk, Shared};
+use crate::clock::Clock;
+
+/// Events of one wait.
+const EVENTS: usize = 256;
+/// How often silent sessions are looked for, in milliseconds.
+const SWEEP: u16 = 1_000;
+
+/// What a watched descriptor belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Watched {
+    /// What others wake the thread by.
+    Wake,
+    /// A listening socket, by port.
+    TcpDoor(u16),
+    /// A socket for datagrams, by port.
+    UdpDoor(u16),
+    /// Either side of a connection, by number.
+    Connection(u64),
+    /// The host's side of a session, by number.
+    Session(u64),
+}
+
+impl Watched {
+    /// Numbers begin above this bit; there are 2^61 of them.
+    const NUMBER: u32 = 3;
+
+    fn token(self) -> u64 {
+        let (kind, number) = match self {
+            Self::Wake => (0, 0),
+            Self::TcpDoor(port) => (1, port.into()),
+            Self::UdpDoor(port) => (2, port.into()),
+            Self::Connection(number) => (3, number),
+            Self::Session(number) => (4, number),
+        };
+        number << Self::NUMBER | kind
+    }
+
+    fn of(token: u64) -> Self {
+        let number = token >> Self::NUMBER;
+        match token & ((1 << Self::NUMBER) - 1) {
+            0 => Self::Wake,
+            1 => Self::TcpDoor(number as u16),
+            2 => Self::UdpDoor(number as u16),
+            3 => Self::Connection(number),
+            _ => Self::Session(number),
+        }
+    }
+}
+
+/// Descriptors that are watched until they are closed.
+#[derive(Debug)]
+pub(super) struct Watch {
+    epoll: Epoll,
+}
+
+impl Watch {
+    /// Tells of each change of what can be read or written.
+    pub(super) fn add(&self, fd: impl AsFd, whose: Watched) -> Result<(), Errno> {
+        let all = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+        self.epoll.add(fd, EpollEvent::new(all, whose.token()))
+    }
+}
+
+/// What the thread holds.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    watch: Watch,
+    desk: Desk,
+    tcp: Tcp,
+    udp: Udp,
+    orders: Receiver<Order>,
+    wake: Arc<EventFd>,
+    shared: Arc<Shared>,
+    /// Those who had more to do.
+    again: BTreeSet<Watched>,
+}
+
+impl Proxy {
+    pub(super) fn new(
+        desk: Desk,
+        most: usize,
+        orders: Receiver<Order>,
+        wake: Arc<EventFd>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, Errno> {
+        let watch = Watch { epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)? };
+        watch.add(&*wake, Watched::Wake)?;
+        let (tcp, udp) = (Tcp::new(most), Udp::new(most));
+        Ok(Self { watch, desk, tcp, udp, orders, wake, shared, again: BTreeSet::new() })
+    }
+
+    /// Carries until it is told to stop.
+    pub(super) fn run(mut self) {
+        let clock = Clock::start();
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let timeout = if !self.again.is_empty() {
+                EpollTimeout::ZERO
+            } else if self.udp.is_idle() {
+                EpollTimeout::NONE
+            } else {
+                EpollTimeout::from(SWEEP)
+            };
+            let count = match self.watch.epoll.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => 0,
+                // None other is possible with a good descriptor.
+                Err(_) => return,
+            };
+            let now = clock.now();
+            let mut turns = std::mem::take(&mut self.again);
+            for event in &events[..count] {
+                let whose = Watched::of(event.data());
+                if let Watched::Connection(number) = whose
+                    && event.events().contains(EpollFlags::EPOLLERR)
+                {
+                    self.tcp.fail(number, &mut self.desk);
+                } else {
+                    turns.insert(whose);
+                }
+            }
+            for whose in turns {
+                let Self { watch, desk, tcp, udp, .. } = &mut self;
+                let has_more = match whose {
+                    Watched::Wake => {
+                        self.obey();
+                        false
+                    }
+                    Watched::TcpDoor(port) => tcp.accept(port, desk, watch),
+                    Watched::Connection(number) => tcp.carry(number, desk),
+                    Watched::UdpDoor(port) => udp.carry_up(now, port, desk, watch),
+                    Watched::Session(number) => udp.carry_down(now, number, desk),
+                };
+                if has_more {
+                    self.again.insert(whose);
+                }
+            }
+            self.udp.forget_silent(now);
+            *self.shared.counts() = self.desk.counts;
+        }
+    }
+
+    /// Does what the doorman ordered.
+    fn obey(&mut self) {
+        // Nothing to read is no error: it was woken for what it has done already.
+        let _ = self.wake.read();
+        while let Ok(order) = self.orders.try_recv() {
+            // What cannot be watched is closed at once, and its port is deaf until it is the least used.
+            match order {
+                Order::Open((_, port), Listener::Tcp(listener)) => {
+                    if self.watch.add(&listener, Watched::TcpDoor(port)).is_ok() {
+                        self.tcp.open(port, listener);
+                    }
+                }
+                Order::Open((_, port), Listener::Udp(socket)) => {
+                    if self.watch.add(&socket, Watched::UdpDoor(port)).is_ok() {
+                        self.udp.open(port, socket);
+                    }
+                }
+                Order::Close((Transport::Tcp, port)) => self.tcp.close(port),
+                Order::Close((Transport::Udp, port)) => self.udp.close(port),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_whose_it_is() {
+        let all = [
+            Watched::Wake,
+            Watched::TcpDoor(80),
+            Watched::UdpDoor(u16::MAX),
+            Watched::Connection((1 << 61) - 1),
+            Watched::Session(0),
+        ];
+        for whose in all {
+            assert_eq!(Watched::of(whose.token()), whose);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Datagrams: a session for each sender and destination, forgotten when it falls silent.
+//!
+//! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` tells the destination of a datagram, and `IPV6_PKTINFO` makes
+//! it the source of the answers. 30 s of silence: the least that address translators keep (RFC 4787 REQ-5
+//! asks for more, for those on the Internet; here a sender that comes back gets a new session). That nobody
+//! listens outside is counted and not passed on. The full table gives up its most silent session.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use apportion_core::units::{Span, Time};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg};
+
+use super::helper::Transport;
+use super::proxy::{Watch, Watched};
+use super::{Desk, Refusal, dns};
+
+/// The longest datagram, with room to spare.
+const LONGEST: usize = 1 << 16;
+/// Datagrams of a socket before it is the turn of others.
+const TURN: usize = 64;
+/// The silence after which a session is forgotten.
+const SILENCE: Span = Span::from_secs(30);
+/// How often silent sessions are looked for.
+const SWEEP: Span = Span::from_secs(1);
+
+/// Who sent to whom; IPv4 addresses are mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ends {
+    /// The port of the destination, which is the door.
+    port: u16,
+    destination: Ipv6Addr,
+    sender: SocketAddrV6,
+}
+
+#[derive(Debug)]
+struct Session {
+    ends: Ends,
+    socket: UdpSocket,
+    heard: Time,
+}
+
+/// All sessions, and the doors that datagrams come by.
+#[derive(Debug)]
+pub(super) struct Udp {
+    doors: BTreeMap<u16, UdpSocket>,
+    sessions: BTreeMap<u64, Session>,
+    numbers: BTreeMap<Ends, u64>,
+    most: usize,
+    next: u64,
+    swept: Time,
+    scratch: Vec<u8>,
+}
+
+impl Udp {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            doors: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            most,
+            next: 0,
+            swept: Time::ZERO,
+            scratch: vec![0; LONGEST],
+        }
+    }
+
+    /// Whether there is no session that could fall silent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    pub(super) fn open(&mut self, port: u16, socket: UdpSocket) {
+        self.doors.insert(port, socket);
+    }
+
+    /// Closes a door, with the sessions that answer by it.
+    pub(super) fn close(&mut self, port: u16) {
+        self.doors.remove(&port);
+        self.sessions.retain(|_, session| session.ends.port != port);
+        self.numbers.retain(|ends, _| ends.port != port);
+    }
+
+    /// Carries what has come to a door outside. Whether there may be more.
+    pub(super) fn carry_up(&mut self, now: Time, port: u16, desk: &mut Desk, watch: &Watch) -> bool {
+        for _ in 0..TURN {
+            let Some(door) = self.doors.get(&port) else { return false };
+            match receive(door, port, &mut self.scratch) {
+                Ok(Some((ends, length))) => self.send_up(now, ends, length, desk, watch),
+                // It does not say where it was sent to.
+                Ok(None) => desk.counts.datagrams_lost += 1,
+                Err(Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn send_up(&mut self, now: Time, ends: Ends, length: usize, desk: &mut Desk, watch: &Watch) {
+        let number = match self.numbers.get(&ends) {
+            Some(&number) => number,
+            None => match self.begin(now, ends, desk, watch) {
+                Ok(number) => number,
+                Err(refusal) => {
+                    let answer = dns::refusal(&self.scratch[..length]);
+                    if let (Refusal::NoNameserver, Some(answer)) = (refusal, answer) {
+                        self.answer(&ends, &answer, desk);
+                    }
+                    return;
+                }
+            },
+        };
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.heard = now;
+        let datagram = &self.scratch[..length];
+        let mut sent = session.socket.send(datagram);
+        // It is about an earlier datagram, and this one was not sent.
+        if let Err(error) = &sent
+            && error.kind() == ErrorKind::ConnectionRefused
+        {
+            desk.refuse(Refusal::Refused);
+            sent = session.socket.send(datagram);
+        }
+        match sent {
+            Ok(_) => desk.counts.datagrams.up += 1,
+            Err(_) => desk.counts.datagrams_lost += 1,
+        }
+    }
+
+    /// Begins a session.
+    fn begin(&mut self, now: Time, ends: Ends, desk: &mut Desk, watch: &Watch) -> Result<u64, Refusal> {
+        let to = SocketAddr::new(ends.destination.into(), ends.port);
+        let socket = UdpSocket::from(desk.open(Transport::Udp, to)?);
+        if self.sessions.len() >= self.most
+            && let Some((&silent, _)) = self.sessions.iter().min_by_key(|(_, session)| session.heard)
+        {
+            self.forget(silent);
+        }
+        let number = self.next;
+        self.next += 1;
+        if watch.add(&socket, Watched::Session(number)).is_err() {
+            desk.refuse(Refusal::Other);
+            return Err(Refusal::Other);
+        }
+        self.sessions.insert(number, Session { ends, socket, heard: now });
+        self.numbers.insert(ends, number);
+        desk.counts.sessions += 1;
+        Ok(number)
+    }
+
+    /// Carries what has come from outside. Whether there may be more.
+    pub(super) fn carry_down(&mut self, now: Time, number: u64, desk: &mut Desk) -> bool {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut more = true;
+        for _ in 0..TURN {
+            let Some(session) = self.sessions.get_mut(&number) else { break };
+            match session.socket.recv(&mut scratch) {
+                Ok(length) => {
+                    session.heard = now;
+                    let ends = session.ends;
+                    self.answer(&ends, &scratch[..length], desk);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    more = false;
+                    break;
+                }
+                // What was sent before arrived nowhere.
+                Err(error) => desk.refuse(Refusal::of_socket(&error)),
+            }
+        }
+        self.scratch = scratch;
+        more && self.sessions.contains_key(&number)
+    }
+
+    /// Sends to the sender of a session, from the address that it had sent to.
+    fn answer(&self, ends: &Ends, datagram: &[u8], desk: &mut Desk) {
+        let Some(door) = self.doors.get(&ends.port) else { return };
+        let address = libc::in6_addr { s6_addr: ends.destination.octets() };
+        let source = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: 0 };
+        let sent = sendmsg(
+            door.as_raw_fd(),
+            &[IoSlice::new(datagram)],
+            &[ControlMessage::Ipv6PacketInfo(&source)],
+            MsgFlags::MSG_DONTWAIT,
+            Some(&SockaddrIn6::from(ends.sender)),
+        );
+        match sent {
+            Ok(_) => desk.counts.datagrams.down += 1,
+            Err(_) => desk.counts.datagrams_lost += 1,
+        }
+    }
+
+    /// Forgets sessions that have been silent for long enough.
+    pub(super) fn forget_silent(&mut self, now: Time) {
+        if now.since(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        let is_silent = |session: &Session| now.since(session.heard) >= SILENCE;
+        let silent: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| is_silent(session))
+            .map(|(&number, _)| number)
+            .collect();
+        silent.into_iter().for_each(|number| self.forget(number));
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(session) = self.sessions.remove(&number) {
+            self.numbers.remove(&session.ends);
+        }
+    }
+}
+
+/// The next datagram at a door, and its length; no ends if the kernel does not tell them.
+fn receive(door: &UdpSocket, port: u16, scratch: &mut [u8]) -> Result<Option<(Ends, usize)>, Errno> {
+    let mut control = nix::cmsg_space!(libc::in6_pktinfo);
+    let mut vector = [IoSliceMut::new(scratch)];
+    let message =
+        recvmsg::<SockaddrIn6>(door.as_raw_fd(), &mut vector, Some(&mut control), MsgFlags::MSG_DONTWAIT)?;
+    let Some(sender) = message.address else { return Ok(None) };
+    let destination = message.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr)),
+        _ => None,
+    });
+    let sender = SocketAddrV6::new(sender.ip(), sender.port(), 0, sender.scope_id());
+    Ok(destination.map(|destination| (Ends { port, destination, sender }, message.bytes)))
+}

@@ -1,0 +1,477 @@
+//! A command behind an emulated link, for an ordinary user: two hosts, a [`Bridge`] between them, and what was
+//! measured.
+//!
+//! | host | is | holds |
+//! |---|---|---|
+//! | near | 100.64.N.2 | the command |
+//! | far | 100.64.N.1 | what it talks to |
+//!
+//! The process itself sits between the two: its network namespace has no address and forwards nothing, so a
+//! packet passes by the link or not at all. N is the number of shells around this one, so that an inner shell's
+//! addresses are not those of an outer one; the kernel nests at most 32 user namespaces. Addresses are of the
+//! space that nobody routes (RFC 6598; RFC 4193 for IPv6).
+//!
+//! The caller keeps their own user inside ([`Identity::Caller`]): files and programs look as they do outside,
+//! and programs refuse nothing that they refuse to root. The process has all rights over its namespaces
+//! all the same until it executes a program (user_namespaces(7)), and it never does; the command is executed,
+//! has no rights over the link, and so cannot change what it is measured by.
+//!
+//! One thread moves packets, and looks after the commands in between. When it ends, by whatever cause, so do
+//! they ([`Processes`]), and with the last of them the namespaces.
+
+mod addresses;
+mod flows;
+mod log;
+mod speed;
+mod summary;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::process::Command;
+
+use apportion_core::drop::hcsfq::Customers;
+use apportion_core::random::Stream;
+use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::prctl::set_timerslack;
+
+use crate::bridge::{Bridge, ETHERNET, Way};
+use crate::clock::Clock;
+use crate::command::{self, CommandError, End, Group, Running, Signals};
+use crate::engine::{Engine, EngineError, Stop};
+use crate::host::{Host, HostError};
+use crate::link::{Link, LinkParts};
+use crate::namespace::{
+    EnterError, Identity, Isolation, MountError, NamespaceError, Processes, ProcessesError,
+    enter_user_namespace, make_mounts_private, set_sysctl, sysctl,
+};
+use crate::outside::{
+    self, Doorman, Helper, HelperError, Outside, OutsideError, ResolvConfError, bind_resolv_conf,
+    host_nameserver,
+};
+use crate::pace::Pace;
+use crate::port::{Port, PortError};
+
+pub use addresses::{Addresses, MOST_DEPTH};
+use flows::FlowSeries;
+use log::LogWitness;
+pub use log::{Log, LogFile};
+pub use speed::{Speed, StepsError};
+pub use summary::{Direction, Summary};
+
+/// The largest IP packet.
+const MTU: Bytes = Bytes::new(1_500);
+/// Charged to IP packets on a recorded link: what the tool that records them sees before each (the packet
+/// information of a TUN device), so that a full packet takes one opportunity.
+const OF_TRACES: Bytes = Bytes::new(4);
+/// How long what runs at the far end may take until it listens; the command starts then in any case.
+const LISTEN_LIMIT: Span = Span::from_secs(5);
+/// Samples at most: an hour of tenths of a second.
+const MOST_SAMPLES: usize = 36_000;
+
+/// One direction of the link.
+#[derive(Clone, Debug)]
+pub struct DirectionParams {
+    /// When packets can be sent.
+    pub speed: Speed,
+    /// Of the wire.
+    pub delay: Span,
+    /// Of each packet on the wire.
+    pub loss: Ratio,
+    /// In front of the transmitter.
+    pub queue: DisciplineParams,
+}
+
+/// What a shell is made of.
+#[derive(Debug)]
+pub struct Shell {
+    /// From the command to the far end.
+    pub up: DirectionParams,
+    /// From the far end to the command.
+    pub down: DirectionParams,
+    /// All random streams derive from it.
+    pub seed: u64,
+    /// Shells around this one.
+    pub depth: u8,
+    /// What runs behind the link.
+    pub command: Command,
+    /// The process group that it joins.
+    pub group: Group,
+    /// What runs at the far end meanwhile: started first, killed at the end.
+    pub far: Option<Command>,
+    /// After which the command is killed.
+    pub limit: Option<Span>,
+    /// The interval of time series; without it there are none.
+    pub sample: Option<Span>,
+    /// Where packets are logged, up and down.
+    pub log: Option<[Log; 2]>,
+    /// The way to the network of the machine; without it the command reaches the far end only.
+    pub outside: Option<WayOut>,
+}
+
+/// The way outside, which begins where the process is before it [enters](enter).
+#[derive(Debug)]
+pub struct WayOut {
+    helper: Helper,
+    /// Where the machine asks for names; nowhere if none, and then nobody behind the link can.
+    pub nameserver: Option<SocketAddr>,
+}
+
+impl WayOut {
+    /// Leaves a helper where the process is. Before [`enter`], with a single thread.
+    ///
+    /// # Errors
+    /// If there is no process to be had, or the machine's resolv.conf cannot be read.
+    pub fn prepare() -> Result<Self, ShellError> {
+        let nameserver = host_nameserver().map_err(ShellError::ResolvConf)?;
+        Ok(Self { helper: Helper::fork()?, nameserver })
+    }
+}
+
+/// Why there is no shell, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    /// No user namespace.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// Mounts still spread.
+    #[error(transparent)]
+    Mounts(#[from] MountError),
+    /// No process namespace.
+    #[error(transparent)]
+    Processes(#[from] ProcessesError),
+    /// No network namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A host failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A packet socket failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A command cannot be started or waited for.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// There is no helper for the way outside.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// There is no way outside.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
+    /// It is not known where the machine asks for names.
+    #[error("cannot read /etc/resolv.conf: {0}; mend it, or leave --outside out")]
+    ResolvConf(io::Error),
+    /// The command cannot be told where to ask for names.
+    #[error(transparent)]
+    BindResolvConf(#[from] ResolvConfError),
+    /// Packets cannot be moved any more.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// There is no descriptor for what is waited for.
+    #[error("cannot wait for commands: {0}")]
+    Wait(Errno),
+    /// Shells are nested too deep.
+    #[error(
+        "there are {0} shells around this one, and at most {MOST_DEPTH} can be; start it further outside"
+    )]
+    Depth(u8),
+    /// A log could not be written to its end.
+    #[error("cannot write the log: {0}; is the disk full?")]
+    Log(io::Error),
+}
+
+/// Takes the process, which must have a single thread, out of the networks and mounts of the system for good.
+///
+/// # Errors
+/// If the system forbids it: with the setting to change.
+pub fn enter() -> Result<(), ShellError> {
+    enter_user_namespace(Isolation { identity: Identity::Caller, network: true, mounts: true })?;
+    Ok(make_mounts_private()?)
+}
+
+impl Shell {
+    /// Runs the command to its end, and what runs at the far end with it. After [`enter`].
+    ///
+    /// # Errors
+    /// If the system refuses something. The command, if it ran, is killed then.
+    pub fn run(mut self) -> Result<Summary, ShellError> {
+        let addresses = Addresses::at(self.depth).ok_or(ShellError::Depth(self.depth))?;
+        // A machine without IPv6 would break off what goes there, where no address at all makes programs ask for
+        // the other.
+        let has_ipv6 = self.outside.as_ref().is_none_or(|outside| outside.helper.has_ipv6());
+        let hosts = Hosts::create(&addresses, has_ipv6)?;
+        let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
+        let signals = Signals::interrupts()?;
+        let outside = self.open_outside(&addresses, &hosts)?;
+        // From here on no thread can be started: a way outside is opened before.
+        let processes = Processes::enclose()?;
+        let far = self.start_far(&addresses, &hosts, &signals)?;
+        addresses.tell(&mut self.command, self.depth);
+        let mut course = Course::new(&mut self, ports);
+        let outside = outside.map(|(outside, doorman)| {
+            course.engine.world.set_doorman(doorman);
+            outside
+        });
+        let command = std::mem::replace(&mut self.command, Command::new("true"));
+        let near = command::start(command, &hosts.near.namespace, self.group)?;
+        // Commands do not inherit this. A timer that goes off 50 µs late by default would be our lateness.
+        let _ = set_timerslack(1);
+        let (end, far) = course.run(&self, near, far, &signals)?;
+        drop(processes);
+        let outside = outside.map(Outside::close);
+        Ok(Summary { outside, ..course.summary(&self, &addresses, end, far)? })
+    }
+
+    /// Opens the way outside, if there is to be one, and tells the command whom to ask for names.
+    fn open_outside(
+        &mut self,
+        addresses: &Addresses,
+        hosts: &Hosts,
+    ) -> Result<Option<(Outside, Doorman)>, ShellError> {
+        let Some(WayOut { helper, nameserver }) = self.outside.take() else { return Ok(None) };
+        let (near, gateway) = (addresses.near(hosts.has_ipv6), addresses.far(hosts.has_ipv6));
+        let opened =
+            Outside::open(helper, &hosts.far.namespace, &outside::Addresses { near, gateway, nameserver })?;
+        bind_resolv_conf(gateway[0])?;
+        Ok(Some(opened))
+    }
+
+    fn start_far(
+        &mut self,
+        addresses: &Addresses,
+        hosts: &Hosts,
+        signals: &Signals,
+    ) -> Result<Option<Running>, ShellError> {
+        let Some(mut command) = self.far.take() else { return Ok(None) };
+        addresses.tell(&mut command, self.depth);
+        // Its own group: the terminal's keys are the command's.
+        let far = command::start(command, &hosts.far.namespace, Group::Own)?;
+        let clock = Clock::start();
+        while clock.now() < Time::ZERO + LISTEN_LIMIT {
+            let mut signalled = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+            // An interrupted wait is a shorter one. A signal is for the command to judge, which starts at once.
+            let is_signalled = poll(&mut signalled, PollTimeout::from(2u8)).is_ok_and(|ready| ready > 0);
+            let is_ready = hosts.far.namespace.run(listens)? || far.has_ended(Some(Span::ZERO), None)?;
+            if is_signalled || is_ready {
+                break;
+            }
+        }
+        Ok(Some(far))
+    }
+
+    fn direction(&self, way: Way) -> &DirectionParams {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+
+    fn link(&self, way: Way) -> Link {
+        let DirectionParams { speed, delay, loss, queue } = self.direction(way);
+        let name = match way {
+            Way::Up => "up",
+            Way::Down => "down",
+        };
+        let pace = speed.at_start();
+        let queue = queue.build(&Setup {
+            link_rate: pace.mean(),
+            weights: &[],
+            rtts: &[],
+            guarantees: &[],
+            classes: &[],
+            customers: Customers { of_flows: &[], weights: &[] },
+            seed: self.seed,
+            name: &format!("link.{name}.queue"),
+        });
+        Link::new(LinkParts {
+            number: way as u32,
+            queue,
+            pace,
+            delay: *delay,
+            loss: *loss,
+            loss_stream: Stream::new(self.seed, &format!("link.{name}.loss")),
+            exchanges: Vec::new(),
+            other_way: None,
+        })
+    }
+}
+
+/// Whether something waits for packets in the namespace of the calling thread: a socket of TCP that listens or
+/// one of UDP that is bound (proc_pid_net(5): the fourth column, TCP_LISTEN and TCP_CLOSE of linux/tcp_states.h).
+fn listens() -> bool {
+    [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")].iter().any(|(file, state)| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
+        table.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
+    })
+}
+
+/// Both ends of the link.
+struct Hosts {
+    near: Host,
+    far: Host,
+    has_ipv6: bool,
+}
+
+impl Hosts {
+    fn create(addresses: &Addresses, may_have_ipv6: bool) -> Result<Self, ShellError> {
+        // A kernel without IPv6, or where it is switched off, refuses addresses of it.
+        let has_ipv6 =
+            may_have_ipv6 && sysctl("net/ipv6/conf/default/disable_ipv6").is_ok_and(|value| value == "0");
+        let near = Host::create("near", addresses.near(has_ipv6), MTU)?;
+        let far = Host::create("far", addresses.far(has_ipv6), MTU)?;
+        for host in [&near, &far] {
+            // So that ping needs no rights (icmp(7)); where it cannot be written, ping needs them as ever.
+            let group = nix::unistd::getegid();
+            let _ = host
+                .namespace
+                .run(|| set_sysctl("net/ipv4/ping_group_range", &format!("{group} {group}")))?;
+        }
+        Ok(Self { near, far, has_ipv6 })
+    }
+}
+
+/// A run under way.
+struct Course {
+    engine: Engine<Bridge>,
+    flows: FlowSeries,
+    /// Changes of speed, the next one last.
+    steps: Vec<(Time, Way, Rate)>,
+    /// When the next sample interval ends; never if none are taken.
+    sample: Time,
+}
+
+impl Course {
+    fn new(shell: &mut Shell, ports: [Port; 2]) -> Self {
+        let mut engine = Bridge::between(ports, [shell.link(Way::Up), shell.link(Way::Down)], ETHERNET);
+        let mut steps = Vec::new();
+        for way in [Way::Up, Way::Down] {
+            let speed = &shell.direction(way).speed;
+            if matches!(speed, Speed::Trace(_)) {
+                engine.world.set_overhead(way, OF_TRACES);
+            }
+            steps.extend(speed.later_steps().map(|(at, rate)| (at, way, rate)));
+        }
+        steps.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+        if let Some(logs) = shell.log.take() {
+            let speeds = [&shell.up.speed, &shell.down.speed];
+            engine.books.witness = Some(Box::new(LogWitness::new(logs, speeds)));
+        }
+        let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
+        Self { engine, flows: FlowSeries::default(), steps, sample }
+    }
+
+    /// Moves packets until the command has ended or its time is up. How it ended, and how what ran at the far
+    /// end did, if that was before.
+    fn run(
+        &mut self,
+        shell: &Shell,
+        near: Running,
+        mut far: Option<Running>,
+        signals: &Signals,
+    ) -> Result<(End, Option<End>), ShellError> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(ShellError::Wait)?;
+        let watch = |fd| epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(ShellError::Wait);
+        watch(near.as_fd())?;
+        watch(signals.as_fd())?;
+        if let Some(far) = &far {
+            watch(far.as_fd())?;
+        }
+        let limit = shell.limit.map_or(Time::MAX, |limit| self.engine.now() + limit);
+        let mut far_end = None;
+        loop {
+            let step = self.steps.last().map_or(Time::MAX, |(at, ..)| *at);
+            let deadline = limit.min(step).min(self.sample);
+            let stop = self.engine.run(deadline, Some(epoll.0.as_fd()))?;
+            if stop == Stop::Woken {
+                near.forward(signals)?;
+                if near.has_ended(Some(Span::ZERO), None)? {
+                    return Ok((near.wait(None, None)?, far_end));
+                }
+                if far.as_ref().map_or(Ok(false), |far| far.has_ended(Some(Span::ZERO), None))?
+                    && let Some(ended) = far.take()
+                {
+                    epoll.delete(ended.as_fd()).map_err(ShellError::Wait)?;
+                    far_end = Some(ended.wait(None, None)?);
+                }
+                continue;
+            }
+            if deadline == limit {
+                return Ok((near.wait(Some(Span::ZERO), None)?, far_end));
+            }
+            self.at_deadline(deadline, shell.sample);
+        }
+    }
+
+    /// Does what is to be done at `now`: a step of the speed, the end of a sample interval.
+    fn at_deadline(&mut self, now: Time, sample: Option<Span>) {
+        while let Some((_, way, rate)) = self.steps.pop_if(|(at, ..)| *at <= now) {
+            let pace = Pace::rate(rate);
+            self.engine.change(way as usize, |link, books| link.set_pace(now, pace, books));
+        }
+        if now == self.sample {
+            for link in [0, 1] {
+                self.engine.change(link, |link, books| link.sample(now, &|_| None, books));
+            }
+            self.flows.sample(&self.engine.world, &self.engine.books);
+            let is_last = self.flows.samples() == MOST_SAMPLES;
+            self.sample = if is_last { Time::MAX } else { sample.map_or(Time::MAX, |span| now + span) };
+        }
+    }
+
+    fn summary(
+        mut self,
+        shell: &Shell,
+        addresses: &Addresses,
+        end: End,
+        far: Option<End>,
+    ) -> Result<Summary, ShellError> {
+        let now = self.engine.now();
+        if let Some(witness) = self.engine.books.witness.take() {
+            witness.finish(now).map_err(ShellError::Log)?;
+        }
+        let directions = [Way::Up, Way::Down].map(|way| self.direction(way, shell.direction(way), now));
+        let [near, far_port] = [0, 1].map(|port| self.engine.port_counts(port).unwrap_or_default().0);
+        Ok(Summary {
+            end,
+            far,
+            lasted: now.since(Time::ZERO),
+            directions,
+            ports: [near, far_port],
+            malformed: self.engine.malformed().map(|(_, count)| count).sum(),
+            flows_seen: self.engine.world.seen(),
+            flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
+            lateness: self.engine.lateness().distribution(),
+            outside: None,
+        })
+    }
+
+    fn direction(&mut self, way: Way, params: &DirectionParams, now: Time) -> Direction {
+        let delay = self.engine.world.delays(way).distribution();
+        let measured = now.since(Time::ZERO);
+        let mut direction =
+            Direction { delay, is_unlimited: params.speed.is_unlimited(), ..Direction::default() };
+        self.engine.change(way as usize, |link, _| {
+            direction.busy = link.busy();
+            let backlog = link.backlog();
+            let mut outcome = link.counts(now).since(&Default::default(), measured);
+            outcome.watched = true;
+            link.statistics(&mut |name, value| outcome.statistics.push((name, value)));
+            let probe = link.probe_mut();
+            outcome.queue_mean = probe.queue_mean(now, backlog, measured);
+            outcome.queue_delay = probe.delay.distribution();
+            outcome.backlog = std::mem::take(&mut probe.backlog);
+            outcome.series = std::mem::take(&mut probe.series);
+            direction.link = outcome;
+        });
+        direction.link.name = match way {
+            Way::Up => "up".to_owned(),
+            Way::Down => "down".to_owned(),
+        };
+        direction
+    }
+}

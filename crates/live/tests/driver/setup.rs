@@ -1,0 +1,141 @@
+//! Two hosts, the links between them, and the thread that plays what they run.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use apportion_core::catalog::Selection;
+use apportion_core::drop::hcsfq::Customers;
+use apportion_core::random::Stream;
+use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_live::bridge::Bridge;
+use apportion_live::engine::Engine;
+use apportion_live::host::Host;
+use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Load, Plan, Running};
+use apportion_live::link::{Link, LinkParts};
+use apportion_live::pace::Pace;
+use apportion_live::port::Port;
+use apportion_scenario::model::{Source, Transport};
+use apportion_scenario::source::Generator;
+use apportion_scenario::tcp::TcpParams;
+
+use crate::processes::enter;
+
+pub const RATE: Rate = Rate::from_mbit(10);
+pub const DELAY: Span = Span::from_millis(10);
+
+/// Two hosts, 10.0.0.1 and 10.0.0.2.
+pub fn hosts() -> [Host; 2] {
+    enter();
+    [("near", 1), ("far", 2)]
+        .map(|(name, last)| Host::create(name, &[[10, 0, 0, last].into()], Bytes::new(1_500)).unwrap())
+}
+
+/// The engine between them; a packet counts as what IP has of it.
+pub fn engine(hosts: &[Host; 2], limit: &str) -> Engine<Bridge> {
+    let ports = [0, 1].map(|host| Port::open(hosts[host].port).unwrap());
+    Bridge::between(ports, [link(0, limit), link(1, limit)], Bytes::ZERO)
+}
+
+fn link(number: u32, limit: &str) -> Link {
+    let mut selection = Selection::new("fifo", None, None).unwrap();
+    selection.set("limit", limit).unwrap();
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup {
+        link_rate: RATE,
+        weights: &[],
+        rtts: &[],
+        guarantees: &[],
+        classes: &[],
+        customers: Customers { of_flows: &[], weights: &[] },
+        seed: 1,
+        name: "wire",
+    });
+    Link::new(LinkParts {
+        number,
+        queue,
+        pace: Pace::rate(RATE),
+        delay: DELAY,
+        loss: Ratio::ZERO,
+        loss_stream: Stream::new(1, "loss"),
+        exchanges: Vec::new(),
+    })
+}
+
+pub fn end(host: usize, port: u16) -> End {
+    End { host, address: SocketAddr::from(([10, 0, 0, host as u8 + 1], port)) }
+}
+
+pub fn params(changes: &[(&str, &str)]) -> TcpParams {
+    let mut params = TcpParams::profile("rfc").unwrap();
+    changes.iter().for_each(|(name, text)| params.set(name, text).unwrap());
+    params
+}
+
+/// From the first host to the second, for as long as there is time; with ports by its flow.
+pub fn tcp(flow: u32, changes: &[(&str, &str)], load: Load) -> Connection {
+    connection(flow, Transport::Tcp(Arc::new(params(changes))), load)
+}
+
+pub fn udp(flow: u32, source: &Source) -> Connection {
+    let transport = Transport::Udp { packet: Bytes::new(1_000), header: Bytes::new(28) };
+    connection(flow, transport, writes(source))
+}
+
+fn connection(flow: u32, transport: Transport, load: Load) -> Connection {
+    Connection {
+        flow,
+        source: end(0, 20_000 + flow as u16),
+        sink: end(1, 10_000 + flow as u16),
+        start: Time::from_millis(100),
+        stop: Time::from_secs(60),
+        transport,
+        load,
+    }
+}
+
+pub fn writes(source: &Source) -> Load {
+    let (start, stop) = (Time::from_millis(100), Time::from_secs(60));
+    Load::Writes(Box::new(Generator::new(source, start, stop, Stream::new(1, "source")).unwrap()))
+}
+
+pub fn cbr(kbit: u64, write: u64) -> Source {
+    Source::Cbr { rate: Rate::from_kbit(kbit), write: Bytes::new(write), jitter: Ratio::ZERO }
+}
+
+/// Samples each 100 ms, counts from `from` to `stop`, in milliseconds.
+pub fn plan(flows: usize, from: u64, stop: u64) -> Plan {
+    Plan {
+        flows,
+        sample: Span::from_millis(100),
+        measure_from: Time::from_millis(from),
+        stop: Time::from_millis(stop),
+    }
+}
+
+/// Plays connections to the plan's end. `meanwhile` is done at half of it.
+pub fn play_with(
+    engine: &mut Engine<Bridge>,
+    hosts: &[Host; 2],
+    connections: Vec<Connection>,
+    plan: Plan,
+    meanwhile: impl FnOnce(&Running),
+) -> DriverOutcome {
+    let driver = Driver::open(hosts, connections, plan).unwrap();
+    let running = driver.start(engine.clock()).unwrap();
+    let half = Time::from_nanos(plan.stop.as_nanos() / 2);
+    engine.run(half, None).unwrap();
+    meanwhile(&running);
+    engine.run(plan.stop, None).unwrap();
+    running.finish().unwrap()
+}
+
+/// Plays connections over the usual links, with queues of 50 packets.
+pub fn play(connections: Vec<Connection>, plan: Plan) -> DriverOutcome {
+    let hosts = hosts();
+    play_with(&mut engine(&hosts, "50p"), &hosts, connections, plan, |_| ())
+}
+
+/// A rate over the time that the plan measures.
+pub fn mbit(goodput: Bytes, plan: Plan) -> f64 {
+    goodput.bits() as f64 / plan.stop.since(plan.measure_from).as_secs_f64() / 1e6
+}

@@ -1,0 +1,45 @@
+//! UDP, and commands.
+
+use apportion_core::units::{Rate, Time};
+use apportion_live::lab::driver::Command;
+
+use crate::setup::{cbr, engine, hosts, mbit, plan, play_with, udp};
+
+pub fn a_constant_rate_arrives() {
+    let (plan, hosts) = (plan(1, 1_000, 3_000), hosts());
+    let mut engine = engine(&hosts, "50p");
+    // Writes of 1500 B are datagrams of 1000 and of 500 B.
+    let outcome = play_with(&mut engine, &hosts, vec![udp(0, &cbr(2_000, 1_500))], plan, |_| ());
+    // Of 1500 bytes on the wire 2 · 28 are headers.
+    let got = mbit(outcome.flows[0].goodput, plan);
+    let expected = 2.0 * (1_500.0 - 56.0) / 1_500.0;
+    assert!((got / expected - 1.0).abs() < 0.01, "{got} instead of {expected}");
+    assert_eq!((outcome.unsent, &outcome.failures[..]), (0, &[][..]));
+    // From 100 ms to 2990 ms, 6 ms apart: 482 writes, of two datagrams each.
+    let (_, carried) = engine.port_counts(1).unwrap();
+    let packets = carried.packets.get();
+    assert!((960..=968).contains(&packets), "{packets}");
+    assert_eq!(carried.bytes.get(), packets / 2 * 1_500);
+}
+
+pub fn rate_zero_silences() {
+    let (plan, hosts) = (plan(2, 0, 2_000), hosts());
+    let both = vec![udp(0, &cbr(2_000, 1_000)), udp(1, &cbr(2_000, 1_000))];
+    let outcome = play_with(&mut engine(&hosts, "50p"), &hosts, both, plan, |running| {
+        assert!(running.tell(Command::SetRate(0, Rate::ZERO)));
+    });
+    // 972 B of payload each 4 ms, from 0.1 s to 1 s and to 2 s.
+    let [silenced, other] = [0, 1].map(|flow| outcome.flows[flow].goodput.get() / 972);
+    assert!(silenced.abs_diff(225) <= 10, "{silenced}");
+    assert!(other.abs_diff(473) <= 5, "{other}");
+}
+
+pub fn stop_ends_it_at_once() {
+    let (plan, hosts) = (plan(1, 0, 2_000), hosts());
+    let outcome =
+        play_with(&mut engine(&hosts, "50p"), &hosts, vec![udp(0, &cbr(2_000, 1_000))], plan, |running| {
+            assert!(running.tell(Command::Stop));
+        });
+    let limit = (Time::from_millis(1_000), Time::from_millis(1_100));
+    assert!(outcome.ended >= limit.0 && outcome.ended < limit.1, "{}", outcome.ended);
+}
