@@ -1,9 +1,7 @@
 //! The command line as data.
 
-#[cfg(target_os = "linux")]
 mod shell;
 
-#[cfg(target_os = "linux")]
 pub use shell::{Shell, Wish};
 
 use std::path::PathBuf;
@@ -27,8 +25,9 @@ pub enum Command {
     /// Hold what papers claim against what is measured
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
-    #[cfg(target_os = "linux")]
     Shell(Box<Shell>),
+    /// Run a gateway between two network interfaces, or ask one that runs
+    Gateway(Gateway),
     /// List what scenarios can name, and experiments of papers
     List {
         /// Which of them; all if absent
@@ -46,15 +45,8 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Compare the results of runs with those of the first
-    Compare {
-        /// Folders that `apportion run --out` wrote
-        #[arg(required = true, num_args = 2.., value_name = "RUN")]
-        runs: Vec<PathBuf>,
-        /// Print one JSON object a line and nothing else
-        #[arg(long)]
-        json: bool,
-    },
+    /// Compare the results of runs with those of the first, or the simulator with the TCP of this machine
+    Compare(Compare),
 }
 
 #[derive(Args, Debug)]
@@ -89,6 +81,98 @@ pub struct Wanted {
     /// Print the scenario as it was understood, and do not run it
     #[arg(long)]
     pub show_config: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// Folders that `apportion run --out` wrote
+    #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Run this scenario in the simulator and in the lab instead, and hold their differences against what they may
+    /// be
+    #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
+    pub parity: Option<PathBuf>,
+    /// Replications of each point in either world
+    #[arg(long, value_name = "N", requires = "parity", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// Folder for the results of both [default: results/ and the name of the scenario with -parity]
+    #[arg(long, value_name = "DIR", requires = "parity")]
+    pub out: Option<PathBuf>,
+    /// Put a value into the scenario before it is checked
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
+    pub set: Vec<(String, String)>,
+    /// Print one JSON object a line and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct Gateway {
+    #[command(subcommand)]
+    pub command: Option<GatewayCommand>,
+    /// Run the gateway of this configuration file until a signal stops it
+    #[arg(value_name = "CONFIG")]
+    pub config: Option<PathBuf>,
+    /// How lines of the log are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// What is logged
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    pub log_level: LogLevel,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum GatewayCommand {
+    /// Check a configuration file and the interfaces that it names, and change nothing
+    Check {
+        /// The configuration file
+        config: PathBuf,
+    },
+    /// Print a configuration as it was understood
+    Show {
+        /// The configuration file
+        config: PathBuf,
+        /// What the gateway of this title runs by
+        #[arg(long)]
+        running: bool,
+    },
+    /// Print the statistics of the running gateway of this title as JSON
+    Stats {
+        /// Its configuration file
+        config: PathBuf,
+    },
+    /// Have the running gateway of this title read its configuration file again
+    Reload {
+        /// Its configuration file
+        config: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -7,18 +7,18 @@
 
 mod arguments;
 mod catalogue;
+mod compare;
+mod gateway;
 mod interrupt;
 mod lab;
 mod output;
 mod progress;
 mod reproduce;
 mod run;
-#[cfg(target_os = "linux")]
 mod shell;
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
@@ -38,8 +38,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Lab(wanted) => return lab::lab(&wanted),
+        Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
-        #[cfg(target_os = "linux")]
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
         Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
@@ -52,18 +52,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             clap_complete::generate(shell, &mut Arguments::command(), "apportion", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
-        Command::Compare { runs, json } => {
-            let runs: Result<Vec<_>, _> = runs.iter().map(|folder| apportion_report::load(folder)).collect();
-            let comparison = apportion_report::compare(&runs?);
-            if json {
-                for row in &comparison.rows {
-                    let line = serde_json::to_string(row).context("cannot print a row as JSON")?;
-                    output::print(&format!("{line}\n"))?;
-                }
-            } else {
-                output::print(&comparison.to_string())?;
-            }
-        }
+        Command::Compare(arguments) => return compare::compare(&arguments),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it, and a test that is skipped says why")]
 
 mod common;
 
@@ -398,7 +399,10 @@ fn wait_for(word: &str, count: usize) {
 fn long_shell(word: &str, arguments: &[&str]) -> std::process::Child {
     let line = format!("setsid sleep {word} & sleep {word}");
     Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .args([&["shell"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]].concat())
+        .args(
+            [&["shell", "--time-limit", "60s"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]]
+                .concat(),
+        )
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

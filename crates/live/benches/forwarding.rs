@@ -44,6 +44,7 @@ fn link(number: u32, kind: &str, rate: Rate) -> Link {
         loss: Ratio::ZERO,
         loss_stream: Stream::new(1, "loss"),
         exchanges: Vec::new(),
+        other_way: None,
     })
 }
 

@@ -117,6 +117,7 @@ impl World for Bridge {
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label: None,
+            account: flow.0,
             counts: true,
         };
         Verdict::Forward(description, 2 * port)

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use apportion_core::Packet as _;
 use apportion_core::drop::sffc::Sffc;
-use apportion_core::packet::Protocol;
+use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::units::Time;
 use apportion_scenario::histogram::Histogram;
 use apportion_scenario::model::Count;
@@ -27,7 +27,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 
 use crate::clock::{Clock, timespec};
 use crate::frame::{self, Malformed, Parsed};
-use crate::link::{Books, Link};
+use crate::link::{Books, FlowSetting, Link};
 use crate::packet::{Description, Packet};
 use crate::pool::HEAD;
 use crate::port::{BATCH, Port, PortCounts, Received};
@@ -106,6 +106,12 @@ pub trait World {
 
     /// `packet` came in at `now` and goes on its way: the moment for marks.
     fn enter(&mut self, _now: Time, _packet: &mut Packet) {}
+
+    /// What a link of this number is to know of a flow before the packet that has just come in enters; asked
+    /// until there is nothing more.
+    fn next_setting(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
+        None
+    }
 
     /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
     fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
@@ -250,10 +256,16 @@ impl<W: World> Engine<W> {
     pub fn enter(&mut self, now: Time, packet: Packet) {
         match self.routes.get(packet.hop as usize) {
             Some(&Hop::Link(link)) => {
-                self.links[link as usize].enter(now, packet, &mut self.books);
+                let entered = &mut self.links[link as usize];
+                entered.enter(now, packet, &mut self.books);
+                if let Some((other, tickets)) = entered.take_told()
+                    && let Some(other) = self.links.get_mut(other as usize)
+                {
+                    other.issue(now, LabelKind::Tickets, tickets);
+                }
                 self.schedule(link);
             }
-            Some(&Hop::Port(port)) => self.leave(now, port, packet),
+            Some(&Hop::Port(port)) => self.leave(now, port, &packet),
             // What the world has not heard before it comes here is nothing to it.
             Some(Hop::World) | None => self.books.pool.give_back(packet.buffer),
         }
@@ -357,10 +369,10 @@ impl<W: World> Engine<W> {
     }
 
     /// A packet has come to its last port, due at `at`.
-    fn leave(&mut self, at: Time, port: u32, packet: Packet) {
-        let Packet { buffer, start, length, .. } = packet;
+    fn leave(&mut self, at: Time, port: u32, packet: &Packet) {
+        let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
-            && let Some(flow) = self.books.flow(packet.flow())
+            && let Some(flow) = self.books.account(packet.account())
         {
             flow.delivered.add(packet.size());
         }
@@ -370,7 +382,7 @@ impl<W: World> Engine<W> {
         {
             frame::set_ce(frame, &parsed);
         }
-        self.world.leave(at, port, &packet, frame);
+        self.world.leave(at, port, packet, frame);
         let to = &mut self.ports[port as usize];
         to.carried.add(packet.size());
         to.outbox.push(Received { buffer, start, length });
@@ -426,14 +438,22 @@ impl<W: World> Engine<W> {
             Verdict::Forward(description, hop) => {
                 let mut packet = Packet::new((buffer, start, length), &description, hop, now);
                 self.world.enter(now, &mut packet);
+                self.settle(now);
                 if packet.counts()
-                    && let Some(flow) = self.books.flow(packet.flow())
+                    && let Some(flow) = self.books.account(packet.account())
                 {
                     flow.sent.add(packet.size());
                 }
                 self.go_on(now, Place::Port(port), packet);
             }
             Verdict::Consume => self.books.pool.give_back(buffer),
+        }
+    }
+
+    /// Tells links what the world has to tell them of flows.
+    pub fn settle(&mut self, now: Time) {
+        while let Some((number, flow, setting)) = self.world.next_setting() {
+            self.change(number as usize, |link, books| link.set_flow(now, flow, &setting, books));
         }
     }
 
@@ -499,6 +519,13 @@ impl<W> Engine<W> {
 }
 
 impl<W: World> Engine<W> {
+    /// Does all that is due by now, and says when that is: the time of changes that are made next.
+    pub fn catch_up(&mut self) -> Time {
+        let now = self.clock.now();
+        self.advance(now);
+        now
+    }
+
     /// Changes a link, at `now`, which is not before anything that was done.
     pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut Books)) {
         if let Some(link) = self.links.get_mut(number) {

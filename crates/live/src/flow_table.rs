@@ -95,6 +95,18 @@ impl FlowTable {
         oldest.filter(|_| count >= self.most).map(|(_, at)| at)
     }
 
+    /// Flows are forgotten after `idle` from now on.
+    pub fn set_idle(&mut self, idle: Span) {
+        self.idle = idle;
+    }
+
+    /// When the flow of this number was heard last.
+    #[must_use]
+    pub fn heard(&self, flow: FlowId) -> Option<Time> {
+        let at = flow.0.checked_sub(self.first)?;
+        self.entries.get(at as usize).map(|entry| entry.heard)
+    }
+
     /// Whose number it is.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<&FlowTuple> {

@@ -41,6 +41,7 @@ use crate::pool::Pool;
 use crate::port::PortError;
 use driver::{Driver, DriverError};
 use network::Network;
+use nix::sys::prctl::set_timerslack;
 use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
@@ -165,8 +166,10 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     // The last one is of messages between routers.
     let books = Books::new(pool, numbers.id_count() + 1);
     let links = network::links(scenario, &tables, seed);
-    let routers = LabRouters::new(scenario, seed, &numbers, &mut network);
+    let routers = LabRouters::new(scenario, seed, &numbers, &mut network.routes);
     let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks, routers);
+    // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
+    let _ = set_timerslack(1);
     let clock = Clock::start();
     let engine = Engine::new(clock, ports, links, network.routes, books, world);
     let driver = driver.start(clock)?;

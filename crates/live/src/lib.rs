@@ -12,6 +12,7 @@
 //! | [`flow_table`] | which number a flow has |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`namespace`] | user and network namespaces; threads and commands inside of them |
+//! | [`gateway`] | a bump in the wire between two interfaces |
 //! | [`host`] | a namespace whose interface is a port of the engine |
 //! | [`lab`] | a scenario over the kernel's real TCP |
 //! | [`netlink`] | devices, addresses and routes of a namespace |
@@ -31,6 +32,7 @@ pub mod command;
 pub mod engine;
 pub mod flow_table;
 pub mod frame;
+pub mod gateway;
 pub mod host;
 pub mod lab;
 pub mod link;

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
 use apportion_core::counted::Counted;
+use apportion_core::drop::hcsfq::CustomerId;
 use apportion_core::drop::sffc::Sffc;
 use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
@@ -30,7 +31,7 @@ use crate::pool::Pool;
 pub struct Books {
     /// Where frames lie.
     pub pool: Pool,
-    /// By flow number.
+    /// By [account](Packet::account), which most worlds number as flows.
     pub flows: Vec<Counters>,
     /// What disciplines of links, by their number, told of flows, until somebody fetches it; the latest of at
     /// most [`MOST_EXCEPTIONS`](Self::MOST_EXCEPTIONS).
@@ -58,16 +59,16 @@ impl Books {
     /// Most exceptions that are kept for whoever fetches them.
     pub const MOST_EXCEPTIONS: usize = 1_024;
 
-    /// Empty books for flows with numbers below `flows`.
+    /// Empty books for accounts with numbers below `flows`.
     #[must_use]
     pub fn new(pool: Pool, flows: usize) -> Self {
         Self { pool, flows: vec![Counters::default(); flows], exceptions: VecDeque::new(), witness: None }
     }
 
-    /// The counts of a flow. Numbers beyond the last share its counts.
-    pub fn flow(&mut self, flow: FlowId) -> Option<&mut Counters> {
+    /// The counts of an account. Numbers beyond the last share its counts.
+    pub fn account(&mut self, number: u32) -> Option<&mut Counters> {
         let last = self.flows.len().checked_sub(1)?;
-        self.flows.get_mut(flow.index().min(last))
+        self.flows.get_mut((number as usize).min(last))
     }
 }
 
@@ -99,6 +100,8 @@ pub struct LinkParts {
     pub loss_stream: Stream,
     /// What exchanges labels between the routers at its ends, with the kind of label.
     pub exchanges: Vec<(LabelKind, CurrencyExchange)>,
+    /// The link that goes the other way, which exchanges tickets for those that acknowledgements bring here.
+    pub other_way: Option<u32>,
 }
 
 /// One direction of a link.
@@ -111,6 +114,9 @@ pub struct Link {
     loss: Ratio,
     loss_stream: Stream,
     exchanges: Vec<(LabelKind, CurrencyExchange)>,
+    other_way: Option<u32>,
+    /// The rate of tickets that acknowledgements bring, until somebody fetches it.
+    told: Option<TicketRate>,
     queue: Counted<Discipline<Packet>>,
     wire: VecDeque<(Time, Packet)>,
     /// When the packet that was sent last arrives; no later packet arrives before.
@@ -125,7 +131,7 @@ impl Link {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts) -> Self {
-        let LinkParts { number, queue, pace, delay, loss, loss_stream, exchanges } = parts;
+        let LinkParts { number, queue, pace, delay, loss, loss_stream, exchanges, other_way } = parts;
         Self {
             number,
             transmitter: Transmitter::Idle,
@@ -134,6 +140,8 @@ impl Link {
             loss,
             loss_stream,
             exchanges,
+            other_way,
+            told: None,
             queue: Counted::new(queue),
             wire: VecDeque::new(),
             last_arrival: Time::ZERO,
@@ -149,14 +157,23 @@ impl Link {
         if let Some(witness) = &mut books.witness {
             witness.entered(now, self.number, &packet);
         }
-        for (_, exchange) in &mut self.exchanges {
-            exchange.arrive(now, &packet);
+        for (kind, exchange) in &mut self.exchanges {
+            let rate = exchange.arrive(now, &packet);
+            if *kind == LabelKind::AckTickets {
+                self.told = rate.or(self.told);
+            }
         }
         self.probe.before_change(now, self.queue.backlog());
         self.queue.enqueue(now, packet, &mut Report { number: self.number, link: &mut self.counts, books });
         if !matches!(self.transmitter, Transmitter::Busy(_)) {
             self.ask(now, books);
         }
+    }
+
+    /// What acknowledgements told this link to issue to the one that goes the other way, since it was last
+    /// asked; and which that is.
+    pub fn take_told(&mut self) -> Option<(u32, TicketRate)> {
+        self.other_way.zip(self.told.take())
     }
 
     /// When [`handle`](Link::handle) is next to be called; never if nothing is under way.
@@ -175,11 +192,14 @@ impl Link {
     pub fn handle(&mut self, now: Time, books: &mut Books) -> Option<Packet> {
         match self.transmitter {
             Transmitter::Busy(until) | Transmitter::Held(Some(until)) if until <= now => {
-                self.ask(until, books)
+                self.ask(until, books);
             }
             _ => (),
         }
-        let (arrival, packet) = self.wire.pop_front_if(|(arrival, _)| *arrival <= now)?;
+        if self.wire.front().is_none_or(|(arrival, _)| *arrival > now) {
+            return None;
+        }
+        let (arrival, packet) = self.wire.pop_front()?;
         if let Some(witness) = &mut books.witness {
             witness.arrived(arrival, self.number, &packet);
         }
@@ -212,7 +232,7 @@ impl Link {
         }
         if self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get()) {
             self.counts.lost += 1;
-            if let Some(flow) = books.flow(packet.flow()) {
+            if let Some(flow) = books.account(packet.account()) {
                 flow.lost += 1;
             }
             if let Some(witness) = &mut books.witness {
@@ -279,11 +299,24 @@ impl Link {
                 queue.set_guarantee(flow, guarantee, rtt);
                 false
             }
+            FlowSetting::Rtt(rtt) => {
+                queue.set_rtt(flow, rtt);
+                false
+            }
+            FlowSetting::Customer(customer) => {
+                queue.set_customer(flow, customer);
+                false
+            }
             FlowSetting::Class(class) => queue.set_class(flow, class),
         };
         if released && matches!(self.transmitter, Transmitter::Held(_)) {
             self.ask(now, books);
         }
+    }
+
+    /// Others exchange tickets from now on.
+    pub fn set_exchanges(&mut self, exchanges: Vec<(LabelKind, CurrencyExchange)>) {
+        self.exchanges = exchanges;
     }
 
     /// What the router at its end issues to it, or for acknowledgements the one at its beginning.
@@ -301,6 +334,10 @@ pub enum FlowSetting {
     Weight(Weight),
     /// What it is guaranteed, with its round-trip time.
     Guarantee(Rate, Span),
+    /// Its round-trip time without queueing; zero if unknown.
+    Rtt(Span),
+    /// Whose it is.
+    Customer(CustomerId),
     /// Its class.
     Class(FlowClass),
 }
@@ -384,7 +421,7 @@ struct Report<'a> {
 impl Sink<Packet> for Report<'_> {
     fn dropped(&mut self, now: Time, packet: Packet, reason: DropReason) {
         self.link.dropped[reason as usize] += 1;
-        if let Some(flow) = self.books.flow(packet.flow()) {
+        if let Some(flow) = self.books.account(packet.account()) {
             flow.dropped[reason as usize] += 1;
         }
         if let Some(witness) = &mut self.books.witness {
@@ -394,7 +431,7 @@ impl Sink<Packet> for Report<'_> {
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
         self.link.marked += 1;
-        if let Some(flow) = self.books.flow(packet.flow()) {
+        if let Some(flow) = self.books.account(packet.account()) {
             flow.marked += 1;
         }
     }

@@ -160,6 +160,10 @@ pub struct Device {
     pub is_running: bool,
     /// Whether it does without ARP and neighbour discovery.
     pub no_arp: bool,
+    /// The longest IP packet; 0 if the kernel does not say.
+    pub mtu: Bytes,
+    /// Most segments of a super-packet; 0 if the kernel does not say.
+    pub gso_max_segs: u32,
 }
 
 /// A conversation with the kernel about one network namespace.
@@ -213,6 +217,8 @@ impl Netlink {
             // The loopback device never has a state.
             is_running: has(LinkFlags::Up) && (link.is_operational || has(LinkFlags::Loopback)),
             no_arp: has(LinkFlags::Noarp),
+            mtu: Bytes::new(link.mtu.into()),
+            gso_max_segs: link.gso_max_segs,
         })
     }
 
@@ -230,6 +236,18 @@ impl Netlink {
     /// The kernel's refusal.
     pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
         self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
+    }
+
+    /// Sets a device down.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_down(&mut self, index: u32) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.change_mask = LinkFlags::Up;
+        let doing = format_args!("set device {index} down");
+        self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
     }
 
     /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into

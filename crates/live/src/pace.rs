@@ -148,12 +148,12 @@ impl Trace {
         }
         let mut rest = size;
         while rest > self.left {
-            rest = rest - self.left;
+            rest -= self.left;
             self.current = self.time(self.round, self.at);
             self.left = OPPORTUNITY;
             self.step();
         }
-        self.left = self.left - rest;
+        self.left -= rest;
         self.current
     }
 

@@ -30,6 +30,7 @@ pub struct Packet {
     ecn: Ecn,
     colour: Colour,
     marked: bool,
+    account: u32,
     counts: bool,
     label: Option<(LabelKind, Label)>,
 }
@@ -47,6 +48,8 @@ pub struct Description {
     pub ecn: Ecn,
     /// Its label, if it has one that is believed.
     pub label: Option<(LabelKind, Label)>,
+    /// In which account of the books what becomes of it is written: most worlds keep one for each flow.
+    pub account: u32,
     /// Whether it counts as sent by and delivered to its flow: acknowledgements of a flow's data do not.
     pub counts: bool,
 }
@@ -60,7 +63,7 @@ impl Packet {
         hop: u32,
         now: Time,
     ) -> Self {
-        let Description { flow, size, protocol, ecn, label, counts } = *described;
+        let Description { flow, size, protocol, ecn, label, account, counts } = *described;
         Self {
             buffer,
             start,
@@ -75,6 +78,7 @@ impl Packet {
             ecn,
             colour: Colour::default(),
             marked: false,
+            account,
             counts,
             label,
         }
@@ -97,6 +101,12 @@ impl Packet {
     #[must_use]
     pub const fn counts(&self) -> bool {
         self.counts
+    }
+
+    /// In which account of the books what becomes of it is written.
+    #[must_use]
+    pub const fn account(&self) -> u32 {
+        self.account
     }
 
     /// Its label, of whatever kind.

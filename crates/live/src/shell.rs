@@ -208,7 +208,7 @@ impl Shell {
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
         let signals = Signals::interrupts()?;
         let outside = self.open_outside(&addresses, &hosts)?;
-        // From here on no thread can be started.
+        // From here on no thread can be started: a way outside is opened before.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.tell(&mut self.command, self.depth);
@@ -296,6 +296,7 @@ impl Shell {
             loss: *loss,
             loss_stream: Stream::new(self.seed, &format!("link.{name}.loss")),
             exchanges: Vec::new(),
+            other_way: None,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What the numbers say, in plain sentences computed from them.
 
+use apportion_core::units::Span;
+
 use crate::metrics::Metrics;
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
@@ -36,10 +38,16 @@ fn timekeeping(point: &PointRecord) -> Option<String> {
         Some(fault) => {
             format!("NOT VALID: {fault}. Give the machine less to do, or the links less to carry.")
         }
-        None => {
-            format!("In real time: packets left {median} late in the median and {high} at most in 99 of 100.")
-        }
+        None => format!(
+            "In real time: packets left {} ms late in the median, and 99 of 100 at most {} ms.",
+            millis(median),
+            millis(high)
+        ),
     })
+}
+
+fn millis(span: Span) -> String {
+    number(span.as_secs_f64() * 1e3)
 }
 
 /// Who is protected where: the worst-off flow of the best and the worst point, and how long packets wait.

@@ -7,6 +7,7 @@
 //! | [`record`] | a run as it is handed over |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
 //! | [`mod@compare`] | several stored runs side by side |
+//! | [`parity`] | one scenario in two worlds side by side |
 //! | [`mod@summary`] | a run as plain text and as JSON lines |
 //! | [`metrics`] | the numbers a run is judged by |
 //! | [`statistics`] | means, intervals, fairness, distributions |
@@ -22,6 +23,7 @@ mod headline;
 pub mod html;
 pub mod metrics;
 mod page;
+pub mod parity;
 pub mod record;
 mod rows;
 mod shares;

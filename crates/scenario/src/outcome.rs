@@ -51,7 +51,11 @@ impl Timekeeping {
     pub fn fault(&self) -> Option<String> {
         let late = self.lateness.quantile(0.99).unwrap_or_default();
         if late > self.limit {
-            return Some(format!("1 % of packets left {late} late or more, and {} is the limit", self.limit));
+            let millis = |span: Span| span.as_secs_f64() * 1e3;
+            let (late, limit) = (millis(late), millis(self.limit));
+            return Some(format!(
+                "1 % of packets left {late:.2} ms late or more, and {limit} ms is the limit"
+            ));
         }
         let lost = [
             (self.missed, "lost by the system before they were taken in"),

@@ -7,13 +7,17 @@ use std::path::{Path, PathBuf};
 use apportion_core::units::Rate;
 use apportion_scenario::{Suite, load};
 
+/// Those for everybody, then those that hold the simulator against Linux.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
-    files
+    let files = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        files.sort();
+        files
+    };
+    [files(folder.clone()), files(folder.join("parity"))].concat()
 }
 
 #[test]
@@ -38,6 +42,12 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "unresponsive",
             "variable-rate",
             "video-vs-bulk",
+            "guarantees",
+            "neighbours",
+            "protection",
+            "queues",
+            "video",
+            "weights",
         ]
     );
     for path in examples() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use apportion_core::random::fnv1a;
-use apportion_core::units::{Rate, Span, Time};
+use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_live::command::End;
 use apportion_live::outside::Counts;
 use apportion_live::shell::{Direction, Summary};
@@ -77,7 +77,7 @@ fn direction_line(direction: &Direction, wish: &Wish, lasted: Span) -> String {
         return "nothing was sent".to_owned();
     }
     let mut line = format!("{} packets", link.sent.packets.get());
-    let mbit = |rate: Option<Rate>| rate.map_or(0.0, |rate| rate.as_mbit_f64());
+    let mbit = |rate: Option<Rate>| rate.map_or(0.0, Rate::as_mbit_f64);
     let _ = write!(line, ", {:.3} Mbit/s over all", mbit(direction.over(lasted)));
     if !direction.is_unlimited {
         let _ = write!(
@@ -192,7 +192,7 @@ pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
 
 fn direction_json(direction: &Direction, wish: &Wish, lasted: Span) -> Value {
     let link = &direction.link;
-    let mbit = |rate: Option<Rate>| rate.map(|rate| rate.as_mbit_f64());
+    let mbit = |rate: Option<Rate>| rate.map(Rate::as_mbit_f64);
     let dropped: BTreeMap<_, _> = link.dropped.iter().map(|(reason, count)| (reason.name(), count)).collect();
     json!({
         "speed": speed(wish),
@@ -259,7 +259,7 @@ fn settings(asked: &Asked<'_>) -> String {
         format!("command = {}\nseed = {}\n", quoted(&command(asked.arguments)), asked.arguments.seed);
     for (name, wish) in WAYS.iter().zip(asked.wishes) {
         let delay = wish.delay.unwrap_or(Span::ZERO);
-        let loss = wish.loss.map_or(0.0, |loss| loss.get());
+        let loss = wish.loss.map_or(0.0, Ratio::get);
         let queue = wish.queue.as_deref().unwrap_or(QUEUE);
         let _ = write!(
             text,

@@ -199,7 +199,7 @@ impl Hcsfq {
 
     /// The place of the customer that `flow` belongs to.
     fn customer(&self, flow: FlowId) -> usize {
-        let n = self.customer_of.get(flow.index()).map_or(0, |customer| customer.0 as usize);
+        let n = self.customer_of.get(flow.slot()).map_or(0, |customer| customer.0 as usize);
         if n < self.customers.len() { n } else { 0 }
     }
 
@@ -265,6 +265,15 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         self.root.set_link_rate(rate);
     }
 
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        let slot = flow.slot();
+        if slot >= self.customer_of.len() {
+            self.customer_of.resize(slot + 1, CustomerId::OTHERS);
+        }
+        self.customer_of[slot] = customer;
+        true
+    }
+
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         if self.role != RouterRole::Core {
             self.edge.set_weight(flow, weight);
@@ -321,6 +330,20 @@ mod tests {
             hcsfq.admit(Time::from_nanos(100_000 * i), &mut labelled(flow, 80e6), queued(20));
         }
         assert!(hcsfq.root.is_congested());
+    }
+
+    #[test]
+    fn a_flow_that_changes_its_customer_is_dropped_by_the_share_of_the_new_one() {
+        let mut hcsfq = hcsfq(&[1.0, 3.0], |_| {});
+        assert_eq!((hcsfq.customer(FlowId(1)), hcsfq.customer(FlowId(5))), (1, 0));
+        let set = |hcsfq: &mut Hcsfq, flow, customer| {
+            BufferPolicy::<TestPacket>::set_customer(hcsfq, FlowId(flow), CustomerId(customer))
+        };
+        assert!(set(&mut hcsfq, 5, 1) && set(&mut hcsfq, 1, 0));
+        assert_eq!([1, 4, 5].map(|flow| hcsfq.customer(FlowId(flow))), [0, 0, 1]);
+        // One that there is not is that of all others.
+        set(&mut hcsfq, 5, 9);
+        assert_eq!(hcsfq.customer(FlowId(5)), 0);
     }
 
     #[test]

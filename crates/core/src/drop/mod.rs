@@ -50,6 +50,7 @@ pub mod tred;
 use core::fmt;
 use core::str::FromStr;
 
+use self::hcsfq::CustomerId;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
@@ -124,6 +125,17 @@ pub trait BufferPolicy<P: Packet> {
 
     /// The weight of `flow` from now on. Whether this policy has use for weights.
     fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
+    }
+
+    /// The round-trip time of `flow` without queueing, from now on; zero if unknown. Whether this policy has
+    /// use for it.
+    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
+        false
+    }
+
+    /// Whose `flow` is from now on. Whether this policy divides among customers.
+    fn set_customer(&mut self, _flow: FlowId, _customer: CustomerId) -> bool {
         false
     }
 

@@ -308,22 +308,39 @@ impl Occupancy {
 
     /// Whether there is use for weights.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        if self.measure.thresholds != Thresholds::Weights {
-            return false;
+        let is_used = self.measure.thresholds == Thresholds::Weights;
+        if is_used {
+            self.set_share(flow, weight.get());
         }
+        is_used
+    }
+
+    /// The round-trip time of `flow` from now on; one that is unknown counts as the mean of those that were
+    /// known at first. Whether it is used.
+    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        let is_used = self.measure.thresholds == Thresholds::Rtt;
+        if is_used {
+            let share = if rtt > Span::ZERO { rtt.as_nanos() as f64 } else { self.measure.default_share };
+            self.set_share(flow, share);
+        }
+        is_used
+    }
+
+    fn set_share(&mut self, flow: FlowId, share: f64) {
         let flow = self.find(flow);
         // Its key leaves with the old share and comes back with the new one.
         let held = core::mem::replace(&mut self.flows[flow], Flow(Backlog::EMPTY));
         self.note(flow, held.0);
         let measure = &mut self.measure;
         measure.shares.resize(measure.shares.len().max(flow + 1), measure.default_share);
-        measure.shares[flow] = weight.get();
-        // The default is a weight of 1, which divides nothing: the other keys are the same, even or not.
-        measure.even &= weight.get() == measure.default_share;
-        self.thresholds_moved |= measure.depends_on_sum();
+        measure.shares[flow] = share;
+        let differs = share != measure.default_share;
+        // A default of 1 divides nothing: the other keys are the same, even or not.
+        let moved = measure.even && differs && measure.default_share != 1.0;
+        measure.even &= !differs;
+        self.thresholds_moved |= moved || measure.depends_on_sum();
         self.flows[flow] = held;
         self.note(flow, Backlog::EMPTY);
-        true
     }
 
     fn find(&mut self, flow: FlowId) -> usize {

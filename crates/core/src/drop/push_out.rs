@@ -7,7 +7,7 @@ use super::{BufferPolicy, Limit, Verdict, Victim};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Rate, Time, Weight};
+use crate::units::{Rate, Span, Time, Weight};
 
 /// When a flow has to give up a packet, and which.
 pub(crate) trait Rule {
@@ -97,5 +97,9 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         self.occupancy.set_weight(flow, weight)
+    }
+
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.occupancy.set_rtt(flow, rtt)
     }
 }

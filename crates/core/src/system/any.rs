@@ -13,7 +13,7 @@ use crate::drop::bred::{self, Bred, BredParams};
 use crate::drop::codel::{self, Codel, CodelParams};
 use crate::drop::csfq::{self, Csfq, CsfqParams};
 use crate::drop::fred::{self, Fred, FredParams};
-use crate::drop::hcsfq::{self, Hcsfq, HcsfqParams};
+use crate::drop::hcsfq::{self, CustomerId, Hcsfq, HcsfqParams};
 use crate::drop::head::{self, HeadDrop, HeadDropParams};
 use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
 use crate::drop::pfd::{self, Pfd, PfdParams};
@@ -380,6 +380,12 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         policy!(self, it => BufferPolicy::<P>::set_weight(it, flow, weight))
+    }
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        policy!(self, it => BufferPolicy::<P>::set_rtt(it, flow, rtt))
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        policy!(self, it => BufferPolicy::<P>::set_customer(it, flow, customer))
     }
     fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         policy!(self, it => BufferPolicy::<P>::set_guarantee(it, flow, guarantee, rtt))

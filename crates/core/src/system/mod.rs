@@ -25,7 +25,7 @@ use crate::buffer::Buffer;
 use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::drop::csfq::RouterRole;
-use crate::drop::hcsfq::Customers;
+use crate::drop::hcsfq::{CustomerId, Customers};
 use crate::drop::sffc::Sffc;
 use crate::drop::{BufferPolicy, Limit};
 use crate::packet::{FlowClass, FlowId, LabelKind, Packet};
@@ -257,6 +257,20 @@ impl<P: Packet> Core<P> {
         }
     }
 
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        match self {
+            Self::Buffered(buffer) => BufferPolicy::<P>::set_rtt(buffer.policy_mut(), flow, rtt),
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
+        }
+    }
+
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        match self {
+            Self::Buffered(buffer) => BufferPolicy::<P>::set_customer(buffer.policy_mut(), flow, customer),
+            Self::Choke(_) | Self::FqCodel(_) | Self::Ramp(_) => false,
+        }
+    }
+
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         match self {
             Self::Buffered(_) | Self::Choke(_) | Self::FqCodel(_) => false,
@@ -380,6 +394,17 @@ impl<P: Packet> Discipline<P> {
     /// this discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         self.core_mut().set_guarantee(flow, guarantee, rtt)
+    }
+
+    /// The round-trip time of `flow` without queueing, zero if unknown. Whether this discipline has use for
+    /// it.
+    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.core_mut().set_rtt(flow, rtt)
+    }
+
+    /// Whose `flow` is from its next packet on. Whether this discipline divides among customers.
+    pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.core_mut().set_customer(flow, customer)
     }
 
     /// The class of `flow` from its next packet on. Whether this discipline knows classes.

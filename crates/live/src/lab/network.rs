@@ -4,11 +4,13 @@
 //! their queues, is run by one engine, so a packet crosses between kernel and engine twice, whatever the
 //! number of links; routers have no TCP and miss nothing.
 //!
+//! The kernel has one set of TCP parameters for each host, so flows at a node that ask for others have a host of
+//! their own there. Links are the node's all the same: hosts have none.
+//!
 //! A connection is known by a port of its own, [`FIRST_PORT`] and its number, at its source, so nothing has to be
 //! looked up. Its sink listens at a port of the flow, because a listener has one TCP for all.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
@@ -19,6 +21,7 @@ use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::LabError;
 use super::driver::{Connection, End, Load, MOST_CONNECTIONS};
+use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::host::Host;
 use crate::link::{Link, LinkParts};
@@ -54,8 +57,8 @@ pub struct Way {
 /// Hosts and ways.
 #[derive(Debug, Default)]
 pub struct Network {
-    /// The node of each host.
-    pub nodes: Vec<NodeId>,
+    /// The node of each host, and what its kernel is told.
+    hosts: Vec<(NodeId, Vec<Setting>)>,
     /// By connection.
     pub ways: Vec<Way>,
     /// The table of routes.
@@ -79,41 +82,41 @@ impl Network {
         // By flow: they come one after another.
         let mut ways: Vec<Option<Way>> = vec![None; scenario.flows.len()];
         for connection in planned {
-            let flow = &scenario.flows[connection.flow as usize];
             let way = match ways[connection.flow as usize] {
                 Some(way) => way,
-                None => network.way(scenario, connection, &flow.path, &flow.back),
+                None => network.way(scenario, connection),
             };
             ways[connection.flow as usize] = Some(way);
             network.ways.push(Way { id: connection.id, ..way });
         }
-        if network.nodes.len() > MOST_HOSTS {
-            return Err(LabError::TooMany { what: "hosts", count: network.nodes.len(), most: MOST_HOSTS });
+        if network.hosts.len() > MOST_HOSTS {
+            return Err(LabError::TooMany { what: "hosts", count: network.hosts.len(), most: MOST_HOSTS });
         }
         Ok(network)
     }
 
-    fn way(
-        &mut self,
-        scenario: &Scenario,
-        connection: &Planned,
-        path: &Arc<[LinkId]>,
-        back: &Arc<[LinkId]>,
-    ) -> Way {
+    fn way(&mut self, scenario: &Scenario, connection: &Planned) -> Way {
+        let flow = &scenario.flows[connection.flow as usize];
+        let (path, back) = (&flow.path, &flow.back);
         let link = |id: &LinkId| &scenario.links[id.index()];
         // A flow has a path of one link at least.
         let from = path.first().map_or(NodeId(0), |id| link(id).from);
         let to = path.last().map_or(NodeId(0), |id| link(id).to);
-        let (source, sink) = (self.host(from), self.host(to));
+        let settings = match &flow.transport {
+            // One flow agrees with itself.
+            Transport::Tcp(tcp) => settings(&[tcp]).unwrap_or_default(),
+            Transport::Udp { .. } => Vec::new(),
+        };
+        let (source, sink) = (self.host(from, &settings), self.host(to, &settings));
         let (forth, back) = (self.route(path, sink), self.route(back, source));
         Way { flow: connection.flow, id: connection.id, source, sink, forth, back }
     }
 
-    fn host(&mut self, node: NodeId) -> u32 {
-        let known = self.nodes.iter().position(|of| *of == node);
+    fn host(&mut self, node: NodeId, settings: &[Setting]) -> u32 {
+        let known = self.hosts.iter().position(|(of, told)| *of == node && told == settings);
         known.unwrap_or_else(|| {
-            self.nodes.push(node);
-            self.nodes.len() - 1
+            self.hosts.push((node, settings.to_vec()));
+            self.hosts.len() - 1
         }) as u32
     }
 
@@ -155,7 +158,7 @@ impl Network {
     pub fn make_hosts(&self, scenario: &Scenario) -> Result<(Vec<Host>, Vec<Port>), LabError> {
         let mtu = mtu(scenario);
         let (mut hosts, mut ports) = (Vec::new(), Vec::new());
-        for number in 0..self.nodes.len() as u32 {
+        for number in 0..self.hosts.len() as u32 {
             let host = Host::create(&format!("host{number}"), &[address(number)], mtu)?;
             ports.push(Port::open(host.port)?);
             hosts.push(host);
@@ -196,6 +199,7 @@ pub fn links(scenario: &Scenario, tables: &FlowTables, seed: u64) -> Vec<Link> {
             loss: link.loss,
             loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
             exchanges: exchanges(scenario, link, seed),
+            other_way: link.other_way.map(|other| other.0),
         })
     };
     (0..).zip(&scenario.links).map(link).collect()

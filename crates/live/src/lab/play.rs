@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
         }
         if self.next_sample().is_some_and(|at| at <= now) {
             self.take_sample(now);
-            self.sample = self.sample + self.scenario.sample;
+            self.sample += self.scenario.sample;
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl<'a> Lab<'a> {
 
     fn hear(&mut self, flow: u32, exception: QosException) -> Result<(), LabError> {
         if !exception.is_over
-            && let Some(counters) = self.engine.books.flow(exception.flow)
+            && let Some(counters) = self.engine.books.account(exception.flow.0)
         {
             counters.exceptions += 1;
         }

@@ -99,6 +99,7 @@ impl World for LabWorld<'_> {
             protocol: kind.protocol,
             ecn: parsed.ecn,
             label: None,
+            account: way.id.0,
             counts: forth,
         };
         Verdict::Forward(description, if forth { way.forth } else { way.back })

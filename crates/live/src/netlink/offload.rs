@@ -106,6 +106,29 @@ impl Netlink {
         })
     }
 
+    /// Turns segmentation offloads on again that were on in `before`, and lets the device called `name` take
+    /// super-packets of so many segments.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError> {
+        for (offload, was_on) in [(TSO, before.tso), (GSO, before.gso), (GRO, before.gro)] {
+            if was_on {
+                self.ethtool(name, offload.2, 1, offload.0)?;
+            }
+        }
+        if before.lro {
+            let flags = self.ethtool(name, FLAGS.1, 0, FLAGS.0)?;
+            self.ethtool(name, FLAGS.2, flags | LRO, FLAGS.0)?;
+        }
+        if segments > 0 {
+            let index = self.index_of(name)?;
+            let what = format_args!("give `{name}` {segments} segments at a time");
+            self.set(index, LinkAttribute::GsoMaxSegs(segments), what)?;
+        }
+        Ok(())
+    }
+
     /// A device that never had the offload refuses the command; what counts is what is read back.
     fn turn_off(&self, name: &str, offload: Offload) -> Result<(), NetlinkError> {
         let written = self.ethtool(name, offload.2, 0, offload.0);

@@ -57,6 +57,10 @@ pub(super) struct Link {
     /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together
     /// with the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
     pub(super) is_operational: bool,
+    /// The longest IP packet; 0 if the kernel does not say.
+    pub(super) mtu: u32,
+    /// Most segments of a super-packet, likewise.
+    pub(super) gso_max_segs: u32,
 }
 
 /// What was asked for.
@@ -198,14 +202,24 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
     Ok((answer, behind))
 }
 
+/// linux/if_link.h; libc does not have it on every system.
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+
 /// The device of a message: a header of 16 B, attributes.
 fn link(payload: &[u8]) -> Result<Link, &'static str> {
     let header = LinkHeader::parse(payload).map_err(|_| "a device is cut short")?;
     let attributes = payload.get(16..).unwrap_or_default();
-    let is_operational = NlasIterator::new(&attributes)
-        .map_while(Result::ok)
-        .any(|attribute| attribute.kind() == libc::IFLA_OPERSTATE && attribute.value() == [6]);
-    Ok(Link { header, is_operational })
+    let mut link = Link { header, is_operational: false, mtu: 0, gso_max_segs: 0 };
+    for attribute in NlasIterator::new(&attributes).map_while(Result::ok) {
+        let number = || attribute.value().first_chunk().copied().map_or(0, u32::from_ne_bytes);
+        match attribute.kind() {
+            libc::IFLA_OPERSTATE => link.is_operational = attribute.value() == [6],
+            libc::IFLA_MTU => link.mtu = number(),
+            IFLA_GSO_MAX_SEGS => link.gso_max_segs = number(),
+            _ => (),
+        }
+    }
+    Ok(link)
 }
 
 /// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of

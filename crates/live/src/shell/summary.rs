@@ -1,6 +1,6 @@
 //! What a shell measured.
 
-use apportion_core::units::{Rate, Ratio, Span};
+use apportion_core::units::{Rate, Span};
 use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
 use crate::command::End;
@@ -93,14 +93,6 @@ impl Summary {
             End::Signalled(signal) => 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)),
             End::TimedOut => 124,
         }
-    }
-
-    /// The share of frames that did not pass because the system lost or refused them.
-    #[must_use]
-    pub fn lost_by_the_system(&self) -> Ratio {
-        let lost: u64 = self.ports.iter().map(|port| port.missed + port.unsent).sum();
-        let all: u64 = self.ports.iter().map(|port| port.received + port.missed).sum();
-        Ratio::clamped(lost as f64 / all.max(1) as f64)
     }
 }
 

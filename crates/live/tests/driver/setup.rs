@@ -58,6 +58,7 @@ fn link(number: u32, limit: &str) -> Link {
         loss: Ratio::ZERO,
         loss_stream: Stream::new(1, "loss"),
         exchanges: Vec::new(),
+        other_way: None,
     })
 }
 

@@ -141,5 +141,6 @@ fn link(number: u32) -> Link {
         loss: Ratio::ZERO,
         loss_stream: Stream::new(1, "loss"),
         exchanges: Vec::new(),
+        other_way: None,
     })
 }

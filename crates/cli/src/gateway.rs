@@ -1,0 +1,95 @@
+//! `apportion gateway`: a bump in the wire, and commands to one that runs.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow, bail};
+use apportion_live::gateway::control::{ask, load};
+use apportion_live::gateway::interfaces::{self, Interface};
+use apportion_live::gateway::run::run;
+use apportion_scenario::gateway::GatewayConfig;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::arguments::{Gateway, GatewayCommand, LogFormat};
+use crate::output;
+
+/// Where sockets are of gateways that the system runs.
+const SYSTEM_FOLDER: &str = "/run/apportion";
+
+pub fn gateway(arguments: &Gateway) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        None => {
+            let path = arguments.config.as_deref().context("name a configuration file")?;
+            listen_to_logs(arguments);
+            let folder = folders().swap_remove(0);
+            run(path, &folder).map_err(|error| anyhow!("{}", error.to_string().trim_end()))?;
+        }
+        Some(GatewayCommand::Check { config }) => return check(config),
+        Some(GatewayCommand::Show { config, running: false }) => output::print(&read(config)?.canonical())?,
+        Some(GatewayCommand::Show { config, running: true }) => {
+            output::print(&tell(config, "GET", "/config")?)?;
+        }
+        Some(GatewayCommand::Stats { config }) => output::print(&tell(config, "GET", "/stats.json")?)?,
+        Some(GatewayCommand::Reload { config }) => {
+            let changes = tell(config, "POST", "/reload")?;
+            output::print(if changes.is_empty() { "nothing changed\n" } else { &changes })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where control sockets are: the first is for new ones.
+fn folders() -> Vec<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    own.map(PathBuf::from).into_iter().chain([PathBuf::from(SYSTEM_FOLDER)]).collect()
+}
+
+fn listen_to_logs(arguments: &Gateway) {
+    let level: LevelFilter = arguments.log_level.into();
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match arguments.log_format {
+        LogFormat::Text => log.with_target(false).with_ansi(false).init(),
+        LogFormat::Json => log.json().flatten_event(true).with_target(false).init(),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<GatewayConfig> {
+    load(path).map_err(|problems| anyhow!("{}", problems.trim_end()))
+}
+
+/// Asks the gateway that runs by this file, which has the same title.
+fn tell(path: &Path, method: &str, request: &str) -> anyhow::Result<String> {
+    let title = read(path)?.title;
+    let (status, body) = ask(&folders(), &title, method, request).with_context(|| {
+        format!("no gateway with the title `{title}` answers; is it running, and is it yours?")
+    })?;
+    if status != 200 {
+        bail!("{}", body.trim_end());
+    }
+    Ok(body)
+}
+
+fn check(path: &Path) -> anyhow::Result<ExitCode> {
+    let config = read(path)?;
+    let found = interfaces::look(&config).map_err(|problems| {
+        anyhow!(problems.iter().map(|it| format!("{}: {it}", path.display())).collect::<Vec<_>>().join("\n"))
+    })?;
+    let told: String = found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side)).collect();
+    let mut told = format!("{}: the configuration is right\n{told}", path.display());
+    if found[0].mtu != found[1].mtu {
+        told += "the MTUs differ: longer packets would be lost without a word\n";
+    }
+    output::print(&told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(interface: &Interface, side: &str) -> String {
+    let off = interface.to_turn_off();
+    let off = if off.is_empty() {
+        "nothing to turn off".to_owned()
+    } else {
+        format!("would turn off {}", off.join(", "))
+    };
+    let state = if interface.is_running { "up" } else { "down" };
+    format!("{side} {}: {state}, MTU {}, {off}\n", interface.name, interface.mtu)
+}

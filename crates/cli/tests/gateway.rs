@@ -1,0 +1,22 @@
+//! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+#[path = "gateway/commands.rs"]
+mod commands;
+#[path = "../../live/tests/common/processes.rs"]
+mod processes;
+
+use std::process::ExitCode;
+
+use processes::{Case, cases};
+
+const CASES: &[Case] = cases! {
+    commands: a_wrong_configuration_ends_with_status_2,
+        check_looks_at_the_interfaces_and_changes_nothing,
+        a_gateway_is_asked_reloaded_and_stopped,
+        a_second_gateway_of_the_same_title_is_refused;
+};
+
+fn main() -> ExitCode {
+    processes::main(CASES, &[])
+}

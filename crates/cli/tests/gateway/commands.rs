@@ -1,0 +1,199 @@
+//! The cases.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use apportion_live::host::Host;
+use apportion_live::netlink::Netlink;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\n\
+    up.rate = \"10Mbit\"\ndown.rate = \"10Mbit\"\n";
+
+/// A folder for files and sockets, and two hosts.
+struct Place {
+    folder: TempDir,
+    _hosts: [Host; 2],
+}
+
+fn place() -> Place {
+    crate::processes::enter();
+    let mut netlink = Netlink::open().unwrap();
+    let loopback = netlink.index_of("lo").unwrap();
+    netlink.set_up(loopback).unwrap();
+    let host =
+        |name, last| Host::create(name, &[[10, 0, 0, last].into()], apportion_core::units::Bytes::new(1500));
+    let hosts = [host("near", 1).unwrap(), host("far", 2).unwrap()];
+    Place { folder: tempfile::tempdir().unwrap(), _hosts: hosts }
+}
+
+impl Place {
+    fn write(&self, text: &str) -> PathBuf {
+        let path = self.folder.path().join("x.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn command(&self, arguments: &[&str], path: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        command.arg("gateway").args(arguments).arg(path).env("XDG_RUNTIME_DIR", self.folder.path());
+        command
+    }
+
+    fn ask(&self, arguments: &[&str], path: &Path) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = self.command(arguments, path).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    /// A gateway that says that it runs; what it says after that is read at the end.
+    fn start(&self, path: &Path) -> Gateway {
+        let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("the gateway runs") {
+            assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        Gateway { child, log, said }
+    }
+}
+
+struct Gateway {
+    child: Child,
+    log: BufReader<std::process::ChildStderr>,
+    said: String,
+}
+
+impl Gateway {
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Stops it; all that it said.
+    fn stop(mut self) -> String {
+        self.signal(Signal::SIGTERM);
+        self.log.read_to_string(&mut self.said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{}", self.said);
+        self.said
+    }
+}
+
+fn get(path: &str) -> String {
+    let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+pub fn a_wrong_configuration_ends_with_status_2() {
+    let place = place();
+    let path = place.write(&PLAIN.replace("10Mbit", "10Mbitt"));
+    for arguments in [&[][..], &["check"], &["show"], &["reload"]] {
+        let (status, out, error) = place.ask(arguments, &path);
+        assert_eq!((status, out.as_str()), (2, ""), "{error}");
+        assert!(error.contains("x.toml:4") && error.contains("rate"), "{error}");
+    }
+    let path = place.write(&PLAIN.replace("\"far\"", "\"nowhere\""));
+    for arguments in [&[][..], &["check"]] {
+        let (status, _, error) = place.ask(arguments, &path);
+        assert!(
+            status == 2 && error.contains("outside = \"nowhere\"") && error.contains("no such device"),
+            "{error}"
+        );
+    }
+    let (status, _, error) = place.ask(&["stats"], &path);
+    assert!(status == 2 && error.contains("no gateway with the title `x` answers"), "{error}");
+}
+
+pub fn check_looks_at_the_interfaces_and_changes_nothing() {
+    let place = place();
+    let mut netlink = Netlink::open().unwrap();
+    let device = netlink.device("near").unwrap();
+    let mut on = netlink.offloads("near").unwrap();
+    (on.tso, on.gso, on.gro) = (true, true, true);
+    netlink.restore("near", &on, 100).unwrap();
+    let path = place.write(PLAIN);
+    let (status, out, error) = place.ask(&["check"], &path);
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert!(out.contains("inside near: up, MTU 1500B, would turn off TSO, GSO, GRO\n"), "{out}");
+    assert!(out.contains("outside far: up, MTU 1500B, nothing to turn off\n"), "{out}");
+    assert!(netlink.offloads("near").unwrap().tso);
+    // A gateway turns them off, and on again when it ends.
+    let gateway = place.start(&path);
+    let now = netlink.offloads("near").unwrap();
+    assert!(!now.tso && !now.gso && !now.gro);
+    gateway.stop();
+    assert_eq!(netlink.offloads("near").unwrap(), on);
+    assert_eq!((device.gso_max_segs, netlink.device("near").unwrap().gso_max_segs), (1, 100));
+    let (status, out, _) = place.ask(&["show"], &path);
+    assert!(status == 0 && out.contains("flow_idle = \"60s\"\n"), "{out}");
+}
+
+pub fn a_gateway_is_asked_reloaded_and_stopped() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let gateway = place.start(&path);
+    let metrics = get("/metrics");
+    assert!(
+        metrics.contains("apportion_gateway_rate_bytes_per_second{direction=\"up\"} 1250000\n"),
+        "{metrics}"
+    );
+    assert!(get("/stats.json").contains("\"title\": \"x\""));
+    // What is not for everybody is not told on the port.
+    assert!(get("/config").starts_with("HTTP/1.0 404 "));
+    let (status, stats, _) = place.ask(&["stats"], &path);
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!((status, stats["interfaces"]["near"]["down"].as_u64()), (0, Some(0)));
+
+    // A change, none, one that is refused, and one by SIGHUP.
+    place.write(&PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\""));
+    assert_eq!(place.ask(&["reload"], &path), (0, "up.rate: 10Mbit -> 20Mbit\n".into(), String::new()));
+    assert_eq!(place.ask(&["reload"], &path).1, "nothing changed\n");
+    place.write(&format!("seed = 5\n{PLAIN}"));
+    let (status, out, error) = place.ask(&["reload"], &path);
+    assert!(status == 2 && out.is_empty() && error.contains("seed: 1 -> 5, which cannot change"), "{error}");
+    let running = place.ask(&["show", "--running"], &path).1;
+    assert!(running.contains("rate = \"20Mbit\"") && running.contains("seed = 1\n"), "{running}");
+    place.write(&PLAIN.replace("9617", "9618"));
+    gateway.signal(Signal::SIGHUP);
+    let mut found = false;
+    for _ in 0..500 {
+        found = TcpStream::connect("127.0.0.1:9618").is_ok();
+        if found {
+            break;
+        }
+        nix::poll::poll(&mut [], 10_u8).unwrap();
+    }
+    assert!(found && TcpStream::connect("127.0.0.1:9617").is_err());
+    let said = gateway.stop();
+    assert!(said.contains("\"message\":\"the reload is refused\"") && said.contains("SIGTERM"), "{said}");
+    assert!(said.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{said}");
+    assert!(!place.folder.path().join("apportion-x.sock").exists());
+}
+
+pub fn a_second_gateway_of_the_same_title_is_refused() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let gateway = place.start(&path);
+    use std::os::unix::fs::PermissionsExt as _;
+    let socket = place.folder.path().join("apportion-x.sock");
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let (status, _, error) = place.ask(&[], &path);
+    assert!(status == 2 && error.contains("runs already"), "{error}");
+    // The first one goes on, and none of its rights are left but one: CAP_NET_ADMIN is bit 12.
+    let process = fs::read_to_string(format!("/proc/{}/status", gateway.child.id())).unwrap();
+    assert!(
+        process.contains("CapEff:\t0000000000001000\n") && process.contains("NoNewPrivs:\t1\n"),
+        "{process}"
+    );
+    assert_eq!(place.ask(&["stats"], &path).0, 0);
+    gateway.stop();
+}

@@ -1,0 +1,146 @@
+//! A gateway: a bump in the wire between two interfaces, by a
+//! [`GatewayConfig`](apportion_scenario::gateway::GatewayConfig).
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`run`] | a gateway from its start to its end: what the command runs |
+//! | [`world`] | what the engine knows of frames |
+//! | [`classify`] | flows, rules, guarantees |
+//! | [`marks`] | markers of flows |
+//! | [`reload`] | another configuration without losing a packet |
+//! | [`snapshot`] | what is measured, for metrics and statistics |
+//! | [`control`] | the socket for commands and metrics, and signals |
+//! | [`http`] | the little of HTTP that this takes |
+//! | [`interfaces`] | the interfaces: looked at, prepared, given back |
+//! | [`rights`] | capabilities that are no longer needed, and word to systemd |
+//!
+//! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
+//! snapshot, ten times a second, and a list of orders.
+//!
+//! Reports between gateways will be frames that [`world`] consumes, and frames that are sent between two runs of
+//! the engine, whose next one ends when the next report is due: see [`Gateway::run_until`].
+
+pub mod classify;
+pub mod control;
+pub mod http;
+pub mod interfaces;
+pub mod marks;
+pub mod reload;
+pub mod rights;
+pub mod run;
+pub mod snapshot;
+pub mod world;
+
+use std::os::fd::BorrowedFd;
+
+use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::packet::LabelKind;
+use apportion_core::random::Stream;
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
+
+use self::world::{GatewayWorld, MOST_NAMES};
+use crate::bridge::{ETHERNET, LONGEST};
+use crate::clock::Clock;
+use crate::engine::{Engine, EngineError, Hop, Stop};
+use crate::link::{Books, Link, LinkParts};
+use crate::pace::Pace;
+use crate::pool::Pool;
+use crate::port::Port;
+
+/// Frames under way at most. Chosen: 96 MB, a second and a half at 1 Gbit/s of full frames; pages are taken
+/// when first used.
+const MOST_FRAMES: u32 = 1 << 16;
+/// As much memory for longer frames.
+const MEMORY: u64 = MOST_FRAMES as u64 * LONGEST as u64;
+/// Two VLAN tags.
+const TAGS: Bytes = Bytes::new(8);
+/// How often what is due now and then is done. Chosen: as often as metrics are worth reading.
+pub const TICK: Span = Span::from_millis(100);
+
+/// A gateway that moves packets.
+#[derive(Debug)]
+pub struct Gateway {
+    config: GatewayConfig,
+    engine: Engine<GatewayWorld>,
+}
+
+impl Gateway {
+    /// Between the open ports of the interfaces inside and outside, whose IP packets have `mtu` at most.
+    #[must_use]
+    pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Self {
+        let mut world = GatewayWorld::new(&config);
+        let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
+        let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
+        let frames = (MEMORY / longest).min(MOST_FRAMES.into()) as u32;
+        let pool = Pool::new(frames, longest as usize);
+        let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
+        let books = Books::new(pool, 2 * MOST_NAMES);
+        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world);
+        Self { config, engine }
+    }
+
+    /// What it runs by.
+    #[must_use]
+    pub const fn config(&self) -> &GatewayConfig {
+        &self.config
+    }
+
+    /// The time on its clock.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// Moves packets until `deadline` or until `wake` is readable, and does what is due now and then.
+    ///
+    /// # Errors
+    /// If a socket fails for good. That an interface is down is no such failure.
+    pub fn run_until(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
+        let stop = self.engine.run(deadline, wake)?;
+        let now = self.engine.catch_up();
+        self.engine.world.tick(now);
+        self.engine.settle(now);
+        Ok(stop)
+    }
+
+    /// Packets that wait in its queues.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        let links = (0..2).filter_map(|number| self.engine.link(number));
+        links.map(|link| link.backlog().packets.get()).sum()
+    }
+}
+
+fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) -> Link {
+    let own = config.direction(direction);
+    Link::new(LinkParts {
+        number: direction as u32,
+        queue: world.way_mut(direction).flows.discipline(config),
+        pace: Pace::rate(own.rate),
+        delay: own.delay,
+        loss: own.loss,
+        loss_stream: Stream::new(config.seed, &format!("{}.loss", direction.name())),
+        exchanges: exchanges(config, direction),
+        other_way: Some(1 - direction as u32),
+    })
+}
+
+/// What exchanges tickets in a direction: for data if it is issued some, or is told by its acknowledgements;
+/// for acknowledgements if the other direction is.
+fn exchanges(config: &GatewayConfig, direction: Direction) -> Vec<(LabelKind, CurrencyExchange)> {
+    let own = config.direction(direction);
+    let other = match direction {
+        Direction::Up => &config.down,
+        Direction::Down => &config.up,
+    };
+    let Some(exchange) = &own.exchange else { return Vec::new() };
+    let make = |kind, tickets, purpose: &str| {
+        let stream = Stream::new(config.seed, &format!("{}.{purpose}", direction.name()));
+        (kind, CurrencyExchange::new(&exchange.params, kind, tickets, stream))
+    };
+    let is_issued = |way: &DirectionConfig| way.tickets.is_some() || way.ack_tickets.is_some();
+    let data = is_issued(own).then(|| make(LabelKind::Tickets, own.tickets, "exchange"));
+    let acks = other.ack_tickets.map(|tickets| make(LabelKind::AckTickets, Some(tickets), "ack_exchange"));
+    data.into_iter().chain(acks).collect()
+}

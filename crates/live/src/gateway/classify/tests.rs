@@ -1,0 +1,118 @@
+//! Numbers, rules and guarantees.
+
+use std::path::Path;
+
+use super::*;
+
+const OTHER: u32 = 0;
+
+/// Up at 10 Mb/s, four flows, and these rules.
+fn config(rules: &str) -> GatewayConfig {
+    let text = format!(
+        "inside = \"a\"\noutside = \"b\"\nflows = 4\nflow_idle = \"10s\"\nup.rate = \"10Mbit\"\n\
+         down.rate = \"10Mbit\"\n{rules}"
+    );
+    GatewayConfig::load(&text, Path::new("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn classifier(config: &GatewayConfig) -> Classifier {
+    let accounts: Vec<u32> = (0..config.rules.len()).map(|rule| 10 + rule as u32).collect();
+    Classifier::new(Direction::Up, config, &accounts)
+}
+
+/// A packet of UDP to `port` at `seconds`.
+fn find(classifier: &mut Classifier, seconds: u64, port: u16) -> (Found, Vec<(FlowId, FlowSetting)>) {
+    let headers = Headers {
+        protocol: 17,
+        source: "192.0.2.1".parse().unwrap(),
+        destination: "192.0.2.2".parse().unwrap(),
+        ports: Some((9, port)),
+        dscp: 0,
+    };
+    let mut settings = Settings::new();
+    let tuple = FlowTuple::new(&headers).unwrap();
+    let found = classifier.find(Time::from_secs(seconds), tuple, &headers, OTHER, &mut settings);
+    (found, settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect())
+}
+
+fn weight(weight: f64) -> FlowSetting {
+    FlowSetting::Weight(Weight::new(weight).unwrap())
+}
+
+#[test]
+fn a_rule_decides_once_and_a_flow_that_none_matches_is_told_nothing_of() {
+    let config = config("[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n");
+    let mut classifier = classifier(&config);
+    let (found, told) = find(&mut classifier, 0, 1);
+    assert_eq!((found.flow, found.account), (FlowId(FIRST), 10));
+    assert_eq!(told, [(FlowId(FIRST), weight(3.0))]);
+    assert_eq!(find(&mut classifier, 1, 1), (found, vec![]));
+    let (other, told) = find(&mut classifier, 1, 2);
+    assert_eq!((other.flow, other.account, told), (FlowId(FIRST + 1), OTHER, vec![]));
+}
+
+#[test]
+fn a_number_that_is_reused_inherits_nothing() {
+    let rules = "[customer.alice]\nweight = 2\n[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n\
+                 class = \"real_rate\"\nrtt = \"20ms\"\ncustomer = \"alice\"\n";
+    let mut classifier = classifier(&config(rules));
+    let (first, told) = find(&mut classifier, 0, 1);
+    assert_eq!(told.len(), 4, "{told:?}");
+    // 10 s later it is forgotten, and flow 2 has its number.
+    let (second, told) = find(&mut classifier, 10, 2);
+    assert_eq!(second.flow, first.flow);
+    let expected = [
+        weight(1.0),
+        FlowSetting::Class(FlowClass::Greedy),
+        FlowSetting::Rtt(Span::ZERO),
+        FlowSetting::Customer(CustomerId::OTHERS),
+    ];
+    assert_eq!(told, expected.map(|setting| (first.flow, setting)));
+}
+
+#[test]
+fn all_that_match_are_one_flow_where_that_is_asked_for() {
+    let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nweight = 3\nflows = \"one\"\n";
+    let mut classifier = classifier(&config(rules));
+    // The rule's weight was there when the discipline was built.
+    assert_eq!(find(&mut classifier, 0, 1), (Found { flow: FlowId(1), account: 10 }, vec![]));
+    assert_eq!(find(&mut classifier, 0, 2).0.flow, FlowId(1));
+    assert_eq!(find(&mut classifier, 0, 6).0.flow, FlowId(FIRST + 2));
+    assert_eq!(classifier.known(), 3);
+}
+
+#[test]
+fn a_guarantee_that_does_not_fit_is_refused_until_a_silent_flow_gives_up_its_own() {
+    // Two of 4 Mb/s fit into 10, a third does not.
+    let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"4Mbit\"\n";
+    let mut classifier = classifier(&config(rules));
+    let guarantee = FlowSetting::Guarantee(Rate::from_mbit(4), Span::ZERO);
+    for port in [1, 2] {
+        assert_eq!(find(&mut classifier, 0, port).1, [(FlowId(FIRST + u32::from(port) - 1), guarantee)]);
+    }
+    assert_eq!(find(&mut classifier, 5, 3).1, []);
+    assert_eq!((classifier.reserved(), classifier.refused()), (Rate::from_mbit(8), 1));
+    // At 11 s the first two are silent for too long; the third one has asked already, a fourth one asks now.
+    let mut settings = Settings::new();
+    classifier.release(Time::from_secs(11), &mut settings);
+    assert_eq!((settings.len(), classifier.reserved()), (2, Rate::ZERO));
+    let (again, told) = find(&mut classifier, 11, 1);
+    assert_eq!(told, [(again.flow, guarantee)]);
+    assert_eq!(classifier.reserved(), Rate::from_mbit(4));
+}
+
+#[test]
+fn other_rules_decide_anew_on_flows_that_are_there() {
+    let rule = |weight| format!("[[rule]]\nname = \"a\"\nto_port = 1\nweight = {weight}\n");
+    let mut classifier = classifier(&config(&rule("3")));
+    let (found, _) = find(&mut classifier, 0, 1);
+    find(&mut classifier, 0, 2);
+    let mut settings = Settings::new();
+    classifier.set_rules(Time::from_secs(1), &config(&rule("5")), &[10], OTHER, &mut settings);
+    // Also the number of the rule, for a discipline that knew its weight from the start.
+    assert_eq!(
+        settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect::<Vec<_>>(),
+        [(FlowId(1), weight(1.0)), (found.flow, weight(5.0))]
+    );
+    assert_eq!(find(&mut classifier, 1, 1).1, []);
+}

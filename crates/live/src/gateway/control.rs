@@ -1,0 +1,380 @@
+//! Commands to a gateway that runs, its metrics, and signals: the second thread.
+//!
+//! Commands come by HTTP over a Unix socket that only its owner can open, metrics are read by HTTP over loopback:
+//! the same answers, but only the former may change something or read the configuration.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /metrics` | for Prometheus |
+//! | `GET /stats.json` | the same as JSON |
+//! | `GET /config` | the configuration that runs, canonical |
+//! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
+//!
+//! SIGHUP reloads; SIGTERM and SIGINT stop. One connection is served at a time, within the limits of
+//! [`http`](super::http); others wait in the sockets' queues.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use apportion_scenario::gateway::{Difference, GatewayConfig};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::stat::{Mode, umask};
+
+use super::http::{self, Answer};
+use super::rights;
+use super::snapshot::{Reloads, Snapshot};
+
+/// How long the thread that moves packets may take to apply a configuration.
+const TO_APPLY: Duration = Duration::from_secs(10);
+/// Longest configuration file. Chosen: a thousand rules take 200 kB.
+const LONGEST_FILE: u64 = 4 << 20;
+
+/// What the thread that moves packets is asked for.
+#[derive(Debug)]
+pub enum Order {
+    /// Run by this configuration, which differs by that; and say what became of it.
+    Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
+    /// Stop, because of this.
+    Stop(&'static str),
+}
+
+/// What both threads see.
+#[derive(Debug)]
+pub struct Shared {
+    /// The latest; none before the first.
+    pub snapshot: Mutex<Option<Arc<Snapshot>>>,
+    /// Readable when there is an order.
+    pub wake: EventFd,
+}
+
+/// The control thread.
+#[derive(Debug)]
+pub struct Control {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    orders: Sender<Order>,
+    commands: UnixListener,
+    metrics: Option<TcpListener>,
+    signals: SignalFd,
+    reloads: Reloads,
+}
+
+/// Why there is no control thread.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The folder for sockets cannot be had.
+    #[error("cannot make the folder {} for the control socket: {error}; set XDG_RUNTIME_DIR to one of yours", .path.display())]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another gateway answers there.
+    #[error("a gateway of this title runs already and answers at {}; stop it, or write another `title`", .0.display())]
+    Runs(PathBuf),
+    /// The socket cannot be opened.
+    #[error("cannot open the control socket {}: {error}", .path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The port for metrics cannot be opened.
+    #[error("metrics = \"{address}\": cannot listen there: {error}; write another port")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Signals or the wake-up cannot be had.
+    #[error("cannot listen to signals: {0}")]
+    Signals(Errno),
+}
+
+/// The name of the control socket of a gateway with this title.
+#[must_use]
+pub fn socket_name(title: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    // sun_path has room for 108 bytes (unix(7)).
+    format!("apportion-{}.sock", title.chars().map(safe).take(40).collect::<String>())
+}
+
+/// Asks the gateway of this title, whose socket is in one of `folders`.
+///
+/// # Errors
+/// If none answers.
+pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> io::Result<(u16, String)> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for folder in folders {
+        match UnixStream::connect(folder.join(socket_name(title))) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(TO_APPLY + TO_APPLY))?;
+                return http::ask(stream, method, path);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Opens the socket for commands, which only its owner can use.
+fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
+    fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
+    let path = folder.join(socket_name(title));
+    if UnixStream::connect(&path).is_ok() {
+        return Err(ControlError::Runs(path));
+    }
+    // Left behind by one that was killed. If there is none, nothing is removed.
+    let _ = fs::remove_file(&path);
+    let before = umask(Mode::from_bits_truncate(0o177));
+    let bound = UnixListener::bind(&path);
+    umask(before);
+    bound
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| ControlError::Socket { path, error })
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
+    TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| ControlError::Metrics { address, error })
+}
+
+impl Control {
+    /// Opens the sockets of the gateway that runs by `config`, read from `path`, and takes the signals. Before
+    /// the first thread is started. Orders come by `orders`.
+    ///
+    /// # Errors
+    /// If one of them cannot be had.
+    pub fn open(
+        path: &Path,
+        config: &GatewayConfig,
+        folder: &Path,
+        orders: Sender<Order>,
+    ) -> Result<(Self, Arc<Shared>), ControlError> {
+        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        set.thread_block().map_err(ControlError::Signals)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = EventFd::from_value_and_flags(0, flags).map_err(ControlError::Signals)?;
+        let shared = Arc::new(Shared { snapshot: Mutex::new(None), wake });
+        let control = Self {
+            path: path.to_owned(),
+            shared: Arc::clone(&shared),
+            orders,
+            commands: bind(folder, &config.title)?,
+            metrics: config.metrics.map(listen).transpose()?,
+            signals,
+            reloads: Reloads::default(),
+        };
+        Ok((control, shared))
+    }
+
+    /// Answers until it is told to stop by a signal, or the other thread is gone.
+    pub fn run(mut self) {
+        loop {
+            let mut watched = vec![
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.commands.as_fd(), PollFlags::POLLIN),
+            ];
+            watched.extend(self.metrics.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
+            if let Err(error) = poll(&mut watched, PollTimeout::NONE)
+                && error != Errno::EINTR
+            {
+                tracing::error!(%error, "cannot wait for commands; the gateway goes on without");
+                return;
+            }
+            let ready: Vec<bool> = watched.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+            drop(watched);
+            if ready[0] && !self.take_signals() {
+                return;
+            }
+            if ready[1] {
+                self.serve_command();
+            }
+            if ready.get(2).copied().unwrap_or(false) {
+                self.serve_metrics();
+            }
+        }
+    }
+
+    /// Whether to go on.
+    fn take_signals(&mut self) -> bool {
+        while let Ok(Some(info)) = self.signals.read_signal() {
+            let stop = match Signal::try_from(info.ssi_signo as i32) {
+                Ok(Signal::SIGHUP) => {
+                    // What became of it is in the log.
+                    let _ = self.reload();
+                    continue;
+                }
+                Ok(Signal::SIGINT) => "SIGINT",
+                _ => "SIGTERM",
+            };
+            self.order(Order::Stop(stop));
+            return false;
+        }
+        true
+    }
+
+    fn serve_command(&mut self) {
+        let Ok((stream, _)) = self.commands.accept() else { return };
+        let limited = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
+            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
+        if limited.is_ok() {
+            told(http::serve(&stream, |method, path| self.answer_command(method, path)));
+        }
+    }
+
+    fn serve_metrics(&self) {
+        let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { return };
+        let limited = stream
+            .set_nonblocking(false)
+            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
+            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
+        if limited.is_ok() {
+            told(http::serve(&stream, |method, path| self.answer(method, path)));
+        }
+    }
+
+    fn answer_command(&mut self, method: &str, path: &str) -> Answer {
+        match (method, path) {
+            ("POST", "/reload") => match self.reload() {
+                Ok(told) => Answer::text(200, told),
+                Err(told) => Answer::text(409, told),
+            },
+            ("GET", "/config") => match self.snapshot() {
+                Some(snapshot) => Answer::text(200, snapshot.config.canonical()),
+                None => starting(),
+            },
+            _ => self.answer(method, path),
+        }
+    }
+
+    fn answer(&self, method: &str, path: &str) -> Answer {
+        let Some(snapshot) = self.snapshot() else { return starting() };
+        match (method, path) {
+            ("GET", "/metrics") => Answer {
+                status: 200,
+                kind: "text/plain; version=0.0.4; charset=utf-8",
+                body: snapshot.prometheus(&self.reloads),
+            },
+            ("GET", "/stats.json") => Answer {
+                status: 200,
+                kind: "application/json",
+                body: format!("{:#}\n", snapshot.json(&self.reloads)),
+            },
+            ("GET", _) => Answer::text(404, "there are /metrics and /stats.json\n"),
+            _ => Answer::text(405, "only GET is answered here\n"),
+        }
+    }
+
+    fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn order(&self, order: Order) {
+        // Without the other thread this one ends as well.
+        if self.orders.send(order).is_ok() {
+            let _ = self.shared.wake.write(1);
+        }
+    }
+
+    /// Reads the configuration again and has it applied; what changed, or why nothing did.
+    fn reload(&mut self) -> Result<String, String> {
+        rights::notify("RELOADING=1");
+        let result = self.try_reload();
+        match &result {
+            Ok(told) => {
+                self.reloads.applied += 1;
+                let changes = told.lines().count();
+                tracing::info!(changes, "reloaded");
+                told.lines().for_each(|change| tracing::info!(change, "changed"));
+            }
+            Err(told) => {
+                self.reloads.refused += 1;
+                told.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
+            }
+        }
+        self.reloads.last = Some(result.clone());
+        rights::notify("READY=1");
+        result
+    }
+
+    fn try_reload(&mut self) -> Result<String, String> {
+        let snapshot = self.snapshot().ok_or("the gateway is starting; try again\n")?;
+        let new = load(&self.path)?;
+        let difference = snapshot.config.difference(&new).map_err(|pinned| {
+            let file = self.path.display();
+            pinned.iter().map(|pinned| format!("{file}: {pinned}\n")).collect::<String>()
+        })?;
+        // The only step that can fail, so it comes first.
+        let metrics = (snapshot.config.metrics != new.metrics)
+            .then(|| new.metrics.map(listen).transpose())
+            .transpose()
+            .map_err(|error| format!("{}: {error}\n", self.path.display()))?;
+        let told = difference.to_string();
+        let (reply, answer) = sync_channel(1);
+        self.order(Order::Apply(Box::new(new), difference, reply));
+        answer
+            .recv_timeout(TO_APPLY)
+            .unwrap_or_else(|_| Err(format!("not applied within {} s\n", TO_APPLY.as_secs())))?;
+        if let Some(metrics) = metrics {
+            self.metrics = metrics;
+        }
+        Ok(told)
+    }
+}
+
+/// Reads and checks a configuration file; all that is wrong with it, one problem a line.
+///
+/// # Errors
+/// What is wrong.
+pub fn load(path: &Path) -> Result<GatewayConfig, String> {
+    let fail = |error: &dyn std::fmt::Display| {
+        format!(
+            "{}: cannot read the configuration: {error}; name a TOML file, such as scenarios/gateway/home.toml\n",
+            path.display()
+        )
+    };
+    let length = fs::metadata(path).map_err(|error| fail(&error))?.len();
+    if length > LONGEST_FILE {
+        return Err(fail(&"it is longer than 4 MiB"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
+    GatewayConfig::load(&text, path)
+        .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
+}
+
+fn starting() -> Answer {
+    Answer::text(500, "the gateway is starting; try again\n")
+}
+
+fn told(served: io::Result<()>) {
+    if let Err(error) = served {
+        tracing::debug!(%error, "a client was dropped");
+    }
+}
+
+/// Orders that wait, and the wake-up is taken back.
+pub fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
+    // It may not have been woken.
+    let _ = shared.wake.read();
+    orders.try_iter().collect()
+}

@@ -1,0 +1,99 @@
+//! The two interfaces of a gateway: looked at, prepared, and given back as they were.
+
+use apportion_core::units::Bytes;
+use apportion_scenario::gateway::GatewayConfig;
+
+use crate::netlink::{Netlink, NetlinkError, Offloads};
+
+/// What is known of an interface before a gateway takes it.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number in the namespace.
+    pub index: u32,
+    /// The longest IP packet.
+    pub mtu: Bytes,
+    /// Whether it is up and has a carrier.
+    pub is_running: bool,
+    /// Offloads that are on.
+    pub offloads: Offloads,
+    /// Most segments of a super-packet.
+    pub segments: u32,
+}
+
+impl Interface {
+    /// Looks at the interface called `name`.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
+    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, NetlinkError> {
+        let device = netlink.device(name)?;
+        Ok(Self {
+            name: name.to_owned(),
+            index: device.index,
+            mtu: device.mtu,
+            is_running: device.is_running,
+            offloads: netlink.offloads(name)?,
+            segments: device.gso_max_segs,
+        })
+    }
+
+    /// Names of the offloads that a gateway turns off here.
+    #[must_use]
+    pub fn to_turn_off(&self) -> Vec<&'static str> {
+        let Offloads { tso, gso, gro, lro, .. } = self.offloads;
+        let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
+        all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
+    }
+}
+
+/// Both interfaces of `config`, inside and outside.
+///
+/// # Errors
+/// All that is wrong with them.
+pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
+    let mut netlink = Netlink::open().map_err(|error| vec![error.to_string()])?;
+    let mut look = |key: &str, name: &str| {
+        Interface::look(&mut netlink, name).map_err(|error| format!("{key} = \"{name}\": {error}"))
+    };
+    match (look("inside", &config.inside), look("outside", &config.outside)) {
+        (Ok(inside), Ok(outside)) => Ok([inside, outside]),
+        (inside, outside) => Err([inside.err(), outside.err()].into_iter().flatten().collect()),
+    }
+}
+
+/// Interfaces whose offloads are off, and are turned on again when this is dropped.
+#[derive(Debug)]
+pub struct Prepared(Vec<Interface>);
+
+impl Prepared {
+    /// Turns off what makes one packet of many.
+    ///
+    /// # Errors
+    /// If the driver does not let go of it, or for want of CAP_NET_ADMIN.
+    pub fn new(interfaces: &[Interface]) -> Result<Self, NetlinkError> {
+        let mut netlink = Netlink::open()?;
+        let mut prepared = Self(Vec::new());
+        for interface in interfaces {
+            // Noted first, so that half of it is given back as well.
+            prepared.0.push(interface.clone());
+            netlink.turn_off_segmentation(&interface.name)?;
+            let off = interface.to_turn_off().join(", ");
+            tracing::info!(interface = interface.name, off, "offloads are turned off until the end");
+        }
+        Ok(prepared)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        for Interface { name, offloads, segments, .. } in &self.0 {
+            let restored = Netlink::open().and_then(|mut netlink| netlink.restore(name, offloads, *segments));
+            match restored {
+                Ok(()) => tracing::info!(interface = name, "offloads are as they were"),
+                Err(error) => tracing::warn!(interface = name, %error, "offloads stay off"),
+            }
+        }
+    }
+}

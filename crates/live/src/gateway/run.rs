@@ -1,0 +1,211 @@
+//! A gateway from its start to its end.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use apportion_core::units::{Span, Time};
+use apportion_scenario::gateway::GatewayConfig;
+use apportion_scenario::histogram::Histogram;
+use std::os::fd::AsFd as _;
+
+use super::control::{Control, ControlError, Order, Shared, load, take_orders};
+use super::interfaces::{self, Interface, Prepared};
+use super::{Gateway, TICK, rights};
+use crate::engine::EngineError;
+use crate::netlink::NetlinkError;
+use crate::port::{Port, PortCounts, PortError};
+
+/// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
+const WINDOW: Span = Span::from_secs(60);
+/// Lateness at which that is said, of the packet that is later than 99 of 100. Chosen: ten times what a busy
+/// desktop has.
+const TOO_LATE: Span = Span::from_millis(10);
+
+/// Why a gateway did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The configuration or the interfaces are wrong: one problem a line.
+    #[error("{0}")]
+    Config(String),
+    /// An interface cannot be prepared.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    /// An interface cannot be opened.
+    #[error("interface `{name}`: {error}")]
+    Port {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: PortError,
+    },
+    /// Commands cannot be taken.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Rights cannot be dropped, or no thread be started.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Packets cannot be moved any more.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Runs the gateway of the configuration file at `path` until a signal stops it; its control socket is in
+/// `folder`. Called with a single thread.
+///
+/// # Errors
+/// Why it did not start, or ended.
+pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let config = load(&path).map_err(GatewayError::Config)?;
+    let found = interfaces::look(&config).map_err(|problems| {
+        GatewayError::Config(
+            problems.iter().map(|problem| format!("{}: {problem}\n", path.display())).collect(),
+        )
+    })?;
+    warn(&found);
+    let _prepared = Prepared::new(&found)?;
+    let open = |interface: &Interface| {
+        Port::open(interface.index)
+            .map_err(|error| GatewayError::Port { name: interface.name.clone(), error })
+    };
+    let ports = [open(&found[0])?, open(&found[1])?];
+    let (sender, orders) = channel();
+    let (control, shared) = Control::open(&path, &config, folder, sender)?;
+    let socket = Socket(folder.join(super::control::socket_name(&config.title)));
+    let fail = |what| move |error| GatewayError::System { what, error };
+    rights::drop_capabilities().map_err(fail("drop capabilities"))?;
+    let mtu = found[0].mtu.max(found[1].mtu);
+    let title = config.title.clone();
+    let mut runner = Runner::new(Gateway::new(config, ports, mtu), shared);
+    runner.publish();
+    thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || control.run())
+        .map_err(fail("start a thread"))?;
+    rights::notify("READY=1");
+    tracing::info!(
+        title,
+        inside = found[0].name,
+        outside = found[1].name,
+        socket = %socket.0.display(),
+        "the gateway runs"
+    );
+    let why = runner.run(&orders)?;
+    rights::notify("STOPPING=1");
+    // They are not sent: a wire that ends loses what is on it, and a queue may take seconds.
+    tracing::info!(why, waiting = runner.gateway.waiting(), "the gateway stops; what waits is dropped");
+    Ok(())
+}
+
+fn warn(found: &[Interface; 2]) {
+    for interface in found.iter().filter(|interface| !interface.is_running) {
+        tracing::warn!(interface = interface.name, "the interface is down; packets pass once it is up");
+    }
+    let [inside, outside] = found;
+    if inside.mtu != outside.mtu {
+        let (inside, outside) = (inside.mtu.get(), outside.mtu.get());
+        tracing::warn!(inside, outside, "the MTUs differ; longer packets are lost without a word");
+    }
+}
+
+/// The control socket, which goes with the gateway.
+struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+struct Runner {
+    gateway: Gateway,
+    config: Arc<GatewayConfig>,
+    shared: Arc<Shared>,
+    /// Of the window before; none before the first.
+    lateness: Option<Histogram>,
+    window: Time,
+    /// When the gateway was last said not to keep up.
+    told: Option<Time>,
+    /// As of the snapshot before.
+    before: [PortCounts; 2],
+    /// Interfaces that were found down and have not brought a frame since.
+    down: [bool; 2],
+}
+
+impl Runner {
+    fn new(gateway: Gateway, shared: Arc<Shared>) -> Self {
+        let (config, window) = (Arc::new(gateway.config().clone()), gateway.now() + WINDOW);
+        let before = [PortCounts::default(); 2];
+        Self { gateway, config, shared, lateness: None, window, told: None, before, down: [false; 2] }
+    }
+
+    /// Until it is stopped; why.
+    fn run(&mut self, orders: &std::sync::mpsc::Receiver<Order>) -> Result<&'static str, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        let mut next = self.gateway.now() + TICK;
+        loop {
+            self.gateway.run_until(next, Some(shared.wake.as_fd()))?;
+            for order in take_orders(&shared, orders) {
+                match order {
+                    Order::Stop(why) => return Ok(why),
+                    Order::Apply(new, difference, reply) => {
+                        let applied = self.gateway.apply(*new, &difference);
+                        self.config = Arc::new(self.gateway.config().clone());
+                        self.publish();
+                        // Whoever asked may have given up.
+                        let _ = reply.try_send(applied);
+                    }
+                }
+            }
+            let now = self.gateway.now();
+            if now >= next {
+                self.publish();
+                // Ticks that were missed are not made up for.
+                next = (next + TICK).max(now);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let now = self.gateway.now();
+        let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
+        let snapshot = Arc::new(self.gateway.snapshot(Arc::clone(&self.config), &lateness));
+        self.tell(now, &snapshot.ports, snapshot.lateness.quantile(0.99).unwrap_or_default());
+        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        if now >= self.window {
+            self.lateness = Some(self.gateway.engine.lateness().clone());
+            self.gateway.engine.forget_lateness();
+            self.window = now + WINDOW;
+        }
+    }
+
+    /// Says what the counts since the last time mean.
+    fn tell(&mut self, now: Time, ports: &[PortCounts; 2], late: Span) {
+        let before = std::mem::replace(&mut self.before, *ports);
+        let names = [&self.config.inside, &self.config.outside];
+        for ((down, interface), (counts, before)) in
+            self.down.iter_mut().zip(names).zip(ports.iter().zip(&before))
+        {
+            if counts.down > before.down {
+                *down = true;
+                tracing::warn!(interface, "the interface is down");
+            } else if *down && counts.received > before.received {
+                *down = false;
+                tracing::info!(interface, "the interface is up again");
+            }
+        }
+        let missed: u64 = ports.iter().zip(&before).map(|(now, before)| now.missed - before.missed).sum();
+        let is_due = self.told.is_none_or(|told| now.since(told) >= WINDOW);
+        if (missed > 0 || late > TOO_LATE) && is_due {
+            self.told = Some(now);
+            tracing::warn!(missed, late = %late, "the gateway cannot keep up");
+        }
+    }
+}

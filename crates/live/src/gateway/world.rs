@@ -1,0 +1,197 @@
+//! What a gateway's engine knows of frames: whose they are, their labels, and who counts them.
+//!
+//! A label is taken off every frame that comes in, believed or not, and put on one that leaves with it: a frame
+//! in a queue never has an old one.
+
+use std::sync::Arc;
+
+use apportion_core::class::Headers;
+use apportion_core::packet::FlowId;
+use apportion_core::units::{Bytes, Time};
+use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
+
+use super::classify::{Classifier, Found, Settings};
+use crate::bridge::ETHERNET;
+use crate::engine::{Verdict, World};
+use crate::frame::{self, Parsed};
+use crate::link::FlowSetting;
+use crate::packet::{Description, Packet};
+use crate::wire_label;
+
+/// Most names of rules that are counted apart, those of earlier configurations included.
+pub const MOST_NAMES: usize = 4_096;
+/// The account of flows that no rule matches, and of what is no IP packet.
+const UNMATCHED: usize = 0;
+const OTHER: usize = 1;
+
+/// Both directions of a gateway.
+#[derive(Debug)]
+pub struct GatewayWorld {
+    ways: [Way; 2],
+    accounts: Accounts,
+    /// What links are to be told, before the packet enters that came in last.
+    settings: Settings,
+    /// The payload of that packet, for its marker.
+    payload: Bytes,
+}
+
+/// One direction: from the port of its number to the other one, over the link of its number.
+#[derive(Debug)]
+pub struct Way {
+    /// Its flows.
+    pub flows: Classifier,
+    labels: Labels,
+    overhead: Bytes,
+    /// Labels that were taken off as they came in and not believed.
+    pub disbelieved: u64,
+    /// Packets that left without the label that they had, for want of room.
+    pub unlabelled: u64,
+}
+
+/// Names of what is counted apart, in both directions.
+#[derive(Debug)]
+struct Accounts(Vec<Arc<str>>);
+
+impl Accounts {
+    /// The place of the name; names beyond the most share the last.
+    fn of(&mut self, name: &str) -> usize {
+        if let Some(at) = self.0.iter().position(|known| **known == *name) {
+            return at;
+        }
+        if self.0.len() < MOST_NAMES {
+            self.0.push(name.into());
+        }
+        self.0.len() - 1
+    }
+}
+
+/// The number of an account in one direction.
+const fn account(at: usize, way: usize) -> u32 {
+    (2 * at + way) as u32
+}
+
+impl GatewayWorld {
+    /// Without flows.
+    #[must_use]
+    pub fn new(config: &GatewayConfig) -> Self {
+        let mut accounts = Accounts(vec!["unmatched".into(), "not IP".into()]);
+        let ways = Direction::BOTH.map(|direction| {
+            let own = config.direction(direction);
+            Way {
+                flows: Classifier::new(direction, config, &numbers(&mut accounts, config, direction)),
+                labels: own.labels,
+                overhead: own.overhead,
+                disbelieved: 0,
+                unlabelled: 0,
+            }
+        });
+        Self { ways, accounts, settings: Settings::new(), payload: Bytes::ZERO }
+    }
+
+    /// One direction.
+    #[must_use]
+    pub const fn way(&self, direction: Direction) -> &Way {
+        &self.ways[direction as usize]
+    }
+
+    /// One direction.
+    pub const fn way_mut(&mut self, direction: Direction) -> &mut Way {
+        &mut self.ways[direction as usize]
+    }
+
+    /// Goes by the labels, overhead and limits of `config`, and by its rules if they differ. What links are to
+    /// be told then waits.
+    pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
+        for direction in Direction::BOTH {
+            let own = config.direction(direction);
+            let way = &mut self.ways[direction as usize];
+            (way.labels, way.overhead) = (own.labels, own.overhead);
+            way.flows.set_limits(own.rate, config.flow_idle);
+            if rules {
+                let numbers = numbers(&mut self.accounts, config, direction);
+                let other = account(UNMATCHED, direction as usize);
+                way.flows.set_rules(now, config, &numbers, other, &mut self.settings);
+            }
+        }
+    }
+
+    /// What is to be done now and then.
+    pub fn tick(&mut self, now: Time) {
+        for way in &mut self.ways {
+            way.flows.release(now, &mut self.settings);
+        }
+    }
+
+    /// Names of rules that are counted in `direction`, with the numbers of their accounts.
+    pub fn accounts(&self, direction: Direction) -> impl Iterator<Item = (&Arc<str>, u32)> {
+        (0..).zip(&self.accounts.0).map(move |(at, name)| (name, account(at, direction as usize)))
+    }
+}
+
+/// The accounts of the rules, by their number.
+fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction) -> Vec<u32> {
+    config.rules.iter().map(|rule| account(accounts.of(&rule.name), direction as usize)).collect()
+}
+
+impl World for GatewayWorld {
+    fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
+        let number = port as usize & 1;
+        let [up, down] = &mut self.ways;
+        let (way, other_way) = if number == 0 { (up, down) } else { (down, up) };
+        let written = wire_label::read(frame, parsed);
+        let mut headers = parsed.headers;
+        if written.is_some() {
+            wire_label::clear(frame, parsed);
+            way.disbelieved += u64::from(!way.labels.reads);
+            // The codepoint was the label's, and says nothing of a class.
+            headers = headers.map(|headers| Headers { dscp: 0, ..headers });
+        }
+        let label = written.filter(|_| way.labels.reads);
+        self.payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
+        let found = match headers.as_ref().zip(parsed.flow()) {
+            Some((headers, tuple)) => {
+                if let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges)
+                    && let Some((marks, bytes)) = other_way.flows.acknowledged(&tuple.reversed(), number)
+                {
+                    marks.acknowledged(now, bytes, label);
+                }
+                way.flows.find(now, tuple, headers, account(UNMATCHED, number), &mut self.settings)
+            }
+            None => Found { flow: FlowId(0), account: account(OTHER, number) },
+        };
+        let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
+        let description = Description {
+            flow: found.flow,
+            size: carried + way.overhead,
+            protocol: parsed.protocol,
+            ecn: parsed.ecn,
+            label,
+            account: found.account,
+            counts: true,
+        };
+        Verdict::Forward(description, 2 * number as u32)
+    }
+
+    fn enter(&mut self, now: Time, packet: &mut Packet) {
+        // The table of routes has two places for each direction.
+        let way = &mut self.ways[(packet.hop as usize / 2) & 1];
+        if let Some(marks) = way.flows.marks(apportion_core::Packet::flow(packet)) {
+            marks.mark(now, packet, self.payload);
+        }
+    }
+
+    fn next_setting(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
+        self.settings.pop_front()
+    }
+
+    fn leave(&mut self, _now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
+        let way = &mut self.ways[1 - (port as usize & 1)];
+        if way.labels.writes
+            && let Some((kind, label)) = packet.any_label()
+            && let Ok(parsed) = frame::parse(frame)
+            && !wire_label::write(frame, &parsed, kind, label)
+        {
+            way.unlabelled += 1;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What passes a gateway, and what does not.
+
+use crate::common::{Wire, enter, host, metrics, open, start, udp};
+
+const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nup.rate = \"100Mbit\"\ndown.rate = \"100Mbit\"\n";
+
+/// An Ethernet frame of this type.
+fn frame(kind: [u8; 2], rest: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1][..], &kind, rest].concat()
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    let mut icmp = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1])
+        .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        .icmpv4_echo_reply(1, 2)
+        .write(&mut icmp, b"echo")
+        .unwrap();
+    let mut six = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1])
+        .vlan(etherparse::VlanHeader::Single(etherparse::SingleVlanHeader {
+            vlan_id: etherparse::VlanId::try_new(7).unwrap(),
+            ..Default::default()
+        }))
+        .ipv6([0xfd; 16], [0xfe; 16], 64)
+        .udp(1, 2)
+        .write(&mut six, &[3; 100])
+        .unwrap();
+    // A local experimental EtherType; ARP behind a tag; the longest.
+    vec![
+        frame([0x88, 0xb5], &[1; 50]),
+        frame([0x81, 0], &[&[0, 5, 8, 6][..], &[9; 28]].concat()),
+        icmp,
+        six,
+        udp((1, 2), &[4; 1_472]),
+    ]
+}
+
+pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
+    enter();
+    let (near, far) = (host("near", 11), host("far", 12));
+    let running = start(open(PLAIN), |_| ());
+    let mut a = near.namespace.run(Wire::open).unwrap();
+    let mut b = far.namespace.run(Wire::open).unwrap();
+    for frame in frames() {
+        a.send(&frame);
+        assert_eq!(b.next(2_000).as_ref(), Some(&frame));
+        b.send(&frame);
+        assert_eq!(a.next(2_000), Some(frame));
+    }
+    // Nothing comes back to whoever sent it.
+    assert_eq!((a.next(20), b.next(20)), (None, None));
+    let told = metrics(&mut running.stop());
+    for direction in ["up", "down"] {
+        for (rule, packets) in [("not IP", 2), ("unmatched", 3)] {
+            let line = format!(
+                "apportion_gateway_sent_packets_total{{direction=\"{direction}\",rule=\"{rule}\"}} {packets}\n"
+            );
+            assert!(told.contains(&line), "{line}{told}");
+        }
+    }
+}
+
+pub fn what_is_malformed_is_counted_and_dropped() {
+    enter();
+    let (near, far) = (host("near", 11), host("far", 12));
+    let running = start(open(PLAIN), |_| ());
+    let mut a = near.namespace.run(Wire::open).unwrap();
+    let mut b = far.namespace.run(Wire::open).unwrap();
+    let whole = udp((1, 2), &[5; 20]);
+    // Cut; and of another version.
+    a.send(&whole[..40]);
+    a.send(&frame([0x86, 0xdd], &whole[14..]));
+    a.send(&whole);
+    assert_eq!(b.next(2_000), Some(whole));
+    assert_eq!(b.next(20), None);
+    let told = metrics(&mut running.stop());
+    for reason in ["ipv4_total_length", "ip_version", "too_short"] {
+        let line = format!("apportion_gateway_malformed_frames_total{{reason=\"{reason}\"}} ");
+        assert!(told.contains(&line), "{told}");
+    }
+    assert!(told.contains("{reason=\"ipv4_total_length\"} 1\n"), "{told}");
+}
+
+pub fn an_interface_goes_down_and_comes_back() {
+    enter();
+    let (near, far) = (host("near", 11), host("far", 12));
+    let mut gateway = open(PLAIN);
+    let mut netlink = apportion_live::netlink::Netlink::open().unwrap();
+    let index = netlink.index_of("near").unwrap();
+    let mut a = near.namespace.run(Wire::open).unwrap();
+    let mut b = far.namespace.run(Wire::open).unwrap();
+    let run = |gateway: &mut apportion_live::gateway::Gateway| {
+        let until = gateway.now() + apportion_core::units::Span::from_millis(50);
+        gateway.run_until(until, None).unwrap();
+    };
+    netlink.set_down(index).unwrap();
+    run(&mut gateway);
+    // It goes nowhere, and is counted.
+    b.send(&udp((1, 2), &[1; 100]));
+    run(&mut gateway);
+    let told = metrics(&mut gateway);
+    assert!(told.contains("port_down_total{interface=\"near\"} 1\n"), "{told}");
+    assert!(told.contains("port_unsent_frames_total{interface=\"near\"} 1\n"), "{told}");
+    netlink.set_up(index).unwrap();
+    netlink.wait_until_running("near", apportion_core::units::Span::from_secs(5)).unwrap();
+    let frame = udp((3, 4), &[6; 20]);
+    a.send(&frame);
+    run(&mut gateway);
+    assert_eq!(b.next(2_000), Some(frame));
+}
