@@ -354,6 +354,16 @@ impl Writer {
 }
 
 impl Message {
+    /// Who sent it.
+    #[must_use]
+    pub const fn sender(&self) -> RouterId {
+        match self {
+            Self::Query(query) => query.router,
+            Self::Answer(answer) => answer.router,
+            Self::Report(report) => report.router,
+        }
+    }
+
     /// Its bytes; none if it is larger than [`MAX_SIZE`], which it is not with at most [`ROOM`] of flows.
     #[must_use]
     pub fn encode(&self, key: Option<&Key>) -> Option<Vec<u8>> {
