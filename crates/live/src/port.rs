@@ -18,6 +18,8 @@ use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use nix::sys::socket::{LinkAddr, getsockname};
+
 use crate::pool::{BufferId, HEAD, Pool};
 
 /// Most frames of a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
@@ -108,6 +110,13 @@ impl std::fmt::Debug for Port {
 }
 
 impl Port {
+    /// The hardware address of the interface; zeros if it has none of six bytes, as a tunnel.
+    #[must_use]
+    pub fn hardware(&self) -> [u8; 6] {
+        let name = getsockname::<LinkAddr>(self.socket.as_raw_fd());
+        name.ok().and_then(|address| address.addr()).unwrap_or_default()
+    }
+
     /// Opens the interface with this index, of the calling thread's network namespace, for all frames.
     ///
     /// # Errors
