@@ -23,8 +23,8 @@ use crate::units::{Bytes, Span};
 mod tests;
 
 /// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its
-/// header, so that none is fragmented.
-pub const MAX_SIZE: usize = 1_280 - 40;
+/// header and that of UDP, so that none is fragmented.
+pub const MAX_SIZE: usize = 1_280 - 40 - 8;
 /// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
 pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;
 /// Longest [`FlowKey`]. Chosen: an IPv6 five-tuple is 37 bytes.
