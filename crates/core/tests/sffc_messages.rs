@@ -143,7 +143,8 @@ fn no_cut_or_changed_message_panics_or_makes_a_manager_say_much() {
 #[test]
 fn the_page_shows_what_the_writer_makes() {
     let page = std::fs::read_to_string(root().join("docs/sffc-messages.md")).unwrap();
-    let example = page.split("```hex\n").nth(1).unwrap().split("```").next().unwrap();
+    let example = page.split("\n## Example\n").nth(1).unwrap();
+    let example = example.split("```hex\n").nth(1).unwrap().split("```").next().unwrap();
     // What follows a `;` is a remark.
     let digits: String = example.lines().flat_map(|line| line.split(';').next()).collect();
     let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
