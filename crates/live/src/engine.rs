@@ -1,9 +1,9 @@
 //! Ports and links, moved by the clock: frames come in at ports, go through links, and leave by ports.
 //!
 //! What is due is done in the order and at the time at which it was due, however late the system lets us run;
-//! frames that came in meanwhile enter after it. A departure therefore follows from the model of the link, not
-//! from "now", and lateness shifts single packets by microseconds but never adds up. How late packets left is
-//! measured, see [`lateness`](Engine::lateness).
+//! frames that came in meanwhile enter after it. A departure therefore follows from the model of the link,
+//! not from "now", and lateness shifts single packets by microseconds but never adds up. How late packets
+//! left is measured, see [`lateness`](Engine::lateness).
 //!
 //! What a frame is and where it goes is said by a [`World`]: the shell, the lab, the gateway.
 //!
@@ -76,8 +76,8 @@ pub struct Own {
     pub hop: u32,
 }
 
-/// What the queues of links share with those of other routers, by the number of the link. Nothing that is done
-/// to it moves a packet.
+/// What the queues of links share with those of other routers, by the number of the link. Nothing that is
+/// done to it moves a packet.
 #[derive(Debug)]
 pub struct LinkStates<'a>(&'a mut [Link]);
 
@@ -116,8 +116,8 @@ pub trait World {
     /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
     fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
 
-    /// A packet of [`Protocol::Control`], a message between routers, came in by a port or to the end of a link.
-    /// Whether it goes on; it does not where its way ends.
+    /// A packet of [`Protocol::Control`], a message between routers, came in by a port or to the end of a
+    /// link. Whether it goes on; it does not where its way ends.
     fn hear(&mut self, _now: Time, _heard: Heard<'_>, _links: &mut LinkStates<'_>) -> bool {
         true
     }
@@ -130,8 +130,8 @@ pub trait World {
     /// It is `now`, which is the time of [`next_timer`](World::next_timer). That is later afterwards.
     fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
 
-    /// A packet to send, asked after each of the two above until there is none. Its way may be added to `routes`,
-    /// the table.
+    /// A packet to send, asked after each of the two above until there is none. Its way may be added to
+    /// `routes`, the table.
     fn next_own(&mut self, _routes: &mut Vec<Hop>) -> Option<Own> {
         None
     }

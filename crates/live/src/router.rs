@@ -1,23 +1,23 @@
 //! A router of two ports that exchanges reports with others, on real packets, without I/O.
 //!
-//! [`frames`] says how messages travel, [`Manager`] what they mean. Here is what lies between: which frames are
-//! for this router, and by which port and to which hardware address a message goes.
+//! [`frames`] says how messages travel, [`Manager`] what they mean. Here is what lies between: which frames
+//! are for this router, and by which port and to which hardware address a message goes.
 //!
 //! - To neighbours: out of both ports, to a group that no host listens to.
 //! - Towards the source of a flow: to that address, out of the port by which the flow comes in, and to the
 //!   hardware address that sent its frames. The first router on the way that carries the flow takes it out.
-//! - To a router: to the address that it said it has, out of the port and to the hardware address from which its
-//!   last message came that had the right key.
+//! - To a router: to the address that it said it has, out of the port and to the hardware address from which
+//!   its last message came that had the right key.
 //!
 //! The router has an address but no host behind it: it takes messages to that address out of the frames that
-//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. Where routers that take no part lie
-//! between two, those must have a route for the address that leads past it.
+//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. Where routers that take no part
+//! lie between two, those must have a route for the address that leads past it.
 //!
 //! Messages are sent without VLAN tags. Those of IP's other version than the router's address are not sent
 //! towards sources, whose routers are then found as neighbours only.
 //!
-//! Cost: O(1) for a frame that is no message; a message is authenticated twice, here to learn where its sender
-//! is, and by its reader.
+//! Cost: O(1) for a frame that is no message; a message is authenticated twice, here to learn where its
+//! sender is, and by its reader.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,6 +1,7 @@
 //! Messages between routers in frames: against etherparse, and against the page about them.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+#[allow(dead_code, reason = "each program of tests uses some of it")]
 mod common;
 
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use apportion_live::frame;
 use apportion_live::router::frames::{
-    self, Envelope, LONGEST, NEIGHBOURS_4, NEIGHBOURS_6, PORT, is_intact, multicast, read, write,
+    Envelope, LONGEST, NEIGHBOURS_4, NEIGHBOURS_6, PORT, is_intact, multicast, read, write,
 };
 
 /// What begins as a message does, of so many bytes.
@@ -119,5 +120,5 @@ fn the_page_shows_what_is_sent() {
     assert_eq!(frame[headers..], message);
     let shown = example("\n## On the wire\n");
     assert_eq!(shown, frame[..headers], "{:02x?}", &frame[..headers]);
-    assert_eq!(frames::PORT.to_be_bytes(), shown[54..56]);
+    assert_eq!(PORT.to_be_bytes(), shown[54..56]);
 }

@@ -1,9 +1,9 @@
 //! Routers that exchange reports about their links: which of a scenario do, and how they reach each other.
 //!
 //! A router takes part if the queue of a link that leaves it does, or will after a change. Routers have the
-//! numbers of their nodes for addresses, flows those of their ids for keys, ports those of links. What messages
-//! travel on is the world's: it has packets, and a table of the places at which paths begin. Paths between
-//! routers are found when the first message needs them.
+//! numbers of their nodes for addresses, flows those of their ids for keys, ports those of links. What
+//! messages travel on is the world's: it has packets, and a table of the places at which paths begin. Paths
+//! between routers are found when the first message needs them.
 //!
 //! Cost: for each router a call per interval and link that takes part.
 
@@ -41,8 +41,8 @@ pub trait Links {
     fn state_mut(&mut self, link: u32) -> Option<&mut Sffc>;
 }
 
-/// Takes a path from one router to another into the world's table, and says where it begins; none if the table
-/// is full.
+/// Takes a path from one router to another into the world's table, and says where it begins; none if the
+/// table is full.
 pub type Add<'a> = dyn FnMut(&[LinkId]) -> Option<u32> + 'a;
 
 /// Every router that takes part.

@@ -1,8 +1,8 @@
 //! Routers that exchange reports about their links: their messages are packets here.
 //!
-//! A message has the size of its bytes with an IPv4 header, goes through queues and over wires, is dropped there
-//! like others, and is read at its end as it was written. A query towards the source of a flow is shown to every
-//! router on its way that takes part.
+//! A message has the size of its bytes with an IPv4 header, goes through queues and over wires, is dropped
+//! there like others, and is read at its end as it was written. A query towards the source of a flow is shown
+//! to every router on its way that takes part.
 
 use apportion_core::control::sffc::{Handled, Transmit};
 use apportion_core::drop::sffc::Sffc;

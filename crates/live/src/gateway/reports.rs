@@ -1,8 +1,8 @@
 //! Reports between gateways: the [`Router`] of a gateway among its flows and links.
 //!
-//! The link up leaves by the port outside and the link down by the one inside, so that what leaves by a port is
-//! the direction, and the link, of the other number. Messages go through the queue of the link that they leave
-//! by, as flow 0.
+//! The link up leaves by the port outside and the link down by the one inside, so that what leaves by a port
+//! is the direction, and the link, of the other number. Messages go through the queue of the link that they
+//! leave by, as flow 0.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;

@@ -1,8 +1,9 @@
-//! Routers of the laboratory that exchange reports about their links: their messages are packets of the engine.
+//! Routers of the laboratory that exchange reports about their links: their messages are packets of the
+//! engine.
 //!
-//! A message is a UDP datagram in IPv4 from router to router, as on any network; it goes through the queues and
-//! over the wires of the scenario and is dropped there like others. Disciplines see it as the simulator shows
-//! it to them: its bytes with an IPv4 header.
+//! A message is a UDP datagram in IPv4 from router to router, as on any network; it goes through the queues
+//! and over the wires of the scenario and is dropped there like others. Disciplines see it as the simulator
+//! shows it to them: its bytes with an IPv4 header.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};

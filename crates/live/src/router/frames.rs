@@ -1,11 +1,11 @@
 //! Messages between routers as Ethernet frames.
 //!
 //! A message is the payload of one UDP datagram (RFC 768) in IPv4 (RFC 791) or IPv6 (RFC 8200), from and to
-//! [`PORT`], with a checksum in IPv4 too. Packets are atomic (RFC 6864): messages fit every IPv6 link. They have
-//! the codepoint of routing protocols, CS6 (RFC 4594 section 3.2).
+//! [`PORT`], with a checksum in IPv4 too. Packets are atomic (RFC 6864): messages fit every IPv6 link. They
+//! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2).
 //!
-//! To all neighbours they go by the link-local multicast addresses for experiments (RFC 4727 sections 2.4.2 and
-//! 3.4) with one hop to live: no host listens there, and no router forwards them.
+//! To all neighbours they go by the link-local multicast addresses for experiments (RFC 4727 sections 2.4.2
+//! and 3.4) with one hop to live: no host listens there, and no router forwards them.
 //!
 //! `docs/sffc-messages.md` has an example. Cost: O(bytes).
 
@@ -15,8 +15,8 @@ use apportion_core::control::sffc::message::{MAX_SIZE, is_message};
 
 use crate::frame::{Fragment, Network, Parsed, protocol};
 
-/// The UDP port that messages come from and go to. Chosen: of those that nobody can have for himself (RFC 6335
-/// section 6); on a telephone the last four digits spell the messages' identifier.
+/// The UDP port that messages come from and go to. Chosen: of those that nobody can have for himself (RFC
+/// 6335 section 6); on a telephone the last four digits spell the messages' identifier.
 pub const PORT: u16 = 57_332;
 /// Where messages to all neighbours go.
 pub const NEIGHBOURS_4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 254);
@@ -74,7 +74,8 @@ pub const fn multicast(group: IpAddr) -> Hardware {
     }
 }
 
-/// The frame that carries a message; none if the addresses are not of one kind, or it is too long for a message.
+/// The frame that carries a message; none if the addresses are not of one kind, or it is too long for a
+/// message.
 #[must_use]
 pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
     if message.len() > MAX_SIZE {
@@ -123,8 +124,8 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// The message that a frame carries, right or wrong; none if it carries none. Whether the checksums are right is
-/// for [`is_intact`] to say.
+/// The message that a frame carries, right or wrong; none if it carries none. Whether the checksums are right
+/// is for [`is_intact`] to say.
 #[must_use]
 pub fn read<'a>(frame: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
     let headers = parsed.headers.as_ref()?;
@@ -157,7 +158,8 @@ fn end(parsed: &Parsed) -> usize {
     parsed.network_offset + parsed.length.get() as usize
 }
 
-/// The sum of what UDP's checksum covers beside the datagram, of `length` bytes (RFC 768, RFC 8200 section 8.1).
+/// The sum of what UDP's checksum covers beside the datagram, of `length` bytes (RFC 768, RFC 8200 section
+/// 8.1).
 fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u32 {
     let mut words = u32::from(protocol::UDP) + length as u32;
     for address in [source, destination] {

@@ -89,15 +89,15 @@ impl Node {
     }
 }
 
-/// Carries frames along a row of routers, whose first is next to the source, until all are silent. What leaves
-/// the row at its ends.
+/// Carries frames along a row of routers, whose first is next to the source, until all are silent. What
+/// leaves the row at its ends.
 fn exchange(now: Time, row: &mut [Node]) -> [Vec<Vec<u8>>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
     // At each place: by which port it comes in.
     let mut under_way: VecDeque<(usize, u32, Vec<u8>)> = VecDeque::new();
     for _ in 0..1_000 {
-        for at in 0..row.len() {
-            under_way.extend(row[at].sent().into_iter().map(|(port, frame)| (at, port, frame)));
+        for (at, node) in row.iter_mut().enumerate() {
+            under_way.extend(node.sent().into_iter().map(|(port, frame)| (at, port, frame)));
         }
         let Some((at, port, frame)) = under_way.pop_front() else { return ends };
         let (next, comes_in) = match port {
@@ -228,7 +228,8 @@ fn frames_of_others_pass_and_damaged_ones_are_not_read() {
     let (_, report) = row[1].sent().pop().unwrap();
     let mut third = node(3, 4, None);
     assert_eq!(third.receive(ms(50), DOWN, &report), Handled::Pass, "to another router");
-    // Each bit of the packet but those of the Ethernet header: damaged, or no message to this router any more.
+    // Each bit of the packet but those of the Ethernet header: damaged, or no message to this router any
+    // more.
     for bit in 14 * 8..report.len() * 8 {
         let mut frame = report.clone();
         frame[bit / 8] ^= 1 << (bit % 8);

@@ -9,8 +9,8 @@ use crate::common::{Wire, enter, host, metrics, open, pause, start, udp, wire_be
 fn configs(keys: [&str; 2]) -> [String; 2] {
     let config = |inside: &str, outside: &str, last: u8, rate: &str, key: &str| {
         format!(
-            "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"192.0.2.{last}\"\nreport_key = \"{key}\"\n\
-             down.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
+            "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"192.0.2.{last}\"\n\
+             report_key = \"{key}\"\ndown.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
              queue = {{ kind = \"sffc\", report_discards = 0.1 }}\n"
         )
     };
