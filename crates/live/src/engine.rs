@@ -16,10 +16,12 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use apportion_core::Packet as _;
-use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::drop::sffc::Sffc;
+use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::units::Time;
 use apportion_scenario::histogram::Histogram;
 use apportion_scenario::model::Count;
+use apportion_scenario::routers::Links;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 
@@ -27,6 +29,7 @@ use crate::clock::{Clock, timespec};
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Books, FlowSetting, Link};
 use crate::packet::{Description, Packet};
+use crate::pool::HEAD;
 use crate::port::{BATCH, Port, PortCounts, Received};
 
 /// Where a packet goes next.
@@ -36,6 +39,55 @@ pub enum Hop {
     Link(u32),
     /// Out by this port.
     Port(u32),
+    /// It ends here: the world [hears](World::hear) it.
+    World,
+}
+
+/// Where a packet is as the world hears it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It came in by this port.
+    Port(u32),
+    /// It has come to the end of this link.
+    Link(u32),
+}
+
+/// A packet that the world hears.
+#[derive(Debug)]
+pub struct Heard<'a> {
+    /// Where it is.
+    pub place: Place,
+    /// Whether its way ends there.
+    pub is_end: bool,
+    /// Its bytes.
+    pub frame: &'a mut [u8],
+    /// What frames say.
+    pub parsed: Parsed,
+}
+
+/// A packet of the world's own.
+#[derive(Debug)]
+pub struct Own {
+    /// Its bytes.
+    pub frame: Vec<u8>,
+    /// What it is.
+    pub description: Description,
+    /// The place of the table of routes at which its way begins.
+    pub hop: u32,
+}
+
+/// What the queues of links share with those of other routers, by the number of the link. Nothing that is done
+/// to it moves a packet.
+#[derive(Debug)]
+pub struct LinkStates<'a>(&'a mut [Link]);
+
+impl Links for LinkStates<'_> {
+    fn state(&self, link: u32) -> Option<&Sffc> {
+        self.0.get(link as usize).and_then(Link::link_state)
+    }
+    fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
+        self.0.get_mut(link as usize).and_then(Link::link_state_mut)
+    }
 }
 
 /// What becomes of a frame that came in.
@@ -63,6 +115,26 @@ pub trait World {
 
     /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
     fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
+
+    /// A packet of [`Protocol::Control`], a message between routers, came in by a port or to the end of a link.
+    /// Whether it goes on; it does not where its way ends.
+    fn hear(&mut self, _now: Time, _heard: Heard<'_>, _links: &mut LinkStates<'_>) -> bool {
+        true
+    }
+
+    /// When [`on_timer`](World::on_timer) is to be called.
+    fn next_timer(&self) -> Time {
+        Time::MAX
+    }
+
+    /// It is `now`, which is the time of [`next_timer`](World::next_timer). That is later afterwards.
+    fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
+
+    /// A packet to send, asked after each of the two above until there is none. Its way may be added to `routes`,
+    /// the table.
+    fn next_own(&mut self, _routes: &mut Vec<Hop>) -> Option<Own> {
+        None
+    }
 }
 
 /// Why [`Engine::run`] came back.
@@ -194,12 +266,54 @@ impl<W: World> Engine<W> {
                 self.schedule(link);
             }
             Some(&Hop::Port(port)) => self.leave(now, port, &packet),
-            None => self.books.pool.give_back(packet.buffer),
+            // What the world has not heard before it comes here is nothing to it.
+            Some(Hop::World) | None => self.books.pool.give_back(packet.buffer),
+        }
+    }
+
+    /// Sends a frame of our own on its way. Without a buffer for it, or if it fits none, it is dropped.
+    pub fn originate(&mut self, now: Time, frame: &[u8], description: &Description, hop: u32) {
+        let Some(length) =
+            u16::try_from(frame.len()).ok().filter(|_| frame.len() <= self.books.pool.longest())
+        else {
+            return;
+        };
+        let Some(buffer) = self.books.pool.take() else { return };
+        let bytes = self.books.pool.bytes_mut(buffer);
+        // Packet sockets would take what is left there for orders.
+        bytes[..HEAD].fill(0);
+        bytes[HEAD..HEAD + frame.len()].copy_from_slice(frame);
+        self.enter(now, Packet::new((buffer, HEAD as u8, length), description, hop, now));
+    }
+
+    /// Lets the world hear a packet of routers. It comes back if it goes on.
+    fn tell(&mut self, now: Time, place: Place, packet: Packet) -> Option<Packet> {
+        let is_end = matches!(self.routes.get(packet.hop as usize), Some(Hop::World));
+        let frame = &mut self.books.pool.bytes_mut(packet.buffer)[packet.range()];
+        let goes_on = frame::parse(frame).is_ok_and(|parsed| {
+            let heard = Heard { place, is_end, frame, parsed };
+            self.world.hear(now, heard, &mut LinkStates(&mut self.links)) && !is_end
+        });
+        if !goes_on {
+            self.books.pool.give_back(packet.buffer);
+        }
+        self.send_own(now);
+        goes_on.then_some(packet)
+    }
+
+    /// Sends what the world has to send.
+    fn send_own(&mut self, now: Time) {
+        while let Some(Own { frame, description, hop }) = self.world.next_own(&mut self.routes) {
+            self.originate(now, &frame, &description, hop);
         }
     }
 
     /// When something happens next.
     fn next(&mut self) -> Time {
+        self.next_of_links().min(self.world.next_timer())
+    }
+
+    fn next_of_links(&mut self) -> Time {
         while let Some(&Reverse((at, link))) = self.order.peek() {
             if self.due[link as usize] == at {
                 return at;
@@ -227,14 +341,30 @@ impl<W: World> Engine<W> {
             if at > now {
                 return;
             }
+            if self.world.next_timer() <= at {
+                self.world.on_timer(at, &mut LinkStates(&mut self.links));
+                self.send_own(at);
+                continue;
+            }
             let Some(Reverse((_, link))) = self.order.pop() else { return };
             self.due[link as usize] = Time::MAX;
             let arrived = self.links[link as usize].handle(at, &mut self.books);
             self.schedule(link);
             if let Some(mut packet) = arrived {
                 packet.hop += 1;
-                self.enter(at, packet);
+                self.go_on(at, Place::Link(link), packet);
             }
+        }
+    }
+
+    /// Sends a packet on its way from here; one of routers if the world lets it.
+    fn go_on(&mut self, now: Time, place: Place, packet: Packet) {
+        let packet = match packet.protocol() {
+            Protocol::Control => self.tell(now, place, packet),
+            Protocol::Tcp | Protocol::Udp => Some(packet),
+        };
+        if let Some(packet) = packet {
+            self.enter(now, packet);
         }
     }
 
@@ -314,7 +444,7 @@ impl<W: World> Engine<W> {
                 {
                     flow.sent.add(packet.size());
                 }
-                self.enter(now, packet);
+                self.go_on(now, Place::Port(port), packet);
             }
             Verdict::Consume => self.books.pool.give_back(buffer),
         }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`network`] | which nodes are hosts, and which way packets go |
 //! | [`world`] | what the engine knows of packets |
+//! | [`routers`] | routers that exchange reports, as packets |
 //! | [`tcp`] | what of a scenario's TCP the kernel is told, and what it says of a connection |
 //! | [`driver`] | the thread that plays all applications |
 //! | `play` | the course of a run: samples, changes, word to sources |
@@ -17,6 +18,7 @@ pub mod driver;
 pub mod network;
 mod play;
 mod results;
+pub mod routers;
 pub mod tcp;
 pub mod world;
 
@@ -41,6 +43,7 @@ use driver::{Driver, DriverError};
 use network::Network;
 use nix::sys::prctl::set_timerslack;
 use play::Lab;
+use routers::LabRouters;
 use world::LabWorld;
 
 /// What 99 % of packets may be late at most for a run to count. Chosen: a tenth of a short round trip, and a
@@ -146,7 +149,7 @@ pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option
 
 fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
     let (planned, numbers) = connections(scenario, seed);
-    let network = Network::new(scenario, &planned)?;
+    let mut network = Network::new(scenario, &planned)?;
     let (hosts, ports) = network.make_hosts(scenario)?;
     let tables = FlowTables::new(scenario, &numbers, seed);
     let marks = marks(scenario, &planned, &numbers, seed);
@@ -160,9 +163,11 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
 
     let longest = (network::mtu(scenario) + ETHERNET).get() as usize;
     let pool = Pool::new((MOST_BYTES / longest) as u32, longest);
-    let books = Books::new(pool, numbers.id_count());
+    // The last one is of messages between routers.
+    let books = Books::new(pool, numbers.id_count() + 1);
     let links = network::links(scenario, &tables, seed);
-    let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks);
+    let routers = LabRouters::new(scenario, seed, &numbers, &mut network);
+    let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks, routers);
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();

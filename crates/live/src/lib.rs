@@ -18,6 +18,7 @@
 //! | [`netlink`] | devices, addresses and routes of a namespace |
 //! | [`outside`] | a way from a host of our own to the network of the machine |
 //! | [`command`] | a user's command inside a namespace, with a limit |
+//! | [`router`] | messages between routers as packets |
 //! | [`shell`] | a command behind an emulated link |
 //!
 //! This is the only crate that may hold `unsafe`; each module that does says why at its top.
@@ -42,5 +43,6 @@ pub mod pace;
 pub mod packet;
 pub mod pool;
 pub mod port;
+pub mod router;
 pub mod shell;
 pub mod wire_label;

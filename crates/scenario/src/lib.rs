@@ -11,6 +11,7 @@
 //! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
 //! | [`flow_tables`] | what disciplines ask of flows, and disciplines built with that |
 //! | [`marks`] | what marks the packets of a flow at its two ends |
+//! | [`routers`] | which routers exchange reports about their links, and how they reach each other |
 //! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
@@ -29,6 +30,7 @@ pub mod marks;
 pub mod model;
 pub mod outcome;
 pub mod probe;
+pub mod routers;
 pub mod routing;
 pub mod source;
 pub mod tcp;

@@ -184,7 +184,7 @@ impl LinkCapture {
         }
         let transport = match &body.header {
             Header::Udp => Transport::Udp,
-            Header::Message { .. } => Transport::Message,
+            Header::Message => Transport::Message,
             Header::Tcp(segment) => Transport::Tcp(TcpFields {
                 seq: segment.seq,
                 ack: segment.ack,

@@ -211,10 +211,7 @@ pub enum Header {
     /// UDP.
     Udp,
     /// A message between routers, which the [`Store`] keeps.
-    Message {
-        /// Whether routers on its way read it too.
-        query: bool,
-    },
+    Message,
 }
 
 /// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under

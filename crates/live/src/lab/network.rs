@@ -120,6 +120,12 @@ impl Network {
         }) as u32
     }
 
+    /// The first host at a node, if there is one.
+    #[must_use]
+    pub fn first_host(&self, node: NodeId) -> Option<u32> {
+        self.hosts.iter().position(|(of, _)| *of == node).map(|host| host as u32)
+    }
+
     fn route(&mut self, path: &[LinkId], port: u32) -> u32 {
         let begin = self.routes.len() as u32;
         self.routes.extend(path.iter().map(|link| Hop::Link(link.0)));

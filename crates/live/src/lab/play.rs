@@ -29,7 +29,7 @@ const LOOK: Span = Span::from_millis(10);
 pub(super) struct Lab<'a> {
     pub scenario: &'a Scenario,
     pub seed: u64,
-    pub engine: Engine<LabWorld>,
+    pub engine: Engine<LabWorld<'a>>,
     pub driver: Running,
     pub tables: FlowTables,
     pub numbers: Numbers,
@@ -48,7 +48,7 @@ impl<'a> Lab<'a> {
     pub fn new(
         scenario: &'a Scenario,
         seed: u64,
-        engine: Engine<LabWorld>,
+        engine: Engine<LabWorld<'a>>,
         driver: Running,
         tables: FlowTables,
         numbers: Numbers,

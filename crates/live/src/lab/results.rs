@@ -128,6 +128,9 @@ impl Lab<'_> {
                 outcome.allocations = probe.allocations.take();
             }
         });
+        if let Some(routers) = &self.engine.world.routers {
+            routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
+        }
         outcome
     }
 

@@ -9,13 +9,14 @@ use apportion_scenario::model::{Scenario, Transport};
 use apportion_scenario::probe::FlowProbe;
 
 use super::network::{FIRST_PORT, Way};
-use crate::engine::{Verdict, World};
+use super::routers::LabRouters;
+use crate::engine::{Heard, Hop, LinkStates, Own, Verdict, World};
 use crate::frame::{self, Parsed, Segment};
 use crate::packet::{Description, Packet};
 
 /// Connections with their ways, their marks and what is measured of their flows.
 #[derive(Debug)]
-pub struct LabWorld {
+pub struct LabWorld<'a> {
     ways: Vec<Way>,
     /// By flow of the scenario.
     kinds: Vec<Kind>,
@@ -26,6 +27,8 @@ pub struct LabWorld {
     /// The highest byte that each connection's acknowledgements told its source of, where it is marked.
     acknowledged: Vec<Option<u32>>,
     numbers: Numbers,
+    /// Those that exchange reports; none if no queue does.
+    pub routers: Option<LabRouters<'a>>,
     /// Frames that are of no connection.
     pub strays: u64,
 }
@@ -38,7 +41,7 @@ struct Kind {
     tcp: Option<(Bytes, Bytes)>,
 }
 
-impl LabWorld {
+impl<'a> LabWorld<'a> {
     /// For the connections of a scenario.
     #[must_use]
     pub fn new(
@@ -46,6 +49,7 @@ impl LabWorld {
         ways: Vec<Way>,
         numbers: Numbers,
         marks: Vec<Option<Box<Marks>>>,
+        routers: Option<LabRouters<'a>>,
     ) -> Self {
         let kind = |flow: &apportion_scenario::model::Flow| Kind {
             protocol: flow.protocol,
@@ -61,6 +65,7 @@ impl LabWorld {
             ways,
             marks,
             numbers,
+            routers,
             strays: 0,
         }
     }
@@ -80,7 +85,7 @@ impl LabWorld {
     }
 }
 
-impl World for LabWorld {
+impl World for LabWorld<'_> {
     fn classify(&mut self, _now: Time, port: u32, _frame: &mut [u8], parsed: &Parsed) -> Verdict {
         let Some((connection, forth)) = self.whose(port, parsed) else {
             self.strays += 1;
@@ -116,9 +121,27 @@ impl World for LabWorld {
             self.acknowledge(now, packet, frame);
         }
     }
+
+    fn hear(&mut self, now: Time, heard: Heard<'_>, links: &mut LinkStates<'_>) -> bool {
+        self.routers.as_mut().is_some_and(|routers| routers.hear(now, &heard, links))
+    }
+
+    fn next_timer(&self) -> Time {
+        self.routers.as_ref().map_or(Time::MAX, LabRouters::next_timer)
+    }
+
+    fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
+        if let Some(routers) = &mut self.routers {
+            routers.on_timer(now, links);
+        }
+    }
+
+    fn next_own(&mut self, routes: &mut Vec<Hop>) -> Option<Own> {
+        self.routers.as_mut()?.next_own(routes)
+    }
 }
 
-impl LabWorld {
+impl LabWorld<'_> {
     /// An acknowledgement reaches the source of a flow that is marked.
     fn acknowledge(&mut self, now: Time, packet: &Packet, frame: &[u8]) {
         let Ok(parsed) = frame::parse(frame) else { return };

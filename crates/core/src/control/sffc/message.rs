@@ -427,6 +427,19 @@ fn header(bytes: &[u8]) -> Result<(u8, u8), DecodeError> {
     Ok((kind, flags))
 }
 
+/// Whether bytes begin as messages of this protocol do, of whatever version and type.
+#[must_use]
+pub fn is_message(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Whether bytes begin as a query does that is on its way to a source: every router on the way looks at those.
+/// The rest of them is not read.
+#[must_use]
+pub fn is_towards_source(bytes: &[u8]) -> bool {
+    matches!(header(bytes), Ok((QUERY, flags)) if flags & TOWARDS_SOURCE != 0)
+}
+
 /// The fields that were there. Those that a type has no use for are passed over.
 #[derive(Default)]
 struct Fields {

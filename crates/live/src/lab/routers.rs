@@ -1,0 +1,145 @@
+//! Routers of the laboratory that exchange reports about their links: their messages are packets of the engine.
+//!
+//! A message is a UDP datagram in IPv4 from router to router, as on any network; it goes through the queues and
+//! over the wires of the scenario and is dropped there like others. Disciplines see it as the simulator shows
+//! it to them: its bytes with an IPv4 header.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use apportion_core::control::sffc::{Destination, Handled, Transmit};
+use apportion_core::packet::{Ecn, FlowId, Protocol};
+use apportion_core::units::Time;
+use apportion_scenario::connections::Numbers;
+use apportion_scenario::model::{LinkId, NodeId, Scenario};
+use apportion_scenario::routers::{Routers, charged};
+
+use super::network::{self, Network};
+use crate::engine::{Heard, Hop, LinkStates, Own, Place};
+use crate::packet::Description;
+use crate::router::frames::{self, Envelope, Hardware};
+
+/// The address of the router that is the first node; others follow. Behind those of hosts.
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 2, 0, 1]);
+/// Most places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
+const MOST_HOPS: usize = 1 << 20;
+/// No interface takes their frames.
+const NOBODY: Hardware = [0; 6];
+
+/// All routers that take part.
+#[derive(Debug)]
+pub struct LabRouters<'a> {
+    shared: Routers<'a>,
+    numbers: Numbers,
+    /// By node.
+    addresses: Vec<IpAddr>,
+    /// What disciplines know messages by.
+    id: FlowId,
+    /// When each is to be managed, and the earliest of that.
+    due: Vec<Time>,
+    next: Time,
+    /// Who may have something to say.
+    speaker: Option<u32>,
+    /// What is said, with the beginnings of its ways.
+    said: VecDeque<(u32, Vec<u8>, Description)>,
+}
+
+impl<'a> LabRouters<'a> {
+    /// Those of `scenario` with `seed`; none if no queue takes part.
+    #[must_use]
+    pub fn new(scenario: &'a Scenario, seed: u64, numbers: &Numbers, network: &mut Network) -> Option<Self> {
+        let shared = Routers::new(scenario, seed, &mut |path| add(&mut network.routes, path))?;
+        let address = |node: u32| match network.first_host(NodeId(node)) {
+            Some(host) => network::address(host),
+            None => IpAddr::V4(Ipv4Addr::from_bits(FIRST_ADDRESS.wrapping_add(node))),
+        };
+        Some(Self {
+            addresses: (0..scenario.nodes.len() as u32).map(address).collect(),
+            id: FlowId(numbers.id_count() as u32),
+            numbers: numbers.clone(),
+            due: vec![Time::ZERO; shared.count() as usize],
+            next: Time::ZERO,
+            shared,
+            speaker: None,
+            said: VecDeque::new(),
+        })
+    }
+
+    /// Hears a message, and says whether it goes on.
+    pub fn hear(&mut self, now: Time, heard: &Heard<'_>, links: &mut LinkStates<'_>) -> bool {
+        let Place::Link(link) = heard.place else { return false };
+        let Some(message) = frames::read(heard.frame, &heard.parsed) else { return false };
+        let (speaker, handled) = self.shared.receive(now, link, heard.is_end, message, links);
+        self.speaker = speaker;
+        handled == Handled::Pass
+    }
+
+    /// When a router is to be managed.
+    #[must_use]
+    pub const fn next_timer(&self) -> Time {
+        self.next
+    }
+
+    /// Manages a router whose time has come.
+    pub fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
+        let Some(router) = self.due.iter().position(|due| *due <= now) else { return };
+        self.due[router] = self.shared.manage(now, router as u32, links);
+        self.speaker = Some(router as u32);
+        self.next = self.due.iter().copied().min().unwrap_or(Time::MAX);
+    }
+
+    /// What is said next.
+    pub fn next_own(&mut self, routes: &mut Vec<Hop>) -> Option<Own> {
+        while self.said.is_empty() {
+            let router = self.speaker?;
+            match self.shared.transmit(router) {
+                Some(message) => self.say(router, &message, routes),
+                None => self.speaker = None,
+            }
+        }
+        let (hop, frame, description) = self.said.pop_front()?;
+        Some(Own { frame, description, hop })
+    }
+
+    fn say(&mut self, router: u32, message: &Transmit, routes: &mut Vec<Hop>) {
+        let Transmit { to, bytes } = message;
+        let source = self.addresses[self.shared.node(router).index()];
+        let destination = match to {
+            Destination::Neighbours => frames::neighbours(source),
+            _ => match self.shared.end(*to, &self.numbers) {
+                Some(node) => self.addresses[node.index()],
+                None => return,
+            },
+        };
+        let envelope = Envelope { from: NOBODY, to: NOBODY, source, destination };
+        let Some(frame) = frames::write(&envelope, bytes) else { return };
+        let description = Description {
+            flow: self.id,
+            size: charged(bytes),
+            protocol: Protocol::Control,
+            ecn: Ecn::NotEct,
+            label: None,
+            account: self.id.0,
+            counts: false,
+        };
+        let ways = self.shared.paths(router, *to, &self.numbers, &mut |path| add(routes, path));
+        self.said.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));
+    }
+
+    /// Shows what the router that sends over `link` has done, if this is the first of its links that take
+    /// part.
+    pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
+        self.shared.statistics(link, show);
+    }
+}
+
+/// Adds a route for messages to the table; none if it is full.
+fn add(routes: &mut Vec<Hop>, path: &[LinkId]) -> Option<u32> {
+    if routes.len() + path.len() >= MOST_HOPS {
+        return None;
+    }
+    let begin = routes.len() as u32;
+    routes.extend(path.iter().map(|link| Hop::Link(link.0)));
+    routes.push(Hop::World);
+    Some(begin)
+}

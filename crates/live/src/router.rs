@@ -1,0 +1,3 @@
+//! Routers that exchange reports about their links, on real packets.
+
+pub mod frames;
