@@ -12,6 +12,9 @@ use crate::lab::{check, experiment};
 use crate::output;
 use crate::run::{load, record, seeds};
 
+/// Replications in the simulator at least.
+const SIMULATED: u64 = 10;
+
 pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     if let Some(scenario) = &arguments.parity {
         let (seeds, out, set) = (arguments.seeds, arguments.out.clone(), arguments.set.clone());
@@ -40,10 +43,12 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
 
     let seeds = seeds(&suite, wanted.seeds);
     let lab = record(&suite, &seeds, experiment(&suite, &seeds, wanted)?);
+    // More of them show what is chance, and take no time.
+    let more = crate::run::seeds(&suite, wanted.seeds.max(SIMULATED));
     let jobs: Vec<_> = suite
         .points
         .iter()
-        .zip(&seeds)
+        .zip(&more)
         .flat_map(|(point, seeds)| {
             let job =
                 |seed: &u64| apportion_sim::Job { scenario: &point.scenario, seed: *seed, captures: None };
@@ -52,7 +57,7 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
         .collect();
     let outcomes = apportion_sim::replicate(&jobs, 0, &|_| (), &CANCEL)
         .with_context(|| wanted.scenario.display().to_string())?;
-    let sim = record(&suite, &seeds, outcomes);
+    let sim = record(&suite, &more, outcomes);
     for (folder, run) in folders.iter().zip([&lab, &sim]) {
         apportion_report::write(folder, run)?;
     }
