@@ -156,5 +156,5 @@ fn the_page_shows_what_the_writer_makes() {
     assert_eq!(Message::decode(&shown, Some(&key)), Ok(report()));
     assert!(page.contains(std::str::from_utf8(KEY).unwrap()));
     // The table of limits.
-    assert!(page.contains(&format!("at most {MAX_SIZE} bytes", MAX_SIZE = "1,240")) && MAX_SIZE == 1_240);
+    assert!(page.contains(&format!("at most {MAX_SIZE} bytes", MAX_SIZE = "1,232")) && MAX_SIZE == 1_232);
 }

@@ -7,6 +7,7 @@
 //! | [`world`] | what the engine knows of frames |
 //! | [`classify`] | flows, rules, guarantees |
 //! | [`marks`] | markers of flows |
+//! | [`reports`] | what gateways tell each other |
 //! | [`reload`] | another configuration without losing a packet |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`control`] | the socket for commands and metrics, and signals |
@@ -16,9 +17,6 @@
 //!
 //! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
 //! snapshot, ten times a second, and a list of orders.
-//!
-//! Reports between gateways will be frames that [`world`] consumes, and frames that are sent between two runs of
-//! the engine, whose next one ends when the next report is due: see [`Gateway::run_until`].
 
 pub mod classify;
 pub mod control;
@@ -26,6 +24,7 @@ pub mod http;
 pub mod interfaces;
 pub mod marks;
 pub mod reload;
+pub mod reports;
 pub mod rights;
 pub mod run;
 pub mod snapshot;
@@ -47,6 +46,7 @@ use crate::link::{Books, Link, LinkParts};
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::port::Port;
+use crate::router::frames::Hardware;
 
 /// Frames under way at most. Chosen: 96 MB, a second and a half at 1 Gbit/s of full frames; pages are taken
 /// when first used.
@@ -63,6 +63,8 @@ pub const TICK: Span = Span::from_millis(100);
 pub struct Gateway {
     config: GatewayConfig,
     engine: Engine<GatewayWorld>,
+    /// Addresses of its interfaces.
+    hardware: [Hardware; 2],
 }
 
 impl Gateway {
@@ -70,6 +72,8 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Self {
         let mut world = GatewayWorld::new(&config);
+        let hardware = [0, 1].map(|port: usize| ports[port].hardware());
+        world.set_reports(&config, hardware);
         let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
         let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
         let frames = (MEMORY / longest).min(MOST_FRAMES.into()) as u32;
@@ -77,7 +81,7 @@ impl Gateway {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(pool, 2 * MOST_NAMES);
         let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world);
-        Self { config, engine }
+        Self { config, engine, hardware }
     }
 
     /// What it runs by.

@@ -1,3 +1,258 @@
-//! Routers that exchange reports about their links, on real packets.
+//! A router of two ports that exchanges reports with others, on real packets, without I/O.
+//!
+//! [`frames`] says how messages travel, [`Manager`] what they mean. Here is what lies between: which frames are
+//! for this router, and by which port and to which hardware address a message goes.
+//!
+//! - To neighbours: out of both ports, to a group that no host listens to.
+//! - Towards the source of a flow: to that address, out of the port by which the flow comes in, and to the
+//!   hardware address that sent its frames. The first router on the way that carries the flow takes it out.
+//! - To a router: to the address that it said it has, out of the port and to the hardware address from which its
+//!   last message came that had the right key.
+//!
+//! The router has an address but no host behind it: it takes messages to that address out of the frames that
+//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. Where routers that take no part lie
+//! between two, those must have a route for the address that leads past it.
+//!
+//! Messages are sent without VLAN tags. Those of IP's other version than the router's address are not sent
+//! towards sources, whose routers are then found as neighbours only.
+//!
+//! Cost: O(1) for a frame that is no message; a message is authenticated twice, here to learn where its sender
+//! is, and by its reader.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+
+use apportion_core::control::sffc::message::{Key, Message, is_towards_source};
+use apportion_core::control::sffc::{
+    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
+};
+use apportion_core::packet::FlowId;
+use apportion_core::random::Stream;
+use apportion_core::units::Time;
+
+use crate::frame::{FlowTuple, Parsed};
+use frames::{Envelope, Hardware, NEIGHBOURS_4, NEIGHBOURS_6};
 
 pub mod frames;
+
+/// Routers whose place is known. Chosen: those that a [`Manager`] answers by default, on both sides.
+const MOST_ROUTERS: usize = 128;
+/// Ports: by each leaves what came in by the other.
+const PORTS: u32 = 2;
+
+/// What a [`Router`] must know of what surrounds it. Flows have numbers of their own at each of its ports, by
+/// which they leave.
+pub trait Around {
+    /// What tells the packets of this flow from others; none if it is unknown, or not one such flow.
+    fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple>;
+    /// The flow of these packets; none if no packet of it was seen lately.
+    fn flow(&self, port: u32, tuple: &FlowTuple) -> Option<FlowId>;
+    /// Who sent its last frame here.
+    fn sender(&self, port: u32, flow: FlowId) -> Option<Hardware>;
+    /// Whether the flow leaves by the port now, as a non-adaptive flow that was seen lately.
+    fn carries(&self, port: u32, flow: FlowId) -> bool;
+    /// A valid report of the next hop about what left by the port.
+    fn heard(&mut self, port: u32, report: FlowReport);
+}
+
+/// A router.
+#[derive(Debug)]
+pub struct Router {
+    manager: Manager,
+    key: Option<Key>,
+    address: IpAddr,
+    /// Of its interfaces.
+    hardware: [Hardware; PORTS as usize],
+    /// Where routers are: when a message came last, by which port, and who sent the frame.
+    places: BTreeMap<RouterId, (Time, u32, Hardware)>,
+    outbox: VecDeque<(u32, Vec<u8>)>,
+    /// Frames with a wrong checksum.
+    damaged: u64,
+    /// Messages that have no way out.
+    stuck: u64,
+}
+
+/// Flows of both ports by one number each, as the manager sees them.
+struct Numbering<'a, A>(&'a mut A);
+
+const fn number(port: u32, flow: FlowId) -> FlowId {
+    FlowId(flow.0 * PORTS + port)
+}
+
+const fn at_port(flow: FlowId) -> (u32, FlowId) {
+    (flow.0 % PORTS, FlowId(flow.0 / PORTS))
+}
+
+impl<A: Around> Forwarding for Numbering<'_, A> {
+    fn key(&self, flow: FlowId) -> Option<FlowKey> {
+        let (port, flow) = at_port(flow);
+        self.0.tuple(port, flow)?.key()
+    }
+    fn flow(&self, key: &FlowKey) -> Option<FlowId> {
+        let tuple = FlowTuple::from_key(key)?;
+        let found = (0..PORTS).filter_map(|port| Some((port, self.0.flow(port, &tuple)?)));
+        // Packets that lie about their source may have come the wrong way.
+        let best = found.max_by_key(|(port, flow)| self.0.carries(*port, *flow));
+        best.map(|(port, flow)| number(port, flow))
+    }
+    fn carries(&self, port: Port, flow: FlowId) -> bool {
+        let (leaves_by, flow) = at_port(flow);
+        leaves_by == port.0 && self.0.carries(leaves_by, flow)
+    }
+    fn heard(&mut self, port: Port, report: FlowReport) {
+        let (_, flow) = at_port(report.flow);
+        self.0.heard(port.0, FlowReport { flow, ..report });
+    }
+}
+
+impl Router {
+    /// The router with this address and these interfaces. With `key`, which routers share, messages are
+    /// authenticated. `random` must come from a seed that nobody knows.
+    #[must_use]
+    pub fn new(
+        address: IpAddr,
+        hardware: [Hardware; PORTS as usize],
+        params: &ManagerParams,
+        key: Option<&[u8]>,
+        random: Stream,
+    ) -> Self {
+        Self {
+            manager: Manager::new(id(address), params, key, random),
+            key: key.map(Key::new),
+            address,
+            hardware,
+            places: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            damaged: 0,
+            stuck: 0,
+        }
+    }
+
+    /// A frame came in by `port`. Whether it ends here, or passes as if this router were not.
+    pub fn on_frame(
+        &mut self,
+        now: Time,
+        port: u32,
+        frame: &[u8],
+        parsed: &Parsed,
+        around: &mut impl Around,
+    ) -> Handled {
+        let Some(message) = frames::read(frame, parsed) else { return Handled::Pass };
+        let Some(headers) = &parsed.headers else { return Handled::Pass };
+        let is_ours = headers.destination == self.address
+            || headers.destination == NEIGHBOURS_4
+            || headers.destination == NEIGHBOURS_6;
+        if !is_ours && !is_towards_source(message) {
+            return Handled::Pass;
+        }
+        if !frames::is_intact(frame, parsed) {
+            self.damaged += 1;
+            return if is_ours { Handled::Taken } else { Handled::Pass };
+        }
+        self.learn(now, port, frame, message);
+        let handled = self.manager.receive(now, Port(port), message, &mut Numbering(around));
+        self.collect(around);
+        if is_ours { Handled::Taken } else { handled }
+    }
+
+    /// Notes where the sender of a message is, if the message has the right key.
+    fn learn(&mut self, now: Time, port: u32, frame: &[u8], message: &[u8]) {
+        let Ok(message) = Message::decode(message, self.key.as_ref()) else { return };
+        let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
+        let sender = message.sender();
+        if self.places.len() == MOST_ROUTERS
+            && !self.places.contains_key(&sender)
+            && let Some(oldest) = self.places.iter().min_by_key(|(_, (at, ..))| *at).map(|(id, _)| *id)
+        {
+            self.places.remove(&oldest);
+        }
+        self.places.insert(sender, (now, port, *from));
+    }
+
+    /// What the link that leaves by `port` did to flows in its last interval.
+    pub fn report(&mut self, now: Time, port: u32, reports: &[FlowReport], around: &mut impl Around) {
+        let numbered = |report: &FlowReport| FlowReport { flow: number(port, report.flow), ..*report };
+        let reports: Vec<FlowReport> = reports.iter().map(numbered).collect();
+        self.manager.report(now, &reports, &Numbering(around));
+        self.collect(around);
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called next.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        self.manager.next_timer()
+    }
+
+    /// The time of [`next_timer`](Self::next_timer) has come.
+    pub fn on_timer(&mut self, now: Time, around: &mut impl Around) {
+        self.manager.on_timer(now, &Numbering(around));
+        self.collect(around);
+    }
+
+    /// The next frame to send, and by which port.
+    pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
+        self.outbox.pop_front()
+    }
+
+    /// Shows what its manager did, frames that were damaged, and messages that had no way out.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.manager.statistics(show);
+        show("refused_checksum", self.damaged as f64);
+        show("unsent_no_way", self.stuck as f64);
+    }
+
+    /// Addresses what the manager has to say.
+    fn collect(&mut self, around: &impl Around) {
+        while let Some(Transmit { to, bytes }) = self.manager.transmit() {
+            let ways = self.ways(to, around);
+            let frames: Vec<_> = ways
+                .into_iter()
+                .filter_map(|(port, to, destination)| {
+                    let from = self.hardware[port as usize % self.hardware.len()];
+                    let envelope = Envelope { from, to, source: self.address, destination };
+                    Some((port, frames::write(&envelope, &bytes)?))
+                })
+                .collect();
+            self.stuck += u64::from(frames.is_empty());
+            self.outbox.extend(frames);
+        }
+    }
+
+    /// By which ports, and to which addresses.
+    fn ways(&self, to: Destination, around: &impl Around) -> Vec<(u32, Hardware, IpAddr)> {
+        match to {
+            Destination::Neighbours => {
+                let group = frames::neighbours(self.address);
+                (0..PORTS).map(|port| (port, frames::multicast(group), group)).collect()
+            }
+            Destination::TowardsSource(flow) => {
+                let (leaves_by, flow) = at_port(flow);
+                let source = around.tuple(leaves_by, flow).map(|tuple| tuple.source());
+                let way = source.zip(around.sender(leaves_by, flow));
+                way.map(|(source, sender)| (PORTS - 1 - leaves_by, sender, source)).into_iter().collect()
+            }
+            Destination::Router(router) => {
+                let place = self.places.get(&router);
+                place.map(|(_, port, hardware)| (*port, *hardware, address(router))).into_iter().collect()
+            }
+        }
+    }
+}
+
+/// The router with this address: IPv4 as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
+#[must_use]
+pub const fn id(address: IpAddr) -> RouterId {
+    RouterId(match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    })
+}
+
+/// The address of this router.
+#[must_use]
+pub const fn address(router: RouterId) -> IpAddr {
+    Ipv6Addr::from_bits(router.0).to_canonical()
+}
+
+#[cfg(test)]
+mod tests;

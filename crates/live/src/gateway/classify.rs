@@ -338,6 +338,21 @@ impl Classifier {
         Some((marks, new))
     }
 
+    /// What tells packets of a flow from others; none if it is all that a rule takes for one.
+    #[must_use]
+    pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
+        let tuple = self.table.tuple(flow)?;
+        (self.number(tuple) == Some(flow)).then_some(*tuple)
+    }
+
+    /// The flow of these packets; none if none was seen lately, or they are one flow with others.
+    #[must_use]
+    pub fn number(&self, tuple: &FlowTuple) -> Option<FlowId> {
+        let own = self.table.find(tuple)?;
+        let flow = self.flows.get((own.0 - FIRST) as usize)?;
+        (flow.id == own).then_some(own)
+    }
+
     /// Flows that have numbers, silent ones included.
     #[must_use]
     pub fn known(&self) -> usize {

@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub lateness: Distribution,
     /// Frames under way.
     pub frames: u64,
+    /// Messages between gateways, by what became of them; empty if no queue reports.
+    pub reports: Vec<(&'static str, f64)>,
 }
 
 /// Of one direction.
@@ -74,8 +76,13 @@ impl Gateway {
     pub fn snapshot(&mut self, config: Arc<GatewayConfig>, lateness: &Histogram) -> Snapshot {
         let ports =
             [0, 1].map(|port| self.engine.port_counts(port).map_or_else(PortCounts::default, |it| it.0));
+        let mut reports = Vec::new();
+        if let Some(own) = self.engine.world.reports() {
+            own.statistics(&mut |name, value| reports.push((name, value)));
+        }
         Snapshot {
             config,
+            reports,
             now: self.engine.now(),
             ways: Direction::BOTH.map(|direction| self.way_snapshot(direction)),
             ports,
@@ -225,6 +232,12 @@ impl Snapshot {
         for (reason, count) in &self.malformed {
             text.sample("malformed_frames_total", &[("reason", reason)], count);
         }
+        if !self.reports.is_empty() {
+            text.metric("reports_total", "counter", "Messages between gateways, by what became of them.");
+        }
+        for (what, count) in &self.reports {
+            text.sample("reports_total", &[("what", what)], count);
+        }
         text.metric("lateness_seconds", "gauge", "How much later than due packets were sent, lately.");
         for (share, value) in &self.lateness.quantiles {
             text.sample("lateness_seconds", &[("quantile", &share.to_string())], value.as_secs_f64());
@@ -276,6 +289,9 @@ impl Snapshot {
             "interfaces": Value::Object(self.interfaces().into_iter().map(port).collect()),
             "malformed_frames": Value::Object(
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()
+            ),
+            "reports": Value::Object(
+                self.reports.iter().map(|(what, count)| ((*what).to_owned(), json!(count))).collect()
             ),
             "lateness_seconds": Value::Object(lateness.collect()),
             "frames_in_use": self.frames,

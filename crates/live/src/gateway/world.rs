@@ -6,21 +6,23 @@
 use std::sync::Arc;
 
 use apportion_core::class::Headers;
-use apportion_core::packet::FlowId;
+use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::{Bytes, Time};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
 use super::classify::{Classifier, Found, Settings};
+use super::reports::Reports;
 use crate::bridge::ETHERNET;
-use crate::engine::{Verdict, World};
+use crate::engine::{Heard, Hop, LinkStates, Own, Place, Verdict, World};
 use crate::frame::{self, Parsed};
 use crate::link::FlowSetting;
 use crate::packet::{Description, Packet};
+use crate::router::frames::Hardware;
 use crate::wire_label;
 
 /// Most names of rules that are counted apart, those of earlier configurations included.
 pub const MOST_NAMES: usize = 4_096;
-/// The account of flows that no rule matches, and of what is no IP packet.
+/// The account of flows that no rule matches, and of what is no IP packet or between gateways.
 const UNMATCHED: usize = 0;
 const OTHER: usize = 1;
 
@@ -33,6 +35,8 @@ pub struct GatewayWorld {
     settings: Settings,
     /// The payload of that packet, for its marker.
     payload: Bytes,
+    /// If some queue reports.
+    reports: Option<Reports>,
 }
 
 /// One direction: from the port of its number to the other one, over the link of its number.
@@ -85,7 +89,7 @@ impl GatewayWorld {
                 unlabelled: 0,
             }
         });
-        Self { ways, accounts, settings: Settings::new(), payload: Bytes::ZERO }
+        Self { ways, accounts, settings: Settings::new(), payload: Bytes::ZERO, reports: None }
     }
 
     /// One direction.
@@ -115,6 +119,17 @@ impl GatewayWorld {
         }
     }
 
+    /// Reports by `config` from now on; `hardware` are the addresses of its interfaces.
+    pub fn set_reports(&mut self, config: &GatewayConfig, hardware: [Hardware; 2]) {
+        self.reports = Reports::after(self.reports.take(), config, hardware);
+    }
+
+    /// Its reports, if some queue does.
+    #[must_use]
+    pub const fn reports(&self) -> Option<&Reports> {
+        self.reports.as_ref()
+    }
+
     /// What is to be done now and then.
     pub fn tick(&mut self, now: Time) {
         for way in &mut self.ways {
@@ -136,6 +151,9 @@ fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction
 impl World for GatewayWorld {
     fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
         let number = port as usize & 1;
+        if self.reports.is_some() && Reports::is_message(frame, parsed) {
+            return Verdict::Forward(self.message(frame, number), 2 * number as u32);
+        }
         let [up, down] = &mut self.ways;
         let (way, other_way) = if number == 0 { (up, down) } else { (down, up) };
         let written = wire_label::read(frame, parsed);
@@ -159,10 +177,12 @@ impl World for GatewayWorld {
             }
             None => Found { flow: FlowId(0), account: account(OTHER, number) },
         };
-        let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
+        if let Some(reports) = &mut self.reports {
+            reports.note(number, found.flow, frame);
+        }
         let description = Description {
             flow: found.flow,
-            size: carried + way.overhead,
+            size: way.charged(frame),
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label,
@@ -193,5 +213,53 @@ impl World for GatewayWorld {
         {
             way.unlabelled += 1;
         }
+    }
+
+    fn hear(&mut self, now: Time, heard: Heard<'_>, links: &mut LinkStates<'_>) -> bool {
+        match (&mut self.reports, heard.place) {
+            (Some(reports), Place::Port(port)) => {
+                reports.hear(now, port, (heard.frame, &heard.parsed), &self.ways, links)
+            }
+            // On its way out.
+            _ => true,
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.reports.as_ref().map_or(Time::MAX, Reports::next_timer)
+    }
+
+    fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
+        if let Some(reports) = &mut self.reports {
+            reports.on_timer(now, &self.ways, links);
+        }
+    }
+
+    fn next_own(&mut self, _routes: &mut Vec<Hop>) -> Option<Own> {
+        let (way, frame) = self.reports.as_mut()?.transmit()?;
+        let description = self.message(&frame, way as usize);
+        Some(Own { frame, description, hop: 2 * way })
+    }
+}
+
+impl GatewayWorld {
+    /// What disciplines see of a message between gateways that goes this way.
+    fn message(&self, frame: &[u8], way: usize) -> Description {
+        Description {
+            flow: FlowId(0),
+            size: self.ways[way].charged(frame),
+            protocol: Protocol::Control,
+            ecn: Ecn::NotEct,
+            label: None,
+            account: account(OTHER, way),
+            counts: false,
+        }
+    }
+}
+
+impl Way {
+    /// What a frame is charged.
+    fn charged(&self, frame: &[u8]) -> Bytes {
+        Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get())) + self.overhead
     }
 }

@@ -14,13 +14,10 @@ use apportion_scenario::connections::Numbers;
 use apportion_scenario::model::{LinkId, NodeId, Scenario};
 use apportion_scenario::routers::{Routers, charged};
 
-use super::network::{self, Network};
 use crate::engine::{Heard, Hop, LinkStates, Own, Place};
 use crate::packet::Description;
 use crate::router::frames::{self, Envelope, Hardware};
 
-/// The address of the router that is the first node; others follow. Behind those of hosts.
-const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 2, 0, 1]);
 /// Most places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
 const MOST_HOPS: usize = 1 << 20;
 /// No interface takes their frames.
@@ -31,8 +28,6 @@ const NOBODY: Hardware = [0; 6];
 pub struct LabRouters<'a> {
     shared: Routers<'a>,
     numbers: Numbers,
-    /// By node.
-    addresses: Vec<IpAddr>,
     /// What disciplines know messages by.
     id: FlowId,
     /// When each is to be managed, and the earliest of that.
@@ -47,14 +42,9 @@ pub struct LabRouters<'a> {
 impl<'a> LabRouters<'a> {
     /// Those of `scenario` with `seed`; none if no queue takes part.
     #[must_use]
-    pub fn new(scenario: &'a Scenario, seed: u64, numbers: &Numbers, network: &mut Network) -> Option<Self> {
-        let shared = Routers::new(scenario, seed, &mut |path| add(&mut network.routes, path))?;
-        let address = |node: u32| match network.first_host(NodeId(node)) {
-            Some(host) => network::address(host),
-            None => IpAddr::V4(Ipv4Addr::from_bits(FIRST_ADDRESS.wrapping_add(node))),
-        };
+    pub fn new(scenario: &'a Scenario, seed: u64, numbers: &Numbers, routes: &mut Vec<Hop>) -> Option<Self> {
+        let shared = Routers::new(scenario, seed, &mut |path| add(routes, path))?;
         Some(Self {
-            addresses: (0..scenario.nodes.len() as u32).map(address).collect(),
             id: FlowId(numbers.id_count() as u32),
             numbers: numbers.clone(),
             due: vec![Time::ZERO; shared.count() as usize],
@@ -103,11 +93,11 @@ impl<'a> LabRouters<'a> {
 
     fn say(&mut self, router: u32, message: &Transmit, routes: &mut Vec<Hop>) {
         let Transmit { to, bytes } = message;
-        let source = self.addresses[self.shared.node(router).index()];
+        let source = address(self.shared.node(router));
         let destination = match to {
             Destination::Neighbours => frames::neighbours(source),
             _ => match self.shared.end(*to, &self.numbers) {
-                Some(node) => self.addresses[node.index()],
+                Some(node) => address(node),
                 None => return,
             },
         };
@@ -131,6 +121,11 @@ impl<'a> LabRouters<'a> {
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         self.shared.statistics(link, show);
     }
+}
+
+/// The address of the router at a node: behind those of hosts, from 10.2.0.1 on.
+fn address(node: NodeId) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes([10, 2, 0, 1]).wrapping_add(node.0)))
 }
 
 /// Adds a route for messages to the table; none if it is full.

@@ -1,5 +1,6 @@
 //! Two hosts with gateways between them.
 
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,8 @@ use apportion_core::units::{Bytes, Span};
 use apportion_live::gateway::Gateway;
 use apportion_live::gateway::snapshot::{Reloads, Snapshot};
 use apportion_live::host::Host;
-use apportion_live::netlink::Netlink;
+use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
+use apportion_live::netlink::{Netlink, VethEnd};
 use apportion_live::pool::Pool;
 use apportion_live::port::{Port, Received};
 use apportion_scenario::gateway::GatewayConfig;
@@ -25,6 +27,24 @@ pub const HEAD: usize = 16;
 pub fn host(name: &str, last: u8) -> Host {
     let addresses = [[10, 0, 0, last].into(), [0xfd00, 0, 0, 0, 0, 0, 0, last.into()].into()];
     Host::create(name, &addresses, MTU).unwrap()
+}
+
+/// A wire between gateways, from `m1` to `m2`.
+pub fn wire_between() {
+    let here = Namespace::current().unwrap();
+    let end =
+        |name| VethEnd { name, mac: [2, 0, 0, 0, 0, 1], mtu: Bytes::new(1500), namespace: here.as_fd() };
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth(&end("m1"), &end("m2")).unwrap();
+    for name in ["m1", "m2"] {
+        be_quiet_in_ipv6(name).unwrap();
+        let index = netlink.index_of(name).unwrap();
+        netlink.set_no_arp(index).unwrap();
+        netlink.set_up(index).unwrap();
+    }
+    for name in ["m1", "m2"] {
+        netlink.wait_until_running(name, Span::from_secs(5)).unwrap();
+    }
 }
 
 pub fn config(text: &str) -> GatewayConfig {

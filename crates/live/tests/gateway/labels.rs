@@ -1,37 +1,16 @@
 //! Two gateways in a row: the edge writes labels, the core goes by them.
 
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::Span;
 use apportion_live::frame;
-use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
-use apportion_live::netlink::{Netlink, VethEnd};
 use apportion_live::wire_label;
-use std::os::fd::AsFd as _;
 
-use crate::common::{Wire, enter, host, open, pause, start, udp};
+use crate::common::{Wire, enter, host, open, pause, start, udp, wire_between};
 
 const EDGE: &str = "inside = \"near\"\noutside = \"m1\"\ndown.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\n\
     queue = { kind = \"csfq\", role = \"edge\" }\nlabels = { writes = true }\n\
     [[rule]]\nname = \"two\"\nfrom_port = 1002\nweight = 2\n[[rule]]\nname = \"three\"\nfrom_port = 1003\nweight = 3\n";
 const CORE: &str = "inside = \"m2\"\noutside = \"far\"\ndown.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\n\
     queue = { kind = \"csfq\", role = \"core\", egress = true }\nlabels = { reads = true }\n";
-
-/// The wire between the gateways.
-fn wire_between() {
-    let here = Namespace::current().unwrap();
-    let end =
-        |name| VethEnd { name, mac: [2, 0, 0, 0, 0, 1], mtu: Bytes::new(1500), namespace: here.as_fd() };
-    let mut netlink = Netlink::open().unwrap();
-    netlink.add_veth(&end("m1"), &end("m2")).unwrap();
-    for name in ["m1", "m2"] {
-        be_quiet_in_ipv6(name).unwrap();
-        let index = netlink.index_of(name).unwrap();
-        netlink.set_no_arp(index).unwrap();
-        netlink.set_up(index).unwrap();
-    }
-    for name in ["m1", "m2"] {
-        netlink.wait_until_running(name, Span::from_secs(5)).unwrap();
-    }
-}
 
 /// An atomic packet of UDP.
 fn atomic(port: u16, length: usize) -> Vec<u8> {

@@ -7,6 +7,7 @@ mod passing;
 #[path = "../common/processes.rs"]
 mod processes;
 mod reloads;
+mod reports;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,8 @@ const CASES: &[Case] = cases! {
         a_label_from_outside_is_not_believed;
     reloads: no_packet_is_lost_or_overtaken_by_a_reload,
         what_waits_survives_reloads;
+    reports: what_the_second_gateway_loses_is_discarded_at_the_first,
+        a_gateway_without_the_key_is_not_heard;
 };
 
 fn main() -> ExitCode {

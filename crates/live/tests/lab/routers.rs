@@ -8,11 +8,12 @@ use apportion_scenario::outcome::{LinkOutcome, Outcome};
 
 use crate::processes::enter;
 
-const SFFC: &str = r#"{ kind = "sffc" }"#;
+/// Reports come whenever it discards some of a flow, so that they do not stop when they have had an effect.
+const SFFC: &str = r#"{ kind = "sffc", report_discards = 0.1 }"#;
 const SILENT: &str = r#"{ kind = "sffc", reports = false }"#;
 
 /// Datagrams of 10 Mb/s over three hops of 10 Mb/s, each with two TCP flows, to a link of 1 Mb/s.
-fn chain(queue: &str, more: &str) -> String {
+fn chain(queue: &str) -> String {
     format!(
         r#"
         seed = 1
@@ -29,12 +30,37 @@ fn chain(queue: &str, more: &str) -> String {
         rate = "1Mbit"
         delay = "1ms"
         queue = {queue}
-        {more}
         [flow.tcp]
         count = 6
         from = "in{{ceil(i / 2)}}"
         to = "out{{ceil(i / 2)}}"
-        tcp = "linux"
+        tcp = "rfc"
+        [flow.udp]
+        from = "src"
+        to = "end"
+        source = {{ kind = "cbr", rate = "10Mbit", packet = "1000B", jitter = "5%" }}
+    "#
+    )
+}
+
+/// Datagrams of 10 Mb/s and two TCP flows over `hop1` of 10 Mb/s; behind a router that takes no part datagrams
+/// have 1 Mb/s. `more` is of the link between the routers that do.
+fn asked_past(more: &str) -> String {
+    format!(
+        r#"
+        seed = 1
+        stop = "6s"
+        measure_from = "2s"
+        link.in = {{ from = "src", to = "r1", rate = "100Mbit", delay = "1ms" }}
+        link.hop1 = {{ from = "r1", to = "plain", rate = "10Mbit", delay = "1ms", queue = {SFFC} }}
+        link.hop2 = {{ from = "plain", to = "r2", rate = "100Mbit", delay = "1ms", {more} }}
+        link.out = {{ from = "r2", to = "out", rate = "100Mbit", delay = "1ms" }}
+        link.last = {{ from = "r2", to = "end", rate = "1Mbit", delay = "1ms", queue = {SFFC} }}
+        [flow.tcp]
+        count = 2
+        from = "src"
+        to = "out"
+        tcp = "rfc"
         [flow.udp]
         from = "src"
         to = "end"
@@ -70,22 +96,41 @@ fn first_and_last(outcome: &Outcome) -> [f64; 2] {
 }
 
 pub fn what_the_last_link_loses_is_discarded_at_the_first() {
-    let outcome = run(&chain(SFFC, ""));
+    let outcome = run(&chain(SFFC));
     let [first, last] = first_and_last(&outcome);
-    for at in ["hop1", "hop2", "hop3", "last"] {
-        eprintln!("{at}: {:?}", link(&outcome, at).statistics);
+    // Of 10 Mb/s the last link can use 1.
+    assert!(first < 2.0, "{first}");
+    assert!(last > 0.6, "{last}");
+    // Each router heard the next one; the last has none behind it, and the first nobody to tell.
+    for (link, heard, told) in
+        [("hop1", true, false), ("hop2", true, true), ("hop3", true, true), ("last", false, true)]
+    {
+        let [reports, sent] = ["heard", "reports_sent"].map(|name| statistic(&outcome, link, name));
+        assert_eq!((reports > 5.0, sent > 5.0), (heard, told), "{link} heard {reports} and sent {sent}");
     }
-    eprintln!("{first} {last}");
-    panic!();
+    assert!(statistic(&outcome, "hop1", "answers_sent") > 0.0);
+    assert!(statistic(&outcome, "hop1", "searches_without_answer") > 0.0, "the source takes no part");
 }
 
 pub fn without_reports_it_is_not() {
-    let outcome = run(&chain(SILENT, ""));
+    let outcome = run(&chain(SILENT));
     let [first, last] = first_and_last(&outcome);
-    eprintln!("{first} {last}");
-    panic!();
+    // A third of the first hop, or more where TCP is slow.
+    assert!(first > 3.0, "{first}");
+    assert!(last > 0.9, "{last}");
+    assert_eq!(statistic(&outcome, "hop1", "heard"), 0.0);
 }
 
-pub fn a_router_that_takes_no_part_is_asked_past() {}
+pub fn a_router_that_takes_no_part_is_asked_past() {
+    let outcome = run(&asked_past(""));
+    let [first, last] = first_and_last(&outcome);
+    assert!(first < 2.0 && last > 0.6, "{first} {last}");
+    assert!(statistic(&outcome, "hop1", "heard") > 20.0);
+}
 
-pub fn messages_are_packets_that_a_link_can_lose() {}
+pub fn messages_are_packets_that_a_link_can_lose() {
+    let outcome = run(&asked_past("back = { loss = 1 }"));
+    assert_eq!(statistic(&outcome, "hop1", "heard"), 0.0);
+    assert!(statistic(&outcome, "last", "queries_sent") > 1.0);
+    assert!(link(&outcome, "hop2.back").lost > 1, "{}", link(&outcome, "hop2.back").lost);
+}

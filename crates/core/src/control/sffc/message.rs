@@ -23,8 +23,8 @@ use crate::units::{Bytes, Span};
 mod tests;
 
 /// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its
-/// header, so that none is fragmented.
-pub const MAX_SIZE: usize = 1_280 - 40;
+/// header and that of UDP, so that none is fragmented.
+pub const MAX_SIZE: usize = 1_280 - 40 - 8;
 /// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
 pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;
 /// Longest [`FlowKey`]. Chosen: an IPv6 five-tuple is 37 bytes.
@@ -354,6 +354,16 @@ impl Writer {
 }
 
 impl Message {
+    /// Who sent it.
+    #[must_use]
+    pub const fn sender(&self) -> RouterId {
+        match self {
+            Self::Query(query) => query.router,
+            Self::Answer(answer) => answer.router,
+            Self::Report(report) => report.router,
+        }
+    }
+
     /// Its bytes; none if it is larger than [`MAX_SIZE`], which it is not with at most [`ROOM`] of flows.
     #[must_use]
     pub fn encode(&self, key: Option<&Key>) -> Option<Vec<u8>> {

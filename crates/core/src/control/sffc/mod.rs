@@ -247,12 +247,7 @@ impl Manager {
                 return Handled::Taken;
             }
         };
-        let sender = match &message {
-            Message::Query(query) => query.router,
-            Message::Answer(answer) => answer.router,
-            Message::Report(report) => report.router,
-        };
-        if sender == self.id {
+        if message.sender() == self.id {
             self.counters.refused(Refusal::Own);
             return Handled::Taken;
         }

@@ -160,12 +160,12 @@ fn a_router_whose_flow_comes_from_the_side_of_the_question_does_not_answer() {
 
 #[test]
 fn flows_that_start_together_share_a_question_and_an_answer() {
-    // A flow takes 6 bytes of the 1154: 192 fit, so 400 flows need three questions.
+    // A flow takes 6 bytes of the 1146: 191 fit, so 400 flows need three questions.
     let (mut up, mut down) = (node(1, None, 0..400), node(2, None, 0..400));
     down.report(ms(0), 0..400);
     exchange(ms(0), &mut up, &mut down);
     assert_eq!((down.count("queries_sent"), up.count("answers_sent")), (3.0, 3.0));
-    // A state takes 22: 52 a report, of each answer for itself (52 + 52 + 52 + 36, twice, and 16).
+    // A state takes 22: 52 a report, of each answer for itself (52 + 52 + 52 + 35, twice, and 18).
     assert_eq!(down.count("reports_sent"), 9.0);
     assert_eq!(up.around.flows(), (0..400).collect::<Vec<_>>());
     // Later ones are split only by size, and by cookie, which is one: 400 / 52 = 7.7.

@@ -1,0 +1,173 @@
+//! Reports between gateways: the [`Router`] of a gateway among its flows and links.
+//!
+//! The link up leaves by the port outside and the link down by the one inside, so that what leaves by a port is
+//! the direction, and the link, of the other number. Messages go through the queue of the link that they leave
+//! by, as flow 0.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::net::IpAddr;
+
+use apportion_core::control::sffc::{FlowReport, Handled};
+use apportion_core::packet::FlowId;
+use apportion_core::random::Stream;
+use apportion_core::units::{Span, Time};
+use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
+use apportion_scenario::routers::{Links as _, manager_params};
+
+use super::world::Way;
+use crate::engine::LinkStates;
+use crate::frame::{FlowTuple, Parsed};
+use crate::router::frames::{self, Hardware};
+use crate::router::{Around, Router};
+
+/// How often a queue is looked at that does not report. Chosen: rare beside intervals of 50 ms.
+const LOOK: Span = Span::from_secs(1);
+
+/// A gateway that reports.
+#[derive(Debug)]
+pub struct Reports {
+    router: Router,
+    setup: Setup,
+    /// Who sent the last frame of each flow, by direction and number.
+    senders: [Vec<Hardware>; 2],
+    /// When an interval ends, or the router waits for it.
+    due: Time,
+}
+
+/// What makes it another router if it changes.
+#[derive(Debug, PartialEq)]
+struct Setup {
+    address: IpAddr,
+    key: Option<ReportKey>,
+    /// The shortest and the longest interval of its queues.
+    intervals: (Span, Span),
+}
+
+impl Setup {
+    /// None if no queue reports.
+    fn new(config: &GatewayConfig) -> Option<Self> {
+        let interval = |direction| config.direction(direction).queue.params.report_interval();
+        let intervals = Direction::BOTH.into_iter().filter_map(interval);
+        let intervals = (intervals.clone().min()?, intervals.max()?);
+        Some(Self { address: config.address?, key: config.report_key.clone(), intervals })
+    }
+}
+
+impl Reports {
+    /// What becomes of `old` by `config`, with interfaces of these addresses; none if no queue reports.
+    #[must_use]
+    pub fn after(old: Option<Self>, config: &GatewayConfig, hardware: [Hardware; 2]) -> Option<Self> {
+        let setup = Setup::new(config)?;
+        if let Some(old) = old
+            && old.setup == setup
+        {
+            return Some(old);
+        }
+        let params = manager_params(setup.intervals.0, setup.intervals.1);
+        // The system's randomness, which makes no hash table vulnerable and this no secret known.
+        let random = Stream::new(RandomState::new().hash_one(0_u8), "router");
+        let key = setup.key.as_ref().map(ReportKey::as_bytes);
+        let router = Router::new(setup.address, hardware, &params, key, random);
+        Some(Self { router, setup, senders: [Vec::new(), Vec::new()], due: Time::ZERO })
+    }
+
+    /// Whether a frame is a message, which the router is to look at.
+    #[must_use]
+    pub fn is_message(frame: &[u8], parsed: &Parsed) -> bool {
+        frames::read(frame, parsed).is_some()
+    }
+
+    /// A frame of a flow comes in that goes in this direction.
+    pub fn note(&mut self, direction: usize, flow: FlowId, frame: &[u8]) {
+        let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
+        let senders = &mut self.senders[direction];
+        if senders.len() <= flow.index() {
+            senders.resize(flow.index() + 1, Hardware::default());
+        }
+        senders[flow.index()] = *from;
+    }
+
+    /// A message came in by `port`. Whether it goes on.
+    pub fn hear(
+        &mut self,
+        now: Time,
+        port: u32,
+        (frame, parsed): (&[u8], &Parsed),
+        ways: &[Way; 2],
+        links: &mut LinkStates<'_>,
+    ) -> bool {
+        let mut view = View { ways, senders: &self.senders, links };
+        let handled = self.router.on_frame(now, port, frame, parsed, &mut view);
+        self.due = self.router.next_timer().map_or(self.due, |timer| timer.min(self.due));
+        handled == Handled::Pass
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called.
+    #[must_use]
+    pub const fn next_timer(&self) -> Time {
+        self.due
+    }
+
+    /// That time has come.
+    pub fn on_timer(&mut self, now: Time, ways: &[Way; 2], links: &mut LinkStates<'_>) {
+        self.due = now + LOOK;
+        for port in [0, 1] {
+            let Some(state) = links.state_mut(way(port)) else { continue };
+            state.advance(now);
+            self.due = self.due.min(state.interval_ends());
+            let reports = state.take_reports();
+            if !reports.is_empty() {
+                let mut view = View { ways, senders: &self.senders, links };
+                self.router.report(now, port, &reports, &mut view);
+            }
+        }
+        if self.router.next_timer().is_some_and(|timer| timer <= now) {
+            let mut view = View { ways, senders: &self.senders, links };
+            self.router.on_timer(now, &mut view);
+        }
+        self.due = self.router.next_timer().map_or(self.due, |timer| timer.min(self.due));
+    }
+
+    /// The next frame to send, and the direction in which it leaves.
+    pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
+        self.router.transmit().map(|(port, frame)| (way(port), frame))
+    }
+
+    /// Shows what was sent, heard and refused.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.router.statistics(show);
+    }
+}
+
+/// The direction, and the link, of what leaves by `port`; or the port by which that leaves.
+const fn way(port: u32) -> u32 {
+    1 - (port & 1)
+}
+
+/// What surrounds the router.
+struct View<'a, 'l> {
+    ways: &'a [Way; 2],
+    senders: &'a [Vec<Hardware>; 2],
+    links: &'a mut LinkStates<'l>,
+}
+
+impl Around for View<'_, '_> {
+    fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple> {
+        self.ways[way(port) as usize].flows.tuple(flow)
+    }
+    fn flow(&self, port: u32, tuple: &FlowTuple) -> Option<FlowId> {
+        self.ways[way(port) as usize].flows.number(tuple)
+    }
+    fn sender(&self, port: u32, flow: FlowId) -> Option<Hardware> {
+        self.senders[way(port) as usize].get(flow.index()).copied()
+    }
+    fn carries(&self, port: u32, flow: FlowId) -> bool {
+        self.links.state(way(port)).is_some_and(|state| state.carries(flow))
+    }
+    fn heard(&mut self, port: u32, report: FlowReport) {
+        if let Some(state) = self.links.state_mut(way(port)) {
+            state.heard(report);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Two gateways in a row that tell each other what they lose.
+
+use apportion_core::units::{Span, Time};
+use apportion_live::clock::Clock;
+
+use crate::common::{Wire, enter, host, metrics, open, pause, start, udp, wire_between};
+
+/// The first gateway, whose way up is wide, and the second, whose is narrow.
+fn configs(keys: [&str; 2]) -> [String; 2] {
+    let config = |inside: &str, outside: &str, last: u8, rate: &str, key: &str| {
+        format!(
+            "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"192.0.2.{last}\"\nreport_key = \"{key}\"\n\
+             down.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
+             queue = {{ kind = \"sffc\", report_discards = 0.1 }}\n"
+        )
+    };
+    [config("near", "m1", 1, "20Mbit", keys[0]), config("m2", "far", 2, "2Mbit", keys[1])]
+}
+
+/// What the metric of this name and labels says; zero if it is not there.
+fn value(told: &str, metric: &str) -> f64 {
+    let line = told.lines().find_map(|line| line.strip_prefix("apportion_gateway_")?.strip_prefix(metric));
+    line.map_or(0.0, |value| value.trim().parse().unwrap())
+}
+
+/// Datagrams of 4 Mb/s for 3 s. What both gateways tell then.
+fn told(keys: [&str; 2]) -> [String; 2] {
+    enter();
+    let (near, _far) = (host("near", 11), host("far", 12));
+    wire_between();
+    let gateways = configs(keys).map(|config| start(open(&config), |_| ()));
+    let sender = near.namespace.spawn("sender", || {
+        let (mut wire, clock) = (Wire::open(), Clock::start());
+        // 1000 B of IP each: 500 packets a second.
+        let frame = udp((5_004, 9), &[0; 972]);
+        for round in 1..=1_500 {
+            wire.send(&frame);
+            let due = Time::from_millis(2 * round);
+            while clock.until(due) > Span::ZERO {
+                pause(1);
+            }
+        }
+    });
+    sender.unwrap().join().unwrap();
+    gateways.map(|gateway| metrics(&mut gateway.stop()))
+}
+
+/// Packets that both gateways discarded by policy, and those that came out at the end.
+fn discarded_and_sent(told: &[String; 2]) -> [f64; 3] {
+    let discarded = "dropped_packets_total{direction=\"up\",rule=\"unmatched\",reason=\"policy\"}";
+    let sent = "sent_packets_total{direction=\"up\",rule=\"unmatched\"}";
+    [value(&told[0], discarded), value(&told[1], discarded), value(&told[1], sent)]
+}
+
+pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
+    let told = told(["00112233445566778899aabbccddeeff"; 2]);
+    // Of 1500 packets half do not fit: 750, most of which the first gateway learns of.
+    let [first, second, sent] = discarded_and_sent(&told);
+    assert!(first > 450.0 && second < 250.0 && sent > 550.0, "{first} {second} {sent}");
+    assert!(value(&told[0], "reports_total{what=\"heard\"}") > 10.0, "{}", told[0]);
+    assert!(value(&told[0], "reports_total{what=\"answers_sent\"}") > 0.0, "{}", told[0]);
+    assert!(value(&told[1], "reports_total{what=\"reports_sent\"}") > 10.0, "{}", told[1]);
+}
+
+pub fn a_gateway_without_the_key_is_not_heard() {
+    let told = told(["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
+    let [first, second, _] = discarded_and_sent(&told);
+    assert!(first == 0.0 && second > 600.0, "{first} {second}");
+    assert!(value(&told[0], "reports_total{what=\"refused_forged\"}") > 0.0, "{}", told[0]);
+    assert_eq!(value(&told[0], "reports_total{what=\"heard\"}"), 0.0);
+}
