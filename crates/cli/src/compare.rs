@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use apportion_report::parity::{BUDGET, Parity};
+use apportion_sim::{Detail, Simulation};
 use serde::Serialize;
 
 use crate::arguments::{Compare, Wanted};
@@ -11,6 +12,9 @@ use crate::interrupt::{self, CANCEL};
 use crate::lab::{check, experiment};
 use crate::output;
 use crate::run::{load, record, seeds};
+
+/// Replications in the simulator at least.
+const SIMULATED: u64 = 10;
 
 pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     if let Some(scenario) = &arguments.parity {
@@ -34,16 +38,27 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
     let folders = ["lab", "sim"].map(|world| folder.join(world));
     folders.iter().try_for_each(|folder| apportion_report::check(folder))?;
     check(&suite, wanted)?;
+    // What the simulator cannot run must not take minutes of real time first.
+    for point in &suite.points {
+        Simulation::new(&point.scenario, point.scenario.seed, Detail::Counts, &mut |_| None)
+            .with_context(|| wanted.scenario.display().to_string())?;
+    }
     // Before there is a second thread.
     apportion_live::lab::enter()?;
     interrupt::listen()?;
 
     let seeds = seeds(&suite, wanted.seeds);
-    let lab = record(&suite, &seeds, experiment(&suite, &seeds, wanted)?);
+    let (outcomes, error) = experiment(&suite, &seeds, wanted);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    let lab = record(&suite, &seeds, outcomes);
+    // More of them show what is chance, and take no time.
+    let more = crate::run::seeds(&suite, wanted.seeds.max(SIMULATED));
     let jobs: Vec<_> = suite
         .points
         .iter()
-        .zip(&seeds)
+        .zip(&more)
         .flat_map(|(point, seeds)| {
             let job =
                 |seed: &u64| apportion_sim::Job { scenario: &point.scenario, seed: *seed, captures: None };
@@ -52,7 +67,7 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
         .collect();
     let outcomes = apportion_sim::replicate(&jobs, 0, &|_| (), &CANCEL)
         .with_context(|| wanted.scenario.display().to_string())?;
-    let sim = record(&suite, &seeds, outcomes);
+    let sim = record(&suite, &more, outcomes);
     for (folder, run) in folders.iter().zip([&lab, &sim]) {
         apportion_report::write(folder, run)?;
     }
@@ -62,6 +77,9 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
     }
     let parity = Parity::new(&sim, &lab, BUDGET);
     print(wanted.json, &parity.rows, &parity)?;
+    if wanted.json {
+        parity.faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
+    }
     Ok(if parity.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

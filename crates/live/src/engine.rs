@@ -237,12 +237,14 @@ impl<W: World> Engine<W> {
             let now = self.clock.now().min(deadline);
             self.advance(now);
             self.flush()?;
-            if now == deadline {
-                return Ok(Stop::Deadline);
-            }
             let mut more = false;
             for port in 0..self.ports.len() {
                 more |= self.receive(port, deadline)?;
+            }
+            // Reading took time, in which packets were due.
+            self.flush()?;
+            if now == deadline {
+                return Ok(Stop::Deadline);
             }
             // With frames at hand it only looks, so that no descriptor is kept waiting for ever.
             let until = if more { now } else { self.next().min(deadline) };
@@ -459,8 +461,13 @@ impl<W: World> Engine<W> {
 
     /// Waits until then, or until a port has frames. Whether `wake` is readable.
     fn wait(&mut self, until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
-        let mut polled: Vec<PollFd<'_>> =
-            self.ports.iter().map(|port| PollFd::new(port.port.as_fd(), PollFlags::POLLIN)).collect();
+        let pool = &self.books.pool;
+        let ports = self.ports.iter().map(|PortState { port, .. }| {
+            // Without buffers nothing can be taken in, and a socket that is readable would not let us wait.
+            let events = if port.has_room(pool) { PollFlags::POLLIN } else { PollFlags::empty() };
+            PollFd::new(port.as_fd(), events)
+        });
+        let mut polled: Vec<PollFd<'_>> = ports.collect();
         polled.extend(wake.map(|wake| PollFd::new(wake, PollFlags::POLLIN)));
         let timeout = (until < Time::MAX).then(|| timespec(self.clock.until(until)));
         match ppoll(&mut polled, timeout, None) {

@@ -22,6 +22,7 @@ pub mod routers;
 pub mod tcp;
 pub mod world;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::units::{Bytes, Span};
@@ -123,18 +124,40 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     for flow in &scenario.flows {
-        if let Transport::Udp { packet, .. } = flow.transport
-            && packet < SMALLEST_DATAGRAM
-        {
+        let (packet, of) = match &flow.transport {
+            Transport::Udp { packet, .. } => (*packet, "packet"),
+            Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment"),
+        };
+        if packet < SMALLEST_DATAGRAM {
             let message = "a datagram on the wire has headers of 28 bytes and a byte of data at least";
-            return refuse(format!("flow.{}", flow.name), message);
+            return refuse(format!("flow.{}.{of}", flow.name), message);
+        }
+        if packet > LARGEST_PACKET {
+            let message = "packets of the lab have 65000 bytes at most";
+            return refuse(format!("flow.{}.{of}", flow.name), message);
         }
     }
     Ok(())
 }
 
+/// What fits a frame with its headers, below 2^16 bytes.
+const LARGEST_PACKET: Bytes = Bytes::new(65_000);
 /// IPv4 and UDP headers, and a byte.
 const SMALLEST_DATAGRAM: Bytes = Bytes::new(29);
+
+/// What of the TCP of a scenario the kernel is not told and does otherwise, each once.
+#[must_use]
+pub fn untold(scenario: &Scenario) -> Vec<String> {
+    let mut all = BTreeSet::new();
+    for flow in &scenario.flows {
+        if let Transport::Tcp(params) = &flow.transport {
+            all.extend(tcp::untold(params).into_iter().map(|tcp::Untold { parameter, instead }| {
+                format!("tcp.{parameter} is not told to the kernel: {instead}")
+            }));
+        }
+    }
+    all.into_iter().collect()
+}
 
 /// Runs a scenario with `seed`, which decides what is by chance in sources, disciplines and losses; what the
 /// kernel does is never twice the same. None if `cancel` was set before the end.

@@ -8,6 +8,9 @@
 //!
 //! Cost: O(1) per packet beside the discipline's.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
@@ -367,6 +370,12 @@ impl Link {
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.pace.mean()
+    }
+
+    /// Of its wire.
+    #[must_use]
+    pub const fn delay(&self) -> Span {
+        self.delay
     }
 
     /// Its statistics.

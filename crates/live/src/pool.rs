@@ -67,6 +67,18 @@ impl Pool {
         self.each - HEAD
     }
 
+    /// Whether all are in use.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.used() == self.count
+    }
+
+    /// Whether more than half are in use: nobody should keep one for later.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        self.used() > self.count / 2
+    }
+
     /// Buffers in use.
     #[must_use]
     pub fn used(&self) -> u32 {

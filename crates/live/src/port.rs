@@ -26,6 +26,8 @@ use crate::pool::{BufferId, HEAD, Pool};
 pub const BATCH: usize = 64;
 /// Asked for; without privilege the system gives what net.core.rmem_max says.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
+/// Likewise, of net.core.wmem_max.
+const SEND_BUFFER: libc::c_int = 4 << 20;
 /// `struct virtio_net_hdr` (virtio 1.2 section 5.1.6): flags, gso_type, hdr_len, gso_size, csum_start,
 /// csum_offset.
 const VNET_HEADER: usize = 10;
@@ -144,6 +146,11 @@ impl Port {
             set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)
                 .map_err(fail("SO_RCVBUF"))?;
         }
+        // Frames count until the device has sent them; a batch must fit.
+        if set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)
+                .map_err(fail("SO_SNDBUF"))?;
+        }
         bind(&socket, interface).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {
             mr_ifindex: interface as libc::c_int,
@@ -217,17 +224,25 @@ impl Port {
             }
         }
         self.ready.drain(kept..got);
+        if pool.is_scarce() {
+            self.ready.drain(..).for_each(|buffer| pool.give_back(buffer));
+        }
         Ok(got == BATCH)
     }
 
     fn not_received(&mut self, error: io::Error) -> io::Result<bool> {
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EINTR) => Ok(false),
-            Some(libc::ENETDOWN) => {
+            // A super-packet of a kind that the header before a frame has no word for; it is gone, others may wait.
+            Some(libc::EINVAL) => {
+                self.counts.super_packets += 1;
+                Ok(true)
+            }
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => Err(error),
+            _ => {
                 self.counts.down += 1;
                 Ok(false)
             }
-            _ => Err(error),
         }
     }
 
@@ -240,7 +255,7 @@ impl Port {
             return None;
         }
         let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
-        if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+        if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length + TAG > usize::from(u16::MAX) {
             self.counts.oversize += 1;
             return None;
         }
@@ -253,6 +268,12 @@ impl Port {
             frame.length += TAG as u16;
         }
         Some(frame)
+    }
+
+    /// Whether there is a buffer for a frame.
+    #[must_use]
+    pub fn has_room(&self, pool: &Pool) -> bool {
+        !self.ready.is_empty() || !pool.is_exhausted()
     }
 
     /// Sends frames, in order, from where they are. What the device refuses is counted and gone.
@@ -330,11 +351,6 @@ impl Port {
             )
         });
         if read.is_ok() { u64::from(stats[1]) } else { 0 }
-    }
-
-    /// Gives back the buffers that are ready for frames.
-    pub fn close(self, pool: &mut Pool) {
-        self.ready.into_iter().for_each(|buffer| pool.give_back(buffer));
     }
 }
 

@@ -5,8 +5,7 @@
 
 use std::fmt;
 
-use apportion_core::units::Span;
-use apportion_scenario::outcome::Outcome;
+use apportion_scenario::outcome::{FlowOutcome, Outcome};
 use serde::Serialize;
 
 use crate::record::{PointRecord, Run};
@@ -29,6 +28,10 @@ pub struct Budget {
 /// What `docs/parity.md` gives the reasons for.
 pub const BUDGET: Budget = Budget { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
 
+/// Of what one run of the simulator differs from another by, in standard deviations, is added to a budget:
+/// one of twenty is beyond by chance.
+const SIGMAS: f64 = 2.0;
+
 /// One number in both worlds.
 #[derive(Clone, Debug, Serialize)]
 pub struct ParityRow {
@@ -44,7 +47,7 @@ pub struct ParityRow {
     pub lab: f64,
     /// The second less the first.
     pub difference: f64,
-    /// What that may be, either way.
+    /// What that may be, either way, chance included.
     pub budget: f64,
     /// Whether it is no more.
     pub within: bool,
@@ -79,62 +82,69 @@ impl Parity {
     }
 }
 
-/// Means over the outcomes of a point, for one flow.
-struct Measured {
-    throughput: f64,
-    share: f64,
-    delays: [f64; 2],
-    dropped: f64,
+/// What is compared, in the order of the rows of a flow.
+const METRICS: [&str; 5] =
+    ["throughput, Mb/s", "share, %", "delay median, ms", "delay p95, ms", "dropped, %"];
+
+/// The metrics of one flow in one run.
+fn measured(outcome: &Outcome, flow: usize) -> [f64; METRICS.len()] {
+    let seconds = outcome.measured.as_secs_f64().max(f64::MIN_POSITIVE);
+    let throughput = |flow: &FlowOutcome| flow.delivered.bytes.bits() as f64 / seconds / 1e6;
+    let all: f64 = outcome.flows.iter().map(throughput).sum();
+    let flow = &outcome.flows[flow];
+    let delay = |share| flow.delay.quantile(share).map_or(0.0, |span| span.as_secs_f64() * 1e3);
+    let dropped = flow.dropped.values().sum::<u64>() as f64;
+    [
+        throughput(flow),
+        100.0 * throughput(flow) / all.max(f64::MIN_POSITIVE),
+        delay(0.5),
+        delay(0.95),
+        100.0 * dropped / flow.sent.packets.get().max(1) as f64,
+    ]
 }
 
-fn measured(point: &PointRecord, flow: usize) -> Measured {
-    let mean = |of: &dyn Fn(&Outcome) -> f64| {
-        let count = point.outcomes.len().max(1) as f64;
-        point.outcomes.iter().map(of).sum::<f64>() / count
-    };
-    let throughput = |outcome: &Outcome, flow: usize| {
-        let bits = outcome.flows[flow].delivered.bytes.bits() as f64;
-        bits / outcome.measured.as_secs_f64().max(f64::MIN_POSITIVE) / 1e6
-    };
-    let delay = |outcome: &Outcome, share| millis(outcome.flows[flow].delay.quantile(share));
-    Measured {
-        throughput: mean(&|outcome| throughput(outcome, flow)),
-        share: mean(&|outcome| {
-            let all: f64 = (0..outcome.flows.len()).map(|flow| throughput(outcome, flow)).sum();
-            100.0 * throughput(outcome, flow) / all.max(f64::MIN_POSITIVE)
-        }),
-        delays: [0.5, 0.95].map(|share| mean(&|outcome| delay(outcome, share))),
-        dropped: mean(&|outcome| {
-            let flow = &outcome.flows[flow];
-            100.0 * flow.dropped.values().sum::<u64>() as f64 / flow.sent.packets.get().max(1) as f64
-        }),
-    }
-}
-
-fn millis(span: Option<Span>) -> f64 {
-    span.map_or(0.0, |span| span.as_secs_f64() * 1e3)
+/// The mean over runs of each metric of a flow, and its standard deviation from run to run; zero for one run.
+fn over_runs(point: &PointRecord, flow: usize) -> [(f64, f64); METRICS.len()] {
+    let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow)).collect();
+    std::array::from_fn(|metric| {
+        let values = || runs.iter().map(|run| run[metric]);
+        let mean = values().sum::<f64>() / runs.len().max(1) as f64;
+        let squares: f64 = values().map(|value| (value - mean).powi(2)).sum();
+        (mean, if runs.len() > 1 { (squares / (runs.len() - 1) as f64).sqrt() } else { 0.0 })
+    })
 }
 
 fn rows(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRow> {
-    let count = sim.flows.len().max(1);
-    let all: Vec<_> = (0..sim.flows.len()).map(|flow| (measured(sim, flow), measured(lab, flow))).collect();
-    // What the flows would have each if they had the same.
-    let even = all.iter().map(|(sim, _)| sim.throughput).sum::<f64>() / count as f64;
-    let (label, mut rows) = (&sim.label, Vec::new());
+    let count = sim.flows.len().max(1) as f64;
+    let all: Vec<_> = (0..sim.flows.len()).map(|flow| (over_runs(sim, flow), over_runs(lab, flow))).collect();
+    // What flows would have each if they had the same.
+    let even = all.iter().map(|(sim, _)| sim[0].0).sum::<f64>() / count;
+    let runs = |point: &PointRecord| point.outcomes.len().max(1) as f64;
+    // How much two means differ by chance, for a standard deviation of 1.
+    let by_chance = (1.0 / runs(sim) + 1.0 / runs(lab)).sqrt();
+    let mut rows = Vec::new();
     for (flow, (in_sim, in_lab)) in sim.flows.iter().zip(&all) {
-        let mut row = |metric, sim: f64, lab: f64, budget: f64| {
-            let difference = lab - sim;
-            let (point, flow) = (label.clone(), flow.name.clone());
-            let within = difference.abs() <= budget;
-            rows.push(ParityRow { point, flow, metric, sim, lab, difference, budget, within });
-        };
-        row("throughput, Mb/s", in_sim.throughput, in_lab.throughput, budget.throughput * even);
-        row("share, %", in_sim.share, in_lab.share, budget.throughput * 100.0 / count as f64);
-        for (metric, at) in [("delay median, ms", 0), ("delay p95, ms", 1)] {
-            let (sim, lab) = (in_sim.delays[at], in_lab.delays[at]);
-            row(metric, sim, lab, (budget.delay * sim).max(budget.delay_ms));
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            let ((sim_mean, deviation), (lab_mean, _)) = (in_sim[at], in_lab[at]);
+            let allowed = match at {
+                0 => budget.throughput * even,
+                1 => budget.throughput * 100.0 / count,
+                2 | 3 => (budget.delay * sim_mean).max(budget.delay_ms),
+                _ => budget.drops,
+            };
+            let budget = allowed + SIGMAS * deviation * by_chance;
+            let difference = lab_mean - sim_mean;
+            rows.push(ParityRow {
+                point: sim.label.clone(),
+                flow: flow.name.clone(),
+                metric,
+                sim: sim_mean,
+                lab: lab_mean,
+                difference,
+                budget,
+                within: difference.abs() <= budget,
+            });
         }
-        row("dropped, %", in_sim.dropped, in_lab.dropped, budget.drops);
     }
     rows
 }
@@ -170,8 +180,7 @@ impl fmt::Display for Parity {
 mod tests {
     use std::collections::BTreeMap;
 
-    use apportion_core::units::{Bytes, Time};
-    use apportion_scenario::outcome::FlowOutcome;
+    use apportion_core::units::{Bytes, Span, Time};
 
     use super::*;
     use crate::record::FlowInfo;

@@ -43,28 +43,32 @@ pub struct Timekeeping {
     pub refused: u64,
     /// Super-packets of segmentation offload, longer frames than buffers, and what is no frame: all dropped.
     pub unusable: u64,
+    /// How much later than due applications of our own wrote; empty if there were none.
+    pub writes: Distribution,
+    /// Connections that came to nothing: whose, when, and why.
+    pub failures: Vec<String>,
 }
 
 impl Timekeeping {
     /// Why the run does not count; none if it does.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
-        let late = self.lateness.quantile(0.99).unwrap_or_default();
-        if late > self.limit {
-            let millis = |span: Span| span.as_secs_f64() * 1e3;
+        let millis = |span: Span| span.as_secs_f64() * 1e3;
+        let late = [(&self.lateness, "packets left"), (&self.writes, "writes were")];
+        let late = late.map(|(late, what)| (late.quantile(0.99).unwrap_or_default(), what));
+        let late = late.into_iter().filter(|(late, _)| *late > self.limit).map(|(late, what)| {
             let (late, limit) = (millis(late), millis(self.limit));
-            return Some(format!(
-                "1 % of packets left {late:.2} ms late or more, and {limit} ms is the limit"
-            ));
-        }
+            format!("1 % of {what} {late:.2} ms late or more, and {limit} ms is the limit")
+        });
         let lost = [
             (self.missed, "lost by the system before they were taken in"),
             (self.refused, "not taken by the system"),
             (self.unusable, "super-packets, too long or no frames"),
         ];
-        let lost: Vec<String> =
-            lost.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} frames were {what}")).collect();
-        (!lost.is_empty()).then(|| lost.join("; "))
+        let lost = lost.into_iter().filter(|(count, _)| *count > 0);
+        let lost = lost.map(|(count, what)| format!("{count} frames were {what}"));
+        let faults: Vec<String> = late.chain(lost).chain(self.failures.iter().cloned()).collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
 

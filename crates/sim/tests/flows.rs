@@ -120,7 +120,7 @@ fn a_flow_starts_when_it_should() {
     assert!(series[3] > 0 && series[4] > series[3], "{series:?}");
     // Between two times: somewhere else for every seed, but never outside.
     let text = with("start = { between = [\"2s\", \"4s\"] }\nsource = { kind = \"cbr\", rate = \"1Mbit\" }");
-    let scenario = common::scenarios(&text).pop().unwrap();
+    let scenario = scenarios(&text).pop().unwrap();
     // 125 packets a second up to 10 s.
     let sent: Vec<u64> =
         (0..20).map(|seed| flow(&common::run_with(&scenario, seed), "x").sent.packets.get()).collect();

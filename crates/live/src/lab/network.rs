@@ -78,6 +78,10 @@ impl Network {
                 most: MOST_CONNECTIONS,
             });
         }
+        if scenario.flows.len() > MOST_CONNECTIONS {
+            let count = scenario.flows.len();
+            return Err(LabError::TooMany { what: "flows", count, most: MOST_CONNECTIONS });
+        }
         let mut network = Self::default();
         // By flow: they come one after another.
         let mut ways: Vec<Option<Way>> = vec![None; scenario.flows.len()];
@@ -178,7 +182,8 @@ pub fn address(host: u32) -> IpAddr {
 #[must_use]
 pub fn mtu(scenario: &Scenario) -> Bytes {
     let largest = scenario.flows.iter().map(|flow| match &flow.transport {
-        Transport::Tcp(tcp) => tcp.segment + TCP_HEADER,
+        // Timestamps take 12 bytes more than the headers.
+        Transport::Tcp(tcp) => tcp.segment + TCP_HEADER.max(tcp.header),
         Transport::Udp { packet, .. } => *packet,
     });
     largest.fold(USUAL_MTU, Bytes::max)

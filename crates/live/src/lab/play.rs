@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::QosException;
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::connections::Numbers;
 use apportion_scenario::flow_tables::FlowTables;
 use apportion_scenario::model::{Scenario, Setting};
@@ -70,17 +70,29 @@ impl<'a> Lab<'a> {
 
     /// Runs to the end of the scenario, or until `cancel` is set.
     pub fn run(mut self, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
+        match self.play(cancel) {
+            Ok(true) => self.outcome().map(Some),
+            Ok(false) => Ok(None),
+            // If applications have ended, they know better why.
+            Err(LabError::Unheard) => {
+                self.driver.finish().map_err(LabError::from).and(Err(LabError::Unheard))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the end was reached.
+    fn play(&mut self, cancel: &AtomicBool) -> Result<bool, LabError> {
         loop {
             let now = self.next().min(self.engine.now() + LOOK);
             self.engine.run(now, None)?;
             self.fetch_word();
             self.do_what_is_due(now)?;
             if now >= self.scenario.stop {
-                return self.outcome().map(Some);
+                return Ok(true);
             }
             if cancel.load(Ordering::Relaxed) {
-                // It ends with this run.
-                return Ok(None);
+                return Ok(false);
             }
         }
     }
@@ -124,7 +136,7 @@ impl<'a> Lab<'a> {
             let Some(flow) = self.numbers.flow_of(exception.flow) else { continue };
             let path = &self.scenario.flows[flow].path;
             let Some(before) = path.iter().position(|on| on.0 == link) else { continue };
-            let delays = path[..before].iter().map(|on| self.scenario.links[on.index()].delay);
+            let delays = path[..before].iter().filter_map(|on| Some(self.engine.link(on.index())?.delay()));
             let arrival = at + delays.fold(Span::ZERO, |sum, delay| sum + delay);
             self.word.insert((arrival, self.words), (flow as u32, exception));
             self.words += 1;
@@ -137,11 +149,18 @@ impl<'a> Lab<'a> {
         {
             counters.exceptions += 1;
         }
+        // Each connection hears for its part.
+        let members = self.numbers.members(flow as usize).len().max(1) as u64;
+        let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
+        let exception =
+            QosException { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
         self.tell(Command::Hear(flow, exception))
     }
 
+    /// Applications end by their own clock: what comes at the end is too late for them, and no fault.
     fn tell(&self, command: Command) -> Result<(), LabError> {
-        if self.driver.tell(command) { Ok(()) } else { Err(LabError::Unheard) }
+        let is_over = || self.engine.now() >= self.scenario.stop;
+        if self.driver.tell(command) || is_over() { Ok(()) } else { Err(LabError::Unheard) }
     }
 
     fn change(&mut self, now: Time, to: &Setting) -> Result<(), LabError> {

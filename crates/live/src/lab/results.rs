@@ -3,10 +3,11 @@
 use apportion_core::packet::FlowId;
 use apportion_core::units::Time;
 use apportion_scenario::histogram::Histogram;
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome, Timekeeping};
+use apportion_scenario::model::Scenario;
+use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
 use apportion_scenario::probe::{Counters, LinkCounts};
 
-use super::driver::DriverOutcome;
+use super::driver::{DriverOutcome, Failure};
 use super::play::Lab;
 use super::{LATENESS_LIMIT, LabError};
 use crate::engine::Engine;
@@ -19,6 +20,7 @@ pub(super) struct Baseline {
     flows: Vec<Counters>,
     links: Vec<LinkCounts>,
     ports: PortCounts,
+    malformed: u64,
 }
 
 impl Lab<'_> {
@@ -41,6 +43,7 @@ impl Lab<'_> {
             flows: self.engine.books.flows.clone(),
             links: links.filter_map(|link| Some(self.engine.link(link)?.counts(now))).collect(),
             ports: all_ports(&mut self.engine),
+            malformed: self.engine.malformed().map(|(_, count)| count).sum(),
         }
     }
 
@@ -66,10 +69,13 @@ impl Lab<'_> {
         let start = self.baseline.take().unwrap_or_else(|| self.counts(stop));
         let links =
             (0..self.scenario.links.len()).map(|link| self.link_outcome(link, &start, &end)).collect();
-        let timekeeping = self.timekeeping(&start, &end);
+        let mut timekeeping = self.timekeeping(&start, &end);
         let mut flows: Vec<FlowOutcome> =
             (0..self.scenario.flows.len()).map(|flow| self.flow_outcome(flow, &start, &end)).collect();
         let driver: DriverOutcome = self.driver.finish()?;
+        timekeeping.refused += driver.unsent;
+        timekeeping.writes = driver.lateness.distribution();
+        timekeeping.failures = failures(self.scenario, &driver.failures);
         for (outcome, totals) in flows.iter_mut().zip(driver.flows) {
             outcome.goodput = totals.goodput;
             outcome.retransmits = totals.retransmits;
@@ -136,7 +142,7 @@ impl Lab<'_> {
 
     fn timekeeping(&self, start: &Baseline, end: &Baseline) -> Timekeeping {
         let (before, after) = (&start.ports, &end.ports);
-        let malformed: u64 = self.engine.malformed().map(|(_, count)| count).sum();
+        let malformed = end.malformed - start.malformed;
         Timekeeping {
             lateness: self.engine.lateness().distribution(),
             limit: LATENESS_LIMIT,
@@ -144,6 +150,8 @@ impl Lab<'_> {
             refused: after.unsent - before.unsent,
             unusable: after.oversize + after.super_packets - before.oversize - before.super_packets
                 + malformed,
+            writes: Distribution::default(),
+            failures: Vec::new(),
         }
     }
 }
@@ -163,3 +171,16 @@ fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
     }
     all
 }
+
+/// Failures of connections in words, the first of at most [`MOST_FAILURES`].
+fn failures(scenario: &Scenario, failures: &[Failure]) -> Vec<String> {
+    let told = failures.iter().take(MOST_FAILURES).map(|Failure { flow, at, what, error }| {
+        let name = scenario.flows.get(*flow as usize).map_or("", |flow| flow.name.as_str());
+        format!("flow {name}: cannot {what} at {:.3} s: {error}", at.as_secs_f64())
+    });
+    let more = failures.len().saturating_sub(MOST_FAILURES);
+    told.chain((more > 0).then(|| format!("{more} more connections failed"))).collect()
+}
+
+/// Chosen: enough to see what is wrong.
+const MOST_FAILURES: usize = 5;

@@ -80,6 +80,8 @@ impl Summary {
             missed: sum(|port| port.missed),
             refused: sum(|port| port.unsent),
             unusable: sum(|port| port.oversize + port.super_packets) + self.malformed,
+            writes: Distribution::default(),
+            failures: Vec::new(),
         }
     }
 

@@ -1,4 +1,5 @@
 //! Frames as etherparse builds them, and checksums as it reckons them.
+#![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use etherparse::{
     IpHeaders, Ipv4Header, Ipv6FlowLabel, Ipv6Header, NetSlice, PacketBuilder, SlicedPacket, TcpHeader,
