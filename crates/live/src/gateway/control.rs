@@ -233,22 +233,14 @@ impl Control {
 
     fn serve_command(&mut self) {
         let Ok((stream, _)) = self.commands.accept() else { return };
-        let limited = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
-            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
-        if limited.is_ok() {
+        if stream.set_nonblocking(true).is_ok() {
             told(http::serve(&stream, |method, path| self.answer_command(method, path)));
         }
     }
 
     fn serve_metrics(&self) {
         let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { return };
-        let limited = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
-            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
-        if limited.is_ok() {
+        if stream.set_nonblocking(true).is_ok() {
             told(http::serve(&stream, |method, path| self.answer(method, path)));
         }
     }
