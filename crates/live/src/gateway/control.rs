@@ -105,12 +105,23 @@ pub enum ControlError {
     Signals(Errno),
 }
 
-/// The name of the control socket of a gateway with this title.
+/// Most characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
+const LONGEST_TITLE: usize = 40;
+
+/// The name of the control socket of a gateway with this title. One that cannot stand in it as it is is told
+/// from others by its hash.
 #[must_use]
 pub fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    // sun_path has room for 108 bytes (unix(7)).
-    format!("apportion-{}.sock", title.chars().map(safe).take(40).collect::<String>())
+    let written: String = title.chars().map(safe).take(LONGEST_TITLE).collect();
+    if written == title {
+        return format!("apportion-{title}.sock");
+    }
+    // FNV-1a, as a gateway and its commands may be of different builds (RFC 9923).
+    let hash = title
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    format!("apportion-{written}-{hash:016x}.sock")
 }
 
 /// Asks the gateway of this title, whose socket is in one of `folders`.
@@ -369,4 +380,20 @@ pub fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
     // It may not have been woken.
     let _ = shared.wake.read();
     orders.try_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_that_look_alike_have_sockets_of_their_own() {
+        assert_eq!(socket_name("home-1.a_b"), "apportion-home-1.a_b.sock");
+        let long = "x".repeat(41);
+        let names = ["a_b", "a b", "a/b", &long, &long[1..], "\u{e4}"].map(socket_name);
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name) && name.len() <= 72 && name.is_ascii(), "{name}");
+            assert!(!name.contains('/') && !name.contains(' '), "{name}");
+        }
+    }
 }
