@@ -117,7 +117,7 @@ pub fn socket_name(title: &str) -> String {
     if written == title {
         return format!("apportion-{title}.sock");
     }
-    // FNV-1a, as a gateway and its commands may be of different builds (RFC 9923).
+    // FNV-1a, as a gateway and its commands may be of different builds.
     let hash = title
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
@@ -154,9 +154,13 @@ fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
     let before = umask(Mode::from_bits_truncate(0o177));
     let bound = UnixListener::bind(&path);
     umask(before);
-    bound
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| ControlError::Socket { path, error })
+    let fail = |error| ControlError::Socket { path: path.clone(), error };
+    let listener = bound.map_err(fail)?;
+    listener.set_nonblocking(true).map_err(|error| {
+        let _ = fs::remove_file(&path);
+        fail(error)
+    })?;
+    Ok(listener)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
@@ -184,12 +188,14 @@ impl Control {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared { snapshot: Mutex::new(None), wake });
+        let metrics = config.metrics.map(listen).transpose()?;
         let control = Self {
             path: path.to_owned(),
             shared: Arc::clone(&shared),
             orders,
+            // Last, as what fails after that would leave a socket behind.
             commands: bind(folder, &config.title)?,
-            metrics: config.metrics.map(listen).transpose()?,
+            metrics,
             signals,
             reloads: Reloads::default(),
         };
