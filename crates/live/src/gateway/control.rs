@@ -402,4 +402,18 @@ mod tests {
             assert!(!name.contains('/') && !name.contains(' '), "{name}");
         }
     }
+    #[test]
+    fn one_that_does_not_start_leaves_no_socket_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\nmetrics = \"{}\"\n",
+            taken.local_addr().unwrap()
+        );
+        let path = folder.path().join("x.toml");
+        let config = GatewayConfig::load(&text, &path).unwrap();
+        let error = Control::open(&path, &config, folder.path(), std::sync::mpsc::channel().0).unwrap_err();
+        assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
