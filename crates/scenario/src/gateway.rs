@@ -43,6 +43,7 @@ use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
 pub use describe::reference;
+pub use checks::COUNTED_APART;
 pub use written::{Change, Difference, Pinned, Setting};
 
 /// A checked configuration.

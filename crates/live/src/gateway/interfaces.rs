@@ -3,7 +3,7 @@
 use apportion_core::units::Bytes;
 use apportion_scenario::gateway::GatewayConfig;
 
-use crate::netlink::{Netlink, NetlinkError, Offloads};
+use crate::netlink::{Device, Netlink, NetlinkError, Offloads};
 
 /// What is known of an interface before a gateway takes it.
 #[derive(Clone, Debug)]
@@ -26,15 +26,16 @@ impl Interface {
     /// Looks at the interface called `name`.
     ///
     /// # Errors
-    /// If there is none, or the system does not tell.
-    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, NetlinkError> {
-        let device = netlink.device(name)?;
+    /// If there is none, the system does not tell, or no gateway can be there.
+    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, String> {
+        let device = netlink.device(name).map_err(|error| error.to_string())?;
+        fit(&device)?;
         Ok(Self {
             name: name.to_owned(),
             index: device.index,
             mtu: device.mtu,
             is_running: device.is_running,
-            offloads: netlink.offloads(name)?,
+            offloads: netlink.offloads(name).map_err(|error| error.to_string())?,
             segments: device.gso_max_segs,
         })
     }
@@ -46,6 +47,18 @@ impl Interface {
         let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
         all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
     }
+}
+
+/// Whether frames of the device cross nothing but a gateway.
+fn fit(device: &Device) -> Result<(), String> {
+    if device.is_loopback {
+        return Err("it is the loopback device, which leads nowhere; name one that leads to others".to_owned());
+    }
+    let Some(master) = device.master else { return Ok(()) };
+    Err(format!(
+        "it is part of device {master}, a bridge, bond or the like, and frames would cross twice; take it out \
+         there (`ip link set DEVICE nomaster`), or name the bond itself"
+    ))
 }
 
 /// Both interfaces of `config`, inside and outside.
@@ -95,5 +108,21 @@ impl Drop for Prepared {
                 Err(error) => tracing::warn!(interface = name, %error, "offloads stay off"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_is_neither_on_loopback_nor_on_part_of_a_bridge() {
+        let mut netlink = Netlink::open().unwrap();
+        let error = Interface::look(&mut netlink, "lo").unwrap_err();
+        assert!(error.contains("loopback"), "{error}");
+        let device = Device { is_loopback: false, ..netlink.device("lo").unwrap() };
+        assert_eq!(fit(&device), Ok(()));
+        let error = fit(&Device { master: Some(7), ..device }).unwrap_err();
+        assert!(error.starts_with("it is part of device 7"), "{error}");
     }
 }

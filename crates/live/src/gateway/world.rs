@@ -8,7 +8,7 @@ use std::sync::Arc;
 use apportion_core::class::Headers;
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
+use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
 
 use super::classify::{Classifier, Found, Settings};
 use crate::bridge::ETHERNET;
@@ -20,7 +20,7 @@ use crate::wire_label;
 
 /// Most names of rules that are counted apart, those of earlier configurations included.
 pub const MOST_NAMES: usize = 4_096;
-/// The account of flows that no rule matches, and of what is no IP packet.
+/// The account of flows that no rule matches, and of what is no IP packet, as [`COUNTED_APART`] has them.
 const UNMATCHED: usize = 0;
 const OTHER: usize = 1;
 
@@ -74,7 +74,7 @@ impl GatewayWorld {
     /// Without flows.
     #[must_use]
     pub fn new(config: &GatewayConfig) -> Self {
-        let mut accounts = Accounts(vec!["unmatched".into(), "not IP".into()]);
+        let mut accounts = Accounts(COUNTED_APART.map(Arc::from).to_vec());
         let ways = Direction::BOTH.map(|direction| {
             let own = config.direction(direction);
             Way {
