@@ -49,6 +49,9 @@ pub struct Classifier {
     /// Sum of the guarantees that were given.
     reserved: Rate,
     refused: u64,
+    withdrawn: u64,
+    /// Guarantees that were given so far.
+    granted: u64,
     /// Where to look for silent flows next.
     hand: usize,
     maker: Maker,
@@ -82,6 +85,8 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Slot {
     given: Given,
+    /// Which of all guarantees its own was, if it has one: it keeps its turn until it has none.
+    turn: u64,
     marks: Option<Box<FlowMarks>>,
 }
 
@@ -127,6 +132,8 @@ impl Classifier {
             rate: Rate::ZERO,
             reserved: Rate::ZERO,
             refused: 0,
+            withdrawn: 0,
+            granted: 0,
             hand: 0,
             maker: Maker::new(config.seed, direction),
             marking: false,
@@ -237,7 +244,7 @@ impl Classifier {
     }
 
     fn give(&mut self, id: FlowId, mut to: Given, settings: &mut Settings) {
-        let Some(Slot { given, .. }) = self.slots.get_mut(id.index()) else { return };
+        let Some(Slot { given, turn, .. }) = self.slots.get_mut(id.index()) else { return };
         let others = self.reserved.as_bit() - given.guarantee.as_bit();
         if to.guarantee > Rate::ZERO && others + to.guarantee.as_bit() > self.rate.as_bit() {
             to.guarantee = Rate::ZERO;
@@ -246,6 +253,10 @@ impl Classifier {
         self.reserved = Rate::from_bit(others + to.guarantee.as_bit());
         let link = self.direction as u32;
         let from = std::mem::replace(given, to);
+        if from.guarantee == Rate::ZERO && to.guarantee > Rate::ZERO {
+            self.granted += 1;
+            *turn = self.granted;
+        }
         let mut tell = |differs: bool, setting| {
             if differs {
                 settings.push_back((link, id, setting));
@@ -309,11 +320,31 @@ impl Classifier {
     }
 
     /// The rate that guarantees are admitted against from now on, and the silence after which flows are
-    /// forgotten.
-    pub fn set_limits(&mut self, rate: Rate, idle: Span) {
+    /// forgotten. Guarantees that no longer fit are taken back, the latest first. Cost: O(flows) if so.
+    pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
         self.rate = rate;
+        self.withdraw(settings);
         self.idle = idle;
         self.table.set_idle(idle);
+    }
+
+    fn withdraw(&mut self, settings: &mut Settings) {
+        if self.reserved <= self.rate {
+            return;
+        }
+        let numbered = (0..).map(FlowId).zip(&self.slots);
+        let mut turns: Vec<(u64, FlowId)> = numbered
+            .filter(|(_, slot)| slot.given.guarantee > Rate::ZERO)
+            .map(|(id, slot)| (slot.turn, id))
+            .collect();
+        turns.sort_unstable();
+        while self.reserved > self.rate
+            && let Some((_, id)) = turns.pop()
+        {
+            let given = self.slots[id.index()].given;
+            self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
+            self.withdrawn += 1;
+        }
     }
 
     /// What marks the packets of a flow, if something does.
@@ -354,6 +385,12 @@ impl Classifier {
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Guarantees that were taken back, as the rate fell.
+    #[must_use]
+    pub const fn withdrawn(&self) -> u64 {
+        self.withdrawn
     }
 }
 

@@ -106,7 +106,7 @@ impl GatewayWorld {
             let own = config.direction(direction);
             let way = &mut self.ways[direction as usize];
             (way.labels, way.overhead) = (own.labels, own.overhead);
-            way.flows.set_limits(own.rate, config.flow_idle);
+            way.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
             if rules {
                 let numbers = numbers(&mut self.accounts, config, direction);
                 let other = account(UNMATCHED, direction as usize);

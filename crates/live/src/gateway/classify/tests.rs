@@ -116,3 +116,23 @@ fn other_rules_decide_anew_on_flows_that_are_there() {
     );
     assert_eq!(find(&mut classifier, 1, 1).1, []);
 }
+
+#[test]
+fn a_rate_that_falls_takes_back_the_latest_guarantees() {
+    // Three of 3 Mb/s fit into 10; into 7 only the first two.
+    let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"3Mbit\"\n";
+    let mut classifier = classifier(&config(rules));
+    let flows = [1, 2, 3].map(|port| find(&mut classifier, 0, port).0.flow);
+    let mut settings = Settings::new();
+    classifier.set_limits(Rate::from_mbit(7), Span::from_secs(10), &mut settings);
+    let none = FlowSetting::Guarantee(Rate::ZERO, Span::ZERO);
+    assert_eq!(settings, [(0, flows[2], none)]);
+    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::from_mbit(6), 1));
+    // Nothing more is given against the old rate.
+    assert_eq!(find(&mut classifier, 0, 4).1, []);
+    assert_eq!(classifier.refused(), 1);
+    settings.clear();
+    classifier.set_limits(Rate::from_mbit(2), Span::from_secs(10), &mut settings);
+    assert_eq!(settings, [(0, flows[1], none), (0, flows[0], none)]);
+    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::ZERO, 3));
+}
