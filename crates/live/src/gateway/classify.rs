@@ -65,6 +65,10 @@ struct More {
     one: bool,
     treatment: Treatment,
     account: u32,
+    /// If all that match are one flow, when it was heard last.
+    heard: Time,
+    /// That flow was silent for so long that it gave back what it was guaranteed.
+    lapsed: bool,
 }
 
 /// A flow by addresses and ports.
@@ -161,6 +165,8 @@ impl Classifier {
             one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
+            heard: Time::ZERO,
+            lapsed: false,
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
     }
@@ -213,13 +219,22 @@ impl Classifier {
             self.flows.resize(at + 1, Flow::default());
             self.slots.resize_with(FIRST as usize + at + 1, Slot::default);
         }
-        if numbered.is_new || self.flows[at].lapsed {
+        let Flow { id, lapsed, .. } = self.flows[at];
+        if numbered.is_new || lapsed || self.group(id).is_some_and(|group| group.lapsed) {
             // What was marked under this number was another flow's, or is long ago.
             self.slots[numbered.flow.index()].marks = None;
             self.decide(now, at, headers, other, settings);
         }
-        let flow = &self.flows[at];
-        Found { flow: flow.id, account: flow.account }
+        let Flow { id, account, .. } = self.flows[at];
+        if let Some(group) = self.group(id) {
+            (group.heard, group.lapsed) = (now, false);
+        }
+        Found { flow: id, account }
+    }
+
+    /// The rule whose flows are one under this number.
+    fn group(&mut self, id: FlowId) -> Option<&mut More> {
+        self.more.get_mut(id.index().checked_sub(1)?).filter(|more| more.one)
     }
 
     fn decide(&mut self, now: Time, at: usize, headers: &Headers, other: u32, settings: &mut Settings) {
@@ -270,10 +285,23 @@ impl Classifier {
         tell(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
 
-    /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call.
+    /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call and
+    /// of all rules whose flows are one.
     pub fn release(&mut self, now: Time, settings: &mut Settings) {
         if self.reserved == Rate::ZERO {
             return;
+        }
+        for number in 1..=self.more.len() as u32 {
+            let id = FlowId(number);
+            let given = self.slots[id.index()].given;
+            let idle = self.idle;
+            if given.guarantee > Rate::ZERO
+                && let Some(group) = self.group(id)
+                && now.since(group.heard) >= idle
+            {
+                group.lapsed = true;
+                self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
+            }
         }
         for _ in 0..LOOKED_AT.min(self.flows.len()) {
             let at = self.hand;
@@ -315,6 +343,10 @@ impl Classifier {
             if !lapsed {
                 self.decide(now, at, &headers, other, settings);
                 self.flows[at].acknowledged = acknowledged;
+                let id = self.flows[at].id;
+                if let Some(group) = self.group(id) {
+                    group.heard = now;
+                }
             }
         }
     }
