@@ -1,5 +1,9 @@
 //! The two interfaces of a gateway: looked at, prepared, and given back as they were.
 
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
 use apportion_core::units::Bytes;
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -76,6 +80,32 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     }
 }
 
+/// Takes the interfaces for this gateway until what is returned is dropped. Two gateways on one interface would
+/// send each frame twice.
+///
+/// Each is a name of an abstract socket, which belongs to the network namespace and ends with the process
+/// (unix(7)). Anybody there can take that name first, and thereby keep a gateway from starting.
+///
+/// # Errors
+/// What is taken already, one problem each.
+pub fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<String>> {
+    let claim = |Interface { name, index, .. }: &Interface| {
+        let address = SocketAddr::from_abstract_name(format!("apportion-gateway-{index}"));
+        address.and_then(|address| UnixDatagram::bind_addr(&address)).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("interface `{name}`: a gateway runs already on it; stop that one, or name another interface")
+            }
+            _ => format!("interface `{name}`: cannot make sure that no other gateway is on it: {error}"),
+        })
+    };
+    let (claimed, taken): (Vec<_>, Vec<_>) = interfaces.iter().map(claim).partition(Result::is_ok);
+    if taken.is_empty() {
+        Ok(claimed.into_iter().flatten().collect())
+    } else {
+        Err(taken.into_iter().filter_map(Result::err).collect())
+    }
+}
+
 /// Interfaces whose offloads are off, and are turned on again when this is dropped.
 #[derive(Debug)]
 pub struct Prepared(Vec<Interface>);
@@ -124,5 +154,26 @@ mod tests {
         assert_eq!(fit(&device), Ok(()));
         let error = fit(&Device { master: Some(7), ..device }).unwrap_err();
         assert!(error.starts_with("it is part of device 7"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_is_of_one_gateway() {
+        // Numbers that no interface has.
+        let interface = |index| Interface {
+            name: format!("x{index}"),
+            index,
+            mtu: Bytes::ZERO,
+            is_running: false,
+            offloads: Offloads::default(),
+            segments: 0,
+        };
+        let [a, b, c] = [u32::MAX, u32::MAX - 1, u32::MAX - 2].map(interface);
+        let claimed = claim(&[a.clone(), b.clone()]).unwrap();
+        let errors = claim(&[c.clone(), b.clone()]).unwrap_err();
+        assert!(errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway runs already"), "{errors:?}");
+        // What was refused holds nothing, and what ended neither.
+        drop(claim(std::slice::from_ref(&c)).unwrap());
+        drop(claimed);
+        claim(&[c, b, a]).unwrap();
     }
 }
