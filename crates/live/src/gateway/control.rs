@@ -127,19 +127,34 @@ pub fn socket_name(title: &str) -> String {
 /// Asks the gateway of this title, whose socket is in one of `folders`.
 ///
 /// # Errors
-/// If none answers.
-pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> io::Result<(u16, String)> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
+/// If none answers: which sockets were tried, and what they said.
+pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
+    let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
     for folder in folders {
-        match UnixStream::connect(folder.join(socket_name(title))) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(TO_APPLY + TO_APPLY))?;
-                return http::ask(stream, method, path);
+        let socket = folder.join(socket_name(title));
+        let stream = match UnixStream::connect(&socket) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tried += &format!("\n  {}: {error}", socket.display());
+                continue;
             }
-            Err(error) => last = error,
-        }
+        };
+        let limit = TO_APPLY + TO_APPLY;
+        let asked = stream
+            .set_read_timeout(Some(limit))
+            .and_then(|()| stream.set_write_timeout(Some(limit)))
+            .and_then(|()| http::ask(stream, method, path));
+        return asked.map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    format!("it did not within {} s; it may have done what it was asked for", limit.as_secs())
+                }
+                _ => error.to_string(),
+            };
+            format!("a gateway with the title `{title}` runs, but did not answer at {}: {why}", socket.display())
+        });
     }
-    Err(last)
+    Err(tried)
 }
 
 /// Opens the socket for commands, which only its owner can use.
@@ -415,5 +430,21 @@ mod tests {
         let error = Control::open(&path, &config, folder.path(), std::sync::mpsc::channel().0).unwrap_err();
         assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_does_not_answer_is_told_from_who_is_not_there() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
+        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        for path in &paths {
+            let told = format!("  {}/apportion-x.sock: No such file", path.display());
+            assert!(error.contains(&told), "{error}");
+        }
+        let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
+        let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
+        dropping.join().unwrap();
     }
 }
