@@ -417,6 +417,7 @@ mod tests {
             assert!(!name.contains('/') && !name.contains(' '), "{name}");
         }
     }
+
     #[test]
     fn one_that_does_not_start_leaves_no_socket_behind() {
         let folder = tempfile::tempdir().unwrap();

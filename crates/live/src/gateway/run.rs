@@ -83,6 +83,9 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
     let fail = |what| move |error| GatewayError::System { what, error };
     rights::drop_capabilities().map_err(fail("drop capabilities"))?;
+    if let Some(told) = rights::to_read_again(&path) {
+        tracing::warn!("{told}");
+    }
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
     let mut runner = Runner::new(Gateway::new(config, ports, mtu), shared);
