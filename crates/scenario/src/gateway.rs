@@ -42,8 +42,8 @@ use crate::queue;
 use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
-pub use describe::reference;
 pub use checks::COUNTED_APART;
+pub use describe::reference;
 pub use written::{Change, Difference, Pinned, Setting};
 
 /// A checked configuration.

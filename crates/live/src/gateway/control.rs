@@ -151,7 +151,10 @@ pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result
                 }
                 _ => error.to_string(),
             };
-            format!("a gateway with the title `{title}` runs, but did not answer at {}: {why}", socket.display())
+            format!(
+                "a gateway with the title `{title}` runs, but did not answer at {}: {why}",
+                socket.display()
+            )
         });
     }
     Err(tried)
@@ -356,13 +359,26 @@ impl Control {
         let told = difference.to_string();
         let (reply, answer) = sync_channel(1);
         self.order(Order::Apply(Box::new(new), difference, reply));
-        answer
-            .recv_timeout(TO_APPLY)
-            .unwrap_or_else(|_| Err(format!("not applied within {} s\n", TO_APPLY.as_secs())))?;
+        let applied = answer.recv_timeout(TO_APPLY).map_err(|_| {
+            let limit = TO_APPLY.as_secs();
+            format!(
+                "not applied within {limit} s; `apportion gateway show --running` tells if it was later\n"
+            )
+        })?;
         if let Some(metrics) = metrics {
             self.metrics = metrics;
         }
-        Ok(told)
+        outcome(told, applied)
+    }
+}
+
+/// What is said of the changes `told`, which were made, but for what was read back and differs.
+fn outcome(told: String, applied: Result<(), String>) -> Result<String, String> {
+    match applied {
+        Ok(()) => Ok(told),
+        Err(differs) => Err(format!(
+            "what runs is not all that was asked for; restart the gateway\n{differs}applied was:\n{told}"
+        )),
     }
 }
 
@@ -447,5 +463,15 @@ mod tests {
         let error = ask(&paths, "x", "GET", "/").unwrap_err();
         assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
         dropping.join().unwrap();
+    }
+
+    #[test]
+    fn what_was_applied_is_told_also_if_something_else_is_read_back() {
+        let told = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
+        assert_eq!(outcome(told.clone(), Ok(())), Ok(told.clone()));
+        let said = outcome(told.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied was:"));
+        assert!(said.ends_with(&told), "{said}");
     }
 }

@@ -56,7 +56,9 @@ impl Interface {
 /// Whether frames of the device cross nothing but a gateway.
 fn fit(device: &Device) -> Result<(), String> {
     if device.is_loopback {
-        return Err("it is the loopback device, which leads nowhere; name one that leads to others".to_owned());
+        return Err(
+            "it is the loopback device, which leads nowhere; name one that leads to others".to_owned()
+        );
     }
     let Some(master) = device.master else { return Ok(()) };
     Err(format!(
@@ -171,7 +173,10 @@ mod tests {
         let [a, b, c] = [u32::MAX, u32::MAX - 1, u32::MAX - 2].map(interface);
         let claimed = claim(&[a.clone(), b.clone()]).unwrap();
         let errors = claim(&[c.clone(), b.clone()]).unwrap_err();
-        assert!(errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway runs already"), "{errors:?}");
+        assert!(
+            errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway runs already"),
+            "{errors:?}"
+        );
         // What was refused holds nothing, and what ended neither.
         drop(claim(std::slice::from_ref(&c)).unwrap());
         drop(claimed);

@@ -8,8 +8,8 @@
 use std::env;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 use nix::sys::prctl::set_no_new_privs;
 
