@@ -60,9 +60,7 @@ fn read(path: &Path) -> anyhow::Result<GatewayConfig> {
 /// Asks the gateway that runs by this file, which has the same title.
 fn tell(path: &Path, method: &str, request: &str) -> anyhow::Result<String> {
     let title = read(path)?.title;
-    let (status, body) = ask(&folders(), &title, method, request).with_context(|| {
-        format!("no gateway with the title `{title}` answers; is it running, and is it yours?")
-    })?;
+    let (status, body) = ask(&folders(), &title, method, request).map_err(|error| anyhow!(error))?;
     if status != 200 {
         bail!("{}", body.trim_end());
     }

@@ -164,6 +164,10 @@ pub struct Device {
     pub mtu: Bytes,
     /// Most segments of a super-packet; 0 if the kernel does not say.
     pub gso_max_segs: u32,
+    /// Whether it is the loopback device.
+    pub is_loopback: bool,
+    /// The index of the bridge, bond or other device that it is part of.
+    pub master: Option<u32>,
 }
 
 /// A conversation with the kernel about one network namespace.
@@ -219,6 +223,8 @@ impl Netlink {
             no_arp: has(LinkFlags::Noarp),
             mtu: Bytes::new(link.mtu.into()),
             gso_max_segs: link.gso_max_segs,
+            is_loopback: has(LinkFlags::Loopback),
+            master: (link.master != 0).then_some(link.master),
         })
     }
 

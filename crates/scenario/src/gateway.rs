@@ -42,6 +42,7 @@ use crate::queue;
 use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
+pub use checks::COUNTED_APART;
 pub use describe::reference;
 pub use written::{Change, Difference, Pinned, Setting};
 

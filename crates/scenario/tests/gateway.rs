@@ -170,6 +170,11 @@ fn values_of_the_file_are_refused_with_a_mend() {
             "metrics: `0.0.0.0` is not a loopback address, and metrics are for this machine \
                                        only; write for example \"127.0.0.1:9617\" or \"[::1]:9617\"",
         ),
+        (
+            "metrics = \"127.0.0.1:0\"",
+            "metrics: `127.0.0.1:0` has port 0, which is none that others could ask at; write for example \
+             \"127.0.0.1:9617\" or \"[::1]:9617\"",
+        ),
         ("metrics = true", "metrics: `true` is a boolean; write for example \"127.0.0.1:9617\""),
         ("address = \"home\"", "address: `home` is not an address; write for example \"192.0.2.1\""),
         (
@@ -387,6 +392,11 @@ fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
         &rules("name = \"rule 2\"\nprotocol = 6", ""),
         11,
         "rule[2].name: rule[1] is called `rule 2` already; rename one",
+    );
+    refused(
+        &rules("name = \"not IP\"", "protocol = 6").replacen("[[rule]]", "[[rule]]\nto_port = 1", 1),
+        10,
+        "rule[1].name: metrics call `not IP` what no rule decides about; take another name",
     );
 }
 

@@ -49,6 +49,9 @@ pub struct Classifier {
     /// Sum of the guarantees that were given.
     reserved: Rate,
     refused: u64,
+    withdrawn: u64,
+    /// Guarantees that were given so far.
+    granted: u64,
     /// Where to look for silent flows next.
     hand: usize,
     maker: Maker,
@@ -62,6 +65,10 @@ struct More {
     one: bool,
     treatment: Treatment,
     account: u32,
+    /// If all that match are one flow, when it was heard last.
+    heard: Time,
+    /// That flow was silent for so long that it gave back what it was guaranteed.
+    lapsed: bool,
 }
 
 /// A flow by addresses and ports.
@@ -82,6 +89,8 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Slot {
     given: Given,
+    /// Which of all guarantees its own was, if it has one: it keeps its turn until it has none.
+    turn: u64,
     marks: Option<Box<FlowMarks>>,
 }
 
@@ -127,6 +136,8 @@ impl Classifier {
             rate: Rate::ZERO,
             reserved: Rate::ZERO,
             refused: 0,
+            withdrawn: 0,
+            granted: 0,
             hand: 0,
             maker: Maker::new(config.seed, direction),
             marking: false,
@@ -154,6 +165,8 @@ impl Classifier {
             one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
+            heard: Time::ZERO,
+            lapsed: false,
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
     }
@@ -206,13 +219,22 @@ impl Classifier {
             self.flows.resize(at + 1, Flow::default());
             self.slots.resize_with(FIRST as usize + at + 1, Slot::default);
         }
-        if numbered.is_new || self.flows[at].lapsed {
+        let Flow { id, lapsed, .. } = self.flows[at];
+        if numbered.is_new || lapsed || self.group(id).is_some_and(|group| group.lapsed) {
             // What was marked under this number was another flow's, or is long ago.
             self.slots[numbered.flow.index()].marks = None;
             self.decide(now, at, headers, other, settings);
         }
-        let flow = &self.flows[at];
-        Found { flow: flow.id, account: flow.account }
+        let Flow { id, account, .. } = self.flows[at];
+        if let Some(group) = self.group(id) {
+            (group.heard, group.lapsed) = (now, false);
+        }
+        Found { flow: id, account }
+    }
+
+    /// The rule whose flows are one under this number.
+    fn group(&mut self, id: FlowId) -> Option<&mut More> {
+        self.more.get_mut(id.index().checked_sub(1)?).filter(|more| more.one)
     }
 
     fn decide(&mut self, now: Time, at: usize, headers: &Headers, other: u32, settings: &mut Settings) {
@@ -237,7 +259,7 @@ impl Classifier {
     }
 
     fn give(&mut self, id: FlowId, mut to: Given, settings: &mut Settings) {
-        let Some(Slot { given, .. }) = self.slots.get_mut(id.index()) else { return };
+        let Some(Slot { given, turn, .. }) = self.slots.get_mut(id.index()) else { return };
         let others = self.reserved.as_bit() - given.guarantee.as_bit();
         if to.guarantee > Rate::ZERO && others + to.guarantee.as_bit() > self.rate.as_bit() {
             to.guarantee = Rate::ZERO;
@@ -246,6 +268,10 @@ impl Classifier {
         self.reserved = Rate::from_bit(others + to.guarantee.as_bit());
         let link = self.direction as u32;
         let from = std::mem::replace(given, to);
+        if from.guarantee == Rate::ZERO && to.guarantee > Rate::ZERO {
+            self.granted += 1;
+            *turn = self.granted;
+        }
         let mut tell = |differs: bool, setting| {
             if differs {
                 settings.push_back((link, id, setting));
@@ -259,10 +285,23 @@ impl Classifier {
         tell(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
 
-    /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call.
+    /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call and
+    /// of all rules whose flows are one.
     pub fn release(&mut self, now: Time, settings: &mut Settings) {
         if self.reserved == Rate::ZERO {
             return;
+        }
+        for number in 1..=self.more.len() as u32 {
+            let id = FlowId(number);
+            let given = self.slots[id.index()].given;
+            let idle = self.idle;
+            if given.guarantee > Rate::ZERO
+                && let Some(group) = self.group(id)
+                && now.since(group.heard) >= idle
+            {
+                group.lapsed = true;
+                self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
+            }
         }
         for _ in 0..LOOKED_AT.min(self.flows.len()) {
             let at = self.hand;
@@ -304,16 +343,40 @@ impl Classifier {
             if !lapsed {
                 self.decide(now, at, &headers, other, settings);
                 self.flows[at].acknowledged = acknowledged;
+                let id = self.flows[at].id;
+                if let Some(group) = self.group(id) {
+                    group.heard = now;
+                }
             }
         }
     }
 
     /// The rate that guarantees are admitted against from now on, and the silence after which flows are
-    /// forgotten.
-    pub fn set_limits(&mut self, rate: Rate, idle: Span) {
+    /// forgotten. Guarantees that no longer fit are taken back, the latest first. Cost: O(flows) if so.
+    pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
         self.rate = rate;
+        self.withdraw(settings);
         self.idle = idle;
         self.table.set_idle(idle);
+    }
+
+    fn withdraw(&mut self, settings: &mut Settings) {
+        if self.reserved <= self.rate {
+            return;
+        }
+        let numbered = (0..).map(FlowId).zip(&self.slots);
+        let mut turns: Vec<(u64, FlowId)> = numbered
+            .filter(|(_, slot)| slot.given.guarantee > Rate::ZERO)
+            .map(|(id, slot)| (slot.turn, id))
+            .collect();
+        turns.sort_unstable();
+        while self.reserved > self.rate
+            && let Some((_, id)) = turns.pop()
+        {
+            let given = self.slots[id.index()].given;
+            self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
+            self.withdrawn += 1;
+        }
     }
 
     /// What marks the packets of a flow, if something does.
@@ -369,6 +432,12 @@ impl Classifier {
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Guarantees that were taken back, as the rate fell.
+    #[must_use]
+    pub const fn withdrawn(&self) -> u64 {
+        self.withdrawn
     }
 }
 

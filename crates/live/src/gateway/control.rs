@@ -105,30 +105,59 @@ pub enum ControlError {
     Signals(Errno),
 }
 
-/// The name of the control socket of a gateway with this title.
+/// Most characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
+const LONGEST_TITLE: usize = 40;
+
+/// The name of the control socket of a gateway with this title. One that cannot stand in it as it is is told
+/// from others by its hash.
 #[must_use]
 pub fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    // sun_path has room for 108 bytes (unix(7)).
-    format!("apportion-{}.sock", title.chars().map(safe).take(40).collect::<String>())
+    let written: String = title.chars().map(safe).take(LONGEST_TITLE).collect();
+    if written == title {
+        return format!("apportion-{title}.sock");
+    }
+    // FNV-1a, as a gateway and its commands may be of different builds.
+    let hash = title
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    format!("apportion-{written}-{hash:016x}.sock")
 }
 
 /// Asks the gateway of this title, whose socket is in one of `folders`.
 ///
 /// # Errors
-/// If none answers.
-pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> io::Result<(u16, String)> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
+/// If none answers: which sockets were tried, and what they said.
+pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
+    let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
     for folder in folders {
-        match UnixStream::connect(folder.join(socket_name(title))) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(TO_APPLY + TO_APPLY))?;
-                return http::ask(stream, method, path);
+        let socket = folder.join(socket_name(title));
+        let stream = match UnixStream::connect(&socket) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tried += &format!("\n  {}: {error}", socket.display());
+                continue;
             }
-            Err(error) => last = error,
-        }
+        };
+        let limit = TO_APPLY + TO_APPLY;
+        let asked = stream
+            .set_read_timeout(Some(limit))
+            .and_then(|()| stream.set_write_timeout(Some(limit)))
+            .and_then(|()| http::ask(stream, method, path));
+        return asked.map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    format!("it did not within {} s; it may have done what it was asked for", limit.as_secs())
+                }
+                _ => error.to_string(),
+            };
+            format!(
+                "a gateway with the title `{title}` runs, but did not answer at {}: {why}",
+                socket.display()
+            )
+        });
     }
-    Err(last)
+    Err(tried)
 }
 
 /// Opens the socket for commands, which only its owner can use.
@@ -143,9 +172,13 @@ fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
     let before = umask(Mode::from_bits_truncate(0o177));
     let bound = UnixListener::bind(&path);
     umask(before);
-    bound
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| ControlError::Socket { path, error })
+    let fail = |error| ControlError::Socket { path: path.clone(), error };
+    let listener = bound.map_err(fail)?;
+    listener.set_nonblocking(true).map_err(|error| {
+        let _ = fs::remove_file(&path);
+        fail(error)
+    })?;
+    Ok(listener)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
@@ -173,12 +206,14 @@ impl Control {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared { snapshot: Mutex::new(None), wake });
+        let metrics = config.metrics.map(listen).transpose()?;
         let control = Self {
             path: path.to_owned(),
             shared: Arc::clone(&shared),
             orders,
+            // Last, as what fails after that would leave a socket behind.
             commands: bind(folder, &config.title)?,
-            metrics: config.metrics.map(listen).transpose()?,
+            metrics,
             signals,
             reloads: Reloads::default(),
         };
@@ -233,22 +268,14 @@ impl Control {
 
     fn serve_command(&mut self) {
         let Ok((stream, _)) = self.commands.accept() else { return };
-        let limited = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
-            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
-        if limited.is_ok() {
+        if stream.set_nonblocking(true).is_ok() {
             told(http::serve(&stream, |method, path| self.answer_command(method, path)));
         }
     }
 
     fn serve_metrics(&self) {
         let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { return };
-        let limited = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_read_timeout(Some(http::LIMIT)))
-            .and_then(|()| stream.set_write_timeout(Some(http::LIMIT)));
-        if limited.is_ok() {
+        if stream.set_nonblocking(true).is_ok() {
             told(http::serve(&stream, |method, path| self.answer(method, path)));
         }
     }
@@ -332,13 +359,26 @@ impl Control {
         let told = difference.to_string();
         let (reply, answer) = sync_channel(1);
         self.order(Order::Apply(Box::new(new), difference, reply));
-        answer
-            .recv_timeout(TO_APPLY)
-            .unwrap_or_else(|_| Err(format!("not applied within {} s\n", TO_APPLY.as_secs())))?;
+        let applied = answer.recv_timeout(TO_APPLY).map_err(|_| {
+            let limit = TO_APPLY.as_secs();
+            format!(
+                "not applied within {limit} s; `apportion gateway show --running` tells if it was later\n"
+            )
+        })?;
         if let Some(metrics) = metrics {
             self.metrics = metrics;
         }
-        Ok(told)
+        outcome(told, applied)
+    }
+}
+
+/// What is said of the changes `told`, which were made, but for what was read back and differs.
+fn outcome(told: String, applied: Result<(), String>) -> Result<String, String> {
+    match applied {
+        Ok(()) => Ok(told),
+        Err(differs) => Err(format!(
+            "what runs is not all that was asked for; restart the gateway\n{differs}applied was:\n{told}"
+        )),
     }
 }
 
@@ -377,4 +417,61 @@ pub fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
     // It may not have been woken.
     let _ = shared.wake.read();
     orders.try_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_that_look_alike_have_sockets_of_their_own() {
+        assert_eq!(socket_name("home-1.a_b"), "apportion-home-1.a_b.sock");
+        let long = "x".repeat(41);
+        let names = ["a_b", "a b", "a/b", &long, &long[1..], "\u{e4}"].map(socket_name);
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name) && name.len() <= 72 && name.is_ascii(), "{name}");
+            assert!(!name.contains('/') && !name.contains(' '), "{name}");
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_start_leaves_no_socket_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\nmetrics = \"{}\"\n",
+            taken.local_addr().unwrap()
+        );
+        let path = folder.path().join("x.toml");
+        let config = GatewayConfig::load(&text, &path).unwrap();
+        let error = Control::open(&path, &config, folder.path(), std::sync::mpsc::channel().0).unwrap_err();
+        assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_does_not_answer_is_told_from_who_is_not_there() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
+        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        for path in &paths {
+            let told = format!("  {}/apportion-x.sock: No such file", path.display());
+            assert!(error.contains(&told), "{error}");
+        }
+        let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
+        let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
+        dropping.join().unwrap();
+    }
+
+    #[test]
+    fn what_was_applied_is_told_also_if_something_else_is_read_back() {
+        let told = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
+        assert_eq!(outcome(told.clone(), Ok(())), Ok(told.clone()));
+        let said = outcome(told.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied was:"));
+        assert!(said.ends_with(&told), "{said}");
+    }
 }

@@ -2,17 +2,24 @@
 //! and the connection ends.
 //!
 //! A client that is slow or asks for too much is dropped: a request has at most [`MOST_BYTES`] bytes in
-//! [`MOST_CALLS`] reads, and each call a limit of [`LIMIT`]. Bodies of requests are not read.
+//! [`MOST_CALLS`] reads, all of them within [`LIMIT`], and its answer has as long once it is known. Bodies of
+//! requests are not read.
 
 use std::io::{self, Read, Write};
-use std::time::Duration;
+use std::os::fd::AsFd;
+
+use apportion_core::units::{Span, Time};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::clock::Clock;
 
 /// Most bytes of a request. Chosen: browsers send some hundred.
 const MOST_BYTES: usize = 4_096;
-/// Most calls that read a request or write an answer, each of which may take [`LIMIT`].
+/// Most calls that read a request.
 const MOST_CALLS: usize = 64;
-/// Of each call.
-pub const LIMIT: Duration = Duration::from_millis(500);
+/// Of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections, and
+/// who asks is on this machine.
+const LIMIT: Span = Span::from_millis(150);
 /// Most bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MOST_ANSWER: u64 = 16 << 20;
 
@@ -34,12 +41,68 @@ impl Answer {
     }
 }
 
-/// Answers the request on `stream`, whose calls have the limit [`LIMIT`]. `answer` is given method and path.
+/// Calls on a connection that together take no longer than [`LIMIT`].
+struct Limited<'a, S> {
+    stream: &'a S,
+    clock: Clock,
+}
+
+impl<'a, S: AsFd> Limited<'a, S> {
+    fn new(stream: &'a S) -> Self {
+        Self { stream, clock: Clock::start() }
+    }
+
+    /// Waits until the next call will not.
+    fn wait(&self, until: PollFlags) -> io::Result<()> {
+        // Rounded up, and below the limit, which fits.
+        let left = self.clock.until(Time::ZERO + LIMIT).as_nanos().div_ceil(1_000_000) as u16;
+        match poll(&mut [PollFd::new(self.stream.as_fd(), until)], PollTimeout::from(left))? {
+            0 => Err(io::Error::new(io::ErrorKind::TimedOut, "the client is too slow")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a, S: AsFd> Read for Limited<'a, S>
+where
+    &'a S: Read,
+{
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait(PollFlags::POLLIN)?;
+        let mut stream = self.stream;
+        stream.read(buffer)
+    }
+}
+
+impl<'a, S: AsFd> Write for Limited<'a, S>
+where
+    &'a S: Write,
+{
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(PollFlags::POLLOUT)?;
+        let mut stream = self.stream;
+        stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Answers the request on `stream`, whose calls do not block. `answer` is given method and path.
 ///
 /// # Errors
 /// If the stream fails or is too slow; nothing is to be done about that.
-pub fn serve(mut stream: impl Read + Write, answer: impl FnOnce(&str, &str) -> Answer) -> io::Result<()> {
-    let request = read_request(&mut stream)?;
+pub fn serve<'a, S: AsFd>(stream: &'a S, answer: impl FnOnce(&str, &str) -> Answer) -> io::Result<()>
+where
+    &'a S: Read + Write,
+{
+    let request = read_request(&mut Limited::new(stream))?;
+    Limited::new(stream).write_all(&reply(&request, answer))
+}
+
+/// What is told to `request`.
+fn reply(request: &str, answer: impl FnOnce(&str, &str) -> Answer) -> Vec<u8> {
     let mut words = request.lines().next().unwrap_or_default().split_ascii_whitespace();
     let answer = match (words.next(), words.next()) {
         (Some(method), Some(path)) => answer(method, path),
@@ -58,7 +121,7 @@ pub fn serve(mut stream: impl Read + Write, answer: impl FnOnce(&str, &str) -> A
         "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    write_all(&mut stream, &[head.into_bytes(), body.into_bytes()].concat())
+    [head, body].concat().into_bytes()
 }
 
 /// The head of a request.
@@ -79,17 +142,6 @@ fn read_request(stream: &mut impl Read) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long or too slow"))
 }
 
-fn write_all(stream: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
-    for _ in 0..MOST_CALLS {
-        let count = stream.write(bytes)?;
-        bytes = &bytes[count..];
-        if bytes.is_empty() {
-            return stream.flush();
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly"))
-}
-
 /// Asks on `stream`, as a client: the status and the body.
 ///
 /// # Errors
@@ -108,8 +160,10 @@ pub fn ask(mut stream: impl Read + Write, method: &str, path: &str) -> io::Resul
 mod tests {
     use super::*;
 
-    /// What a client sends, in pieces of this size, and what it is told.
-    struct Client(Vec<u8>, usize, Vec<u8>);
+    use std::os::unix::net::UnixStream;
+
+    /// What a client sends, in pieces of this size.
+    struct Client(Vec<u8>, usize);
 
     impl Read for Client {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -120,20 +174,56 @@ mod tests {
         }
     }
 
-    impl Write for Client {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.2.extend(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+    fn told(request: &[u8], piece: usize) -> io::Result<String> {
+        let request = read_request(&mut Client(request.to_vec(), piece))?;
+        let told = reply(&request, |method, path| Answer::text(200, format!("{method} of {path}")));
+        Ok(String::from_utf8(told).unwrap())
     }
 
-    fn told(request: &[u8], piece: usize) -> io::Result<String> {
-        let mut client = Client(request.to_vec(), piece, Vec::new());
-        serve(&mut client, |method, path| Answer::text(200, format!("{method} of {path}")))?;
-        Ok(String::from_utf8(client.2).unwrap())
+    /// What becomes of a connection to which this is answered, and how long that takes.
+    fn served(server: &UnixStream, body: &str) -> (io::Result<()>, Span) {
+        server.set_nonblocking(true).unwrap();
+        let clock = Clock::start();
+        let served = serve(server, |_, _| Answer::text(200, body));
+        (served, clock.now().since(Time::ZERO))
+    }
+
+    #[test]
+    fn a_client_that_is_silent_or_drips_is_dropped_after_one_limit() {
+        let (_client, server) = UnixStream::pair().unwrap();
+        let (outcome, took) = served(&server, "");
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(took >= LIMIT && took < LIMIT + LIMIT, "{took}");
+
+        let (mut client, server) = UnixStream::pair().unwrap();
+        // One byte each 10 ms: 64 of them would take 640 ms.
+        let dripping = std::thread::spawn(move || {
+            while client.write_all(b"x").is_ok() {
+                poll(&mut [], PollTimeout::from(10_u8)).unwrap();
+            }
+        });
+        let (outcome, took) = served(&server, "");
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(took < LIMIT + LIMIT, "{took}");
+        drop(server);
+        dripping.join().unwrap();
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_dropped_and_one_that_does_gets_all() {
+        let long = "x".repeat(4 << 20);
+        let (mut client, server) = UnixStream::pair().unwrap();
+        client.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let (outcome, took) = served(&server, &long);
+        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(took < LIMIT + LIMIT, "{took}");
+
+        let (client, server) = UnixStream::pair().unwrap();
+        let asking = std::thread::spawn(move || ask(client, "GET", "/").unwrap());
+        served(&server, &long).0.unwrap();
+        drop(server);
+        let (status, body) = asking.join().unwrap();
+        assert_eq!((status, body.len()), (200, long.len()));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! The two interfaces of a gateway: looked at, prepared, and given back as they were.
 
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
 use apportion_core::units::Bytes;
 use apportion_scenario::gateway::GatewayConfig;
 
-use crate::netlink::{Netlink, NetlinkError, Offloads};
+use crate::netlink::{Device, Netlink, NetlinkError, Offloads};
 
 /// What is known of an interface before a gateway takes it.
 #[derive(Clone, Debug)]
@@ -26,15 +30,16 @@ impl Interface {
     /// Looks at the interface called `name`.
     ///
     /// # Errors
-    /// If there is none, or the system does not tell.
-    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, NetlinkError> {
-        let device = netlink.device(name)?;
+    /// If there is none, the system does not tell, or no gateway can be there.
+    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, String> {
+        let device = netlink.device(name).map_err(|error| error.to_string())?;
+        fit(&device)?;
         Ok(Self {
             name: name.to_owned(),
             index: device.index,
             mtu: device.mtu,
             is_running: device.is_running,
-            offloads: netlink.offloads(name)?,
+            offloads: netlink.offloads(name).map_err(|error| error.to_string())?,
             segments: device.gso_max_segs,
         })
     }
@@ -46,6 +51,20 @@ impl Interface {
         let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
         all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
     }
+}
+
+/// Whether frames of the device cross nothing but a gateway.
+fn fit(device: &Device) -> Result<(), String> {
+    if device.is_loopback {
+        return Err(
+            "it is the loopback device, which leads nowhere; name one that leads to others".to_owned()
+        );
+    }
+    let Some(master) = device.master else { return Ok(()) };
+    Err(format!(
+        "it is part of device {master}, a bridge, bond or the like, and frames would cross twice; take it out \
+         there (`ip link set DEVICE nomaster`), or name the bond itself"
+    ))
 }
 
 /// Both interfaces of `config`, inside and outside.
@@ -60,6 +79,32 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     match (look("inside", &config.inside), look("outside", &config.outside)) {
         (Ok(inside), Ok(outside)) => Ok([inside, outside]),
         (inside, outside) => Err([inside.err(), outside.err()].into_iter().flatten().collect()),
+    }
+}
+
+/// Takes the interfaces for this gateway until what is returned is dropped. Two gateways on one interface would
+/// send each frame twice.
+///
+/// Each is a name of an abstract socket, which belongs to the network namespace and ends with the process
+/// (unix(7)). Anybody there can take that name first, and thereby keep a gateway from starting.
+///
+/// # Errors
+/// What is taken already, one problem each.
+pub fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<String>> {
+    let claim = |Interface { name, index, .. }: &Interface| {
+        let address = SocketAddr::from_abstract_name(format!("apportion-gateway-{index}"));
+        address.and_then(|address| UnixDatagram::bind_addr(&address)).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!("interface `{name}`: a gateway runs already on it; stop that one, or name another interface")
+            }
+            _ => format!("interface `{name}`: cannot make sure that no other gateway is on it: {error}"),
+        })
+    };
+    let (claimed, taken): (Vec<_>, Vec<_>) = interfaces.iter().map(claim).partition(Result::is_ok);
+    if taken.is_empty() {
+        Ok(claimed.into_iter().flatten().collect())
+    } else {
+        Err(taken.into_iter().filter_map(Result::err).collect())
     }
 }
 
@@ -95,5 +140,46 @@ impl Drop for Prepared {
                 Err(error) => tracing::warn!(interface = name, %error, "offloads stay off"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_is_neither_on_loopback_nor_on_part_of_a_bridge() {
+        let mut netlink = Netlink::open().unwrap();
+        let error = Interface::look(&mut netlink, "lo").unwrap_err();
+        assert!(error.contains("loopback"), "{error}");
+        let device = Device { is_loopback: false, ..netlink.device("lo").unwrap() };
+        assert_eq!(fit(&device), Ok(()));
+        let error = fit(&Device { master: Some(7), ..device }).unwrap_err();
+        assert!(error.starts_with("it is part of device 7"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_is_of_one_gateway() {
+        let offloads = Netlink::open().unwrap().offloads("lo").unwrap();
+        // Numbers that no interface has.
+        let interface = |index| Interface {
+            name: format!("x{index}"),
+            index,
+            mtu: Bytes::ZERO,
+            is_running: false,
+            offloads,
+            segments: 0,
+        };
+        let [a, b, c] = [u32::MAX, u32::MAX - 1, u32::MAX - 2].map(interface);
+        let claimed = claim(&[a.clone(), b.clone()]).unwrap();
+        let errors = claim(&[c.clone(), b.clone()]).unwrap_err();
+        assert!(
+            errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway runs already"),
+            "{errors:?}"
+        );
+        // What was refused holds nothing, and what ended neither.
+        drop(claim(std::slice::from_ref(&c)).unwrap());
+        drop(claimed);
+        claim(&[c, b, a]).unwrap();
     }
 }

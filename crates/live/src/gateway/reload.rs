@@ -66,16 +66,19 @@ impl Gateway {
         });
     }
 
-    /// Whether what runs is what was asked for, as far as it can be seen.
+    /// Whether what runs is what was asked for, as far as links tell it: all that is not, one a line.
     fn read_back(&self) -> Result<(), String> {
-        for direction in Direction::BOTH {
+        let differs = |direction: Direction| {
             let asked = self.config.direction(direction).rate;
-            let found = self.engine.link(direction as usize).map(crate::link::Link::rate);
-            if found != Some(asked) {
-                return Err(format!("{}.rate is {found:?}, not {asked}", direction.name()));
+            let name = direction.name();
+            match self.engine.link(direction as usize).map(crate::link::Link::rate) {
+                Some(found) if found == asked => None,
+                Some(found) => Some(format!("{name}.rate is {found}, not {asked}\n")),
+                None => Some(format!("{name} is not there\n")),
             }
-        }
-        Ok(())
+        };
+        let differing: String = Direction::BOTH.into_iter().filter_map(differs).collect();
+        if differing.is_empty() { Ok(()) } else { Err(differing) }
     }
 }
 

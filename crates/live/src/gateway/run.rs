@@ -64,11 +64,13 @@ pub enum GatewayError {
 pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let config = load(&path).map_err(GatewayError::Config)?;
-    let found = interfaces::look(&config).map_err(|problems| {
+    let wrong = |problems: Vec<String>| {
         GatewayError::Config(
             problems.iter().map(|problem| format!("{}: {problem}\n", path.display())).collect(),
         )
-    })?;
+    };
+    let found = interfaces::look(&config).map_err(wrong)?;
+    let _claimed = interfaces::claim(&found).map_err(wrong)?;
     warn(&found);
     let _prepared = Prepared::new(&found)?;
     let open = |interface: &Interface| {
@@ -81,6 +83,9 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
     let fail = |what| move |error| GatewayError::System { what, error };
     rights::drop_capabilities().map_err(fail("drop capabilities"))?;
+    if let Some(told) = rights::to_read_again(&path) {
+        tracing::warn!("{told}");
+    }
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
     let mut runner = Runner::new(Gateway::new(config, ports, mtu), shared);

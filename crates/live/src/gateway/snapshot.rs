@@ -54,6 +54,8 @@ pub struct WaySnapshot {
     pub guaranteed: Rate,
     /// Guarantees that did not fit.
     pub refused: u64,
+    /// Guarantees that were taken back, as the rate fell.
+    pub withdrawn: u64,
     /// Labels that were not believed.
     pub disbelieved: u64,
     /// Packets that had no room for their label.
@@ -107,6 +109,7 @@ impl Gateway {
             flows: way.flows.known(),
             guaranteed: way.flows.reserved(),
             refused: way.flows.refused(),
+            withdrawn: way.flows.withdrawn(),
             disbelieved: way.disbelieved,
             unlabelled: way.unlabelled,
         }
@@ -146,7 +149,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 ];
 
 type OfWay = fn(&WaySnapshot) -> f64;
-const OF_WAYS: [(&str, &str, &str, OfWay); 8] = [
+const OF_WAYS: [(&str, &str, &str, OfWay); 9] = [
     ("backlog_packets", "gauge", "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", "gauge", "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", "gauge", "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -155,6 +158,9 @@ const OF_WAYS: [(&str, &str, &str, OfWay); 8] = [
     }),
     ("flows", "gauge", "Flows that have numbers, silent ones included.", |it| it.flows as f64),
     ("guarantees_refused_total", "counter", "Guarantees that did not fit.", |it| it.refused as f64),
+    ("guarantees_withdrawn_total", "counter", "Guarantees that were taken back, as the rate fell.", |it| {
+        it.withdrawn as f64
+    }),
     ("labels_disbelieved_total", "counter", "Labels that came in and were not believed.", |it| {
         it.disbelieved as f64
     }),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use apportion_core::class::Headers;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
+use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
 
 use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
@@ -22,7 +22,8 @@ use crate::wire_label;
 
 /// Most names of rules that are counted apart, those of earlier configurations included.
 pub const MOST_NAMES: usize = 4_096;
-/// The account of flows that no rule matches, and of what is no IP packet or between gateways.
+/// The account of flows that no rule matches, and of what is no IP packet or between gateways, as
+/// [`COUNTED_APART`] has them.
 const UNMATCHED: usize = 0;
 const OTHER: usize = 1;
 
@@ -78,7 +79,7 @@ impl GatewayWorld {
     /// Without flows.
     #[must_use]
     pub fn new(config: &GatewayConfig) -> Self {
-        let mut accounts = Accounts(vec!["unmatched".into(), "not IP".into()]);
+        let mut accounts = Accounts(COUNTED_APART.map(Arc::from).to_vec());
         let ways = Direction::BOTH.map(|direction| {
             let own = config.direction(direction);
             Way {
@@ -110,7 +111,7 @@ impl GatewayWorld {
             let own = config.direction(direction);
             let way = &mut self.ways[direction as usize];
             (way.labels, way.overhead) = (own.labels, own.overhead);
-            way.flows.set_limits(own.rate, config.flow_idle);
+            way.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
             if rules {
                 let numbers = numbers(&mut self.accounts, config, direction);
                 let other = account(UNMATCHED, direction as usize);

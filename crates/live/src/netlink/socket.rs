@@ -61,6 +61,8 @@ pub(super) struct Link {
     pub(super) mtu: u32,
     /// Most segments of a super-packet, likewise.
     pub(super) gso_max_segs: u32,
+    /// The index of the bridge, bond or other device that it is part of; 0 if of none.
+    pub(super) master: u32,
 }
 
 /// What was asked for.
@@ -209,12 +211,13 @@ const IFLA_GSO_MAX_SEGS: u16 = 40;
 fn link(payload: &[u8]) -> Result<Link, &'static str> {
     let header = LinkHeader::parse(payload).map_err(|_| "a device is cut short")?;
     let attributes = payload.get(16..).unwrap_or_default();
-    let mut link = Link { header, is_operational: false, mtu: 0, gso_max_segs: 0 };
+    let mut link = Link { header, is_operational: false, mtu: 0, gso_max_segs: 0, master: 0 };
     for attribute in NlasIterator::new(&attributes).map_while(Result::ok) {
         let number = || attribute.value().first_chunk().copied().map_or(0, u32::from_ne_bytes);
         match attribute.kind() {
             libc::IFLA_OPERSTATE => link.is_operational = attribute.value() == [6],
             libc::IFLA_MTU => link.mtu = number(),
+            libc::IFLA_MASTER => link.master = number(),
             IFLA_GSO_MAX_SEGS => link.gso_max_segs = number(),
             _ => (),
         }

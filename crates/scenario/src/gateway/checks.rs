@@ -13,11 +13,18 @@ use crate::admission::listed;
 use crate::keys::Fields;
 use crate::problem::Problems;
 
-/// Refuses rules of the same name, and rules that never decide.
+/// What metrics call packets that no rule matches, and what is no IP packet: names that no rule has.
+pub const COUNTED_APART: [&str; 2] = ["unmatched", "not IP"];
+
+/// Refuses rules of the same name or of one that metrics need, and rules that never decide.
 pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for (at, rule) in rules.iter().enumerate() {
         let (name, path) = (&rule.config.name, &rule.fields.path);
+        if COUNTED_APART.contains(&name.as_str()) {
+            let message = format!("metrics call `{name}` what no rule decides about; take another name");
+            rule.fields.refuse("name", message, problems);
+        }
         if let Some(earlier) = names.insert(name, path) {
             rule.fields.refuse("name", format!("{earlier} is called `{name}` already; rename one"), problems);
         }

@@ -66,6 +66,9 @@ pub(super) fn metrics(text: &str) -> Result<SocketAddr, String> {
     let example = "write for example \"127.0.0.1:9617\" or \"[::1]:9617\"";
     let address: SocketAddr =
         text.parse().map_err(|_| format!("`{text}` is not an address and a port; {example}"))?;
+    if address.port() == 0 {
+        return Err(format!("`{text}` has port 0, which is none that others could ask at; {example}"));
+    }
     if address.ip().is_loopback() {
         return Ok(address);
     }

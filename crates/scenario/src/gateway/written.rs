@@ -39,7 +39,7 @@ impl Setting {
     /// Whether it stays what it was when the gateway started.
     #[must_use]
     pub const fn is_pinned(self) -> bool {
-        matches!(self, Self::Seed | Self::Inside | Self::Outside | Self::Flows)
+        matches!(self, Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Flows)
     }
 }
 

@@ -116,3 +116,43 @@ fn other_rules_decide_anew_on_flows_that_are_there() {
     );
     assert_eq!(find(&mut classifier, 1, 1).1, []);
 }
+
+#[test]
+fn a_rate_that_falls_takes_back_the_latest_guarantees() {
+    // Three of 3 Mb/s fit into 10; into 7 only the first two.
+    let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"3Mbit\"\n";
+    let mut classifier = classifier(&config(rules));
+    let flows = [1, 2, 3].map(|port| find(&mut classifier, 0, port).0.flow);
+    let mut settings = Settings::new();
+    classifier.set_limits(Rate::from_mbit(7), Span::from_secs(10), &mut settings);
+    let none = FlowSetting::Guarantee(Rate::ZERO, Span::ZERO);
+    assert_eq!(settings, [(0, flows[2], none)]);
+    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::from_mbit(6), 1));
+    // Nothing more is given against the old rate.
+    assert_eq!(find(&mut classifier, 0, 4).1, []);
+    assert_eq!(classifier.refused(), 1);
+    settings.clear();
+    classifier.set_limits(Rate::from_mbit(2), Span::from_secs(10), &mut settings);
+    assert_eq!(settings, [(0, flows[1], none), (0, flows[0], none)]);
+    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::ZERO, 3));
+}
+
+#[test]
+fn flows_that_are_one_give_up_their_guarantee_when_all_of_them_are_silent() {
+    let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-2\"\nguarantee = \"4Mbit\"\nflows = \"one\"\n";
+    let mut classifier = classifier(&config(rules));
+    let [some, none] =
+        [4, 0].map(|mbit| (FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(mbit), Span::ZERO)));
+    assert_eq!(find(&mut classifier, 0, 1).1, [some]);
+    assert_eq!(find(&mut classifier, 5, 2).1, []);
+    // Heard at 5 s, they are silent for too long at 15 s.
+    let mut settings = Settings::new();
+    classifier.release(Time::from_secs(14), &mut settings);
+    assert_eq!((settings.len(), classifier.reserved()), (0, Rate::from_mbit(4)));
+    classifier.release(Time::from_secs(15), &mut settings);
+    assert_eq!((settings.pop_front().unwrap(), classifier.reserved()), ((0, none.0, none.1), Rate::ZERO));
+    // Whichever comes back gets it for all.
+    assert_eq!(find(&mut classifier, 16, 2).1, [some]);
+    assert_eq!(find(&mut classifier, 17, 1).1, []);
+    assert_eq!(classifier.reserved(), Rate::from_mbit(4));
+}
