@@ -211,7 +211,7 @@ impl Shell {
         // From here on no thread can be started: a way outside is opened before.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
-        addresses.tell(&mut self.command, self.depth);
+        addresses.tell(&mut self.command, self.depth, hosts.has_ipv6);
         let mut course = Course::new(&mut self, ports);
         let outside = outside.map(|(outside, doorman)| {
             course.engine.world.set_doorman(doorman);
@@ -248,7 +248,7 @@ impl Shell {
         signals: &Signals,
     ) -> Result<Option<Running>, ShellError> {
         let Some(mut command) = self.far.take() else { return Ok(None) };
-        addresses.tell(&mut command, self.depth);
+        addresses.tell(&mut command, self.depth, hosts.has_ipv6);
         // Its own group: the terminal's keys are the command's.
         let far = command::start(command, &hosts.far.namespace, Group::Own)?;
         let clock = Clock::start();
