@@ -206,7 +206,7 @@ impl Shell {
         let has_ipv6 = self.outside.as_ref().is_none_or(|outside| outside.helper.has_ipv6());
         let hosts = Hosts::create(&addresses, has_ipv6)?;
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
-        let signals = Signals::interrupts()?;
+        let signals = Signals::with_stops()?;
         let outside = self.open_outside(&addresses, &hosts)?;
         // From here on no thread can be started: a way outside is opened before.
         let processes = Processes::enclose()?;
