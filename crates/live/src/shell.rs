@@ -447,6 +447,7 @@ impl Course {
             flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
             lateness: self.engine.lateness().distribution(),
             outside: None,
+            doors: self.engine.world.doorman().map(Doorman::counts),
         })
     }
 
