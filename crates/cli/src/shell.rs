@@ -116,10 +116,14 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-/// At a terminal the command must be in the foreground, as it would be without us.
+/// At a terminal the command must be in the foreground, as it would be without us. Where one of the streams is
+/// not the terminal, others may be in the foreground with us (`apportion shell -- ls | less`), who must stay there.
 fn group() -> Group {
-    let is_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
-    if is_terminal { Group::Callers } else { Group::Own }
+    match [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()] {
+        [true, true, _] => Group::Foreground,
+        [false, false, false] => Group::Own,
+        _ => Group::Callers,
+    }
 }
 
 /// What runs at the far end has no input, and leaves standard output to the command.

@@ -11,6 +11,7 @@
 mod common;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -93,6 +94,7 @@ fn part() {
         ["rtt", times] => rtt(times.parse().unwrap()),
         ["count", file] => count(Path::new(file)),
         ["blast", mbit, ms] => blast(mbit.parse().unwrap(), ms.parse().unwrap()),
+        ["terminal", file] => terminal(Path::new(file)),
         _ => panic!("{part}"),
     }
 }
@@ -435,4 +437,88 @@ fn a_signal_goes_to_the_command_and_its_daemons_end_with_it() {
     // 128 + 15.
     assert_eq!(shell.wait().unwrap().code(), Some(143));
     wait_for(&word, 0);
+}
+
+/// Has `file` for its terminal, runs the words of `SHELL_COMMAND` behind a link there, and says how that ended and
+/// whether it has the terminal back.
+fn terminal(file: &Path) {
+    nix::unistd::setsid().unwrap();
+    // The first terminal that the leader of a session opens is the session's.
+    let terminal = fs::File::options().read(true).write(true).open(file).unwrap();
+    let stream = || Stdio::from(terminal.try_clone().unwrap());
+    let mut shell = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    shell.args(["shell", "--quiet", "--time-limit", "15s", "--"]);
+    shell.args(std::env::var("SHELL_COMMAND").unwrap().split('|'));
+    let status = shell.stdin(stream()).stdout(stream()).stderr(stream()).status().unwrap();
+    let is_back = nix::unistd::tcgetpgrp(&terminal).unwrap() == nix::unistd::getpgrp();
+    println!("MEASURED {} {}", status.code().unwrap(), u8::from(is_back));
+}
+
+/// Types `keys` at a terminal, each when what stands before it was read, and gives all that was shown, with what
+/// [`terminal`] measured.
+fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
+    let pty = nix::pty::openpty(None, None).unwrap();
+    let file = nix::unistd::ttyname(&pty.slave).unwrap();
+    let this = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "part", "--ignored", "--nocapture"])
+        .env("SHELL_PART", format!("terminal {}", file.display()))
+        .env("SHELL_COMMAND", command)
+        .env("PS1", "ready> ")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut master = fs::File::from(pty.master);
+    let (mut shown, mut typed, mut seen) = (String::new(), 0, 0);
+    drop(pty.slave);
+    // The terminal ends (EIO) with those who have it open, at the time limit at the latest.
+    let mut bytes = [0; 1024];
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        let Ok(length) = master.read(&mut bytes) else {
+            // Nobody may have opened it yet.
+            if typed > 0 || begun.elapsed() > Duration::from_secs(15) {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+            continue;
+        };
+        shown += &String::from_utf8_lossy(&bytes[..length]);
+        while let Some((before, key)) = keys.get(typed)
+            && let Some(at) = shown[seen..].find(before)
+        {
+            seen += at + before.len();
+            master.write_all(key.as_bytes()).unwrap();
+            typed += 1;
+        }
+    }
+    let output = this.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let run = Run { status: 0, out, err: shown.clone() };
+    (shown, measured(&run))
+}
+
+#[test]
+fn an_interactive_shell_controls_its_jobs_and_gives_the_terminal_back() {
+    if ready().is_none() {
+        return;
+    }
+    let keys = [("ready> ", "sh -c 'echo $((6*7))'\n"), ("ready> ", "exit 3\n")];
+    let (shown, measured) = at_terminal("sh|-i", &keys);
+    assert!(shown.contains("42") && !shown.contains("tty") && !shown.contains("job control"), "{shown}");
+    assert_eq!(measured, [3.0, 1.0], "{shown}");
+}
+
+#[test]
+fn the_keys_of_a_terminal_reach_the_command() {
+    if ready().is_none() {
+        return;
+    }
+    // Ctrl-C: 128 + SIGINT.
+    let (shown, measured) = at_terminal("sh|-c|echo begun; exec sleep 10", &[("begun", "\x03")]);
+    assert_eq!(measured, [130.0, 1.0], "{shown}");
+    // Ctrl-Z, where nobody would continue a job: it goes on.
+    let (shown, measured) =
+        at_terminal("sh|-c|echo begun; read word; echo got $word", &[("begun", "\x1a"), ("^Z", "it\n")]);
+    assert!(shown.contains("got it"), "{shown}");
+    assert_eq!(measured, [0.0, 1.0], "{shown}");
 }

@@ -8,6 +8,8 @@
 //! again, and lives on; unless all is inside of a [`Processes`](crate::namespace::Processes).
 #![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
 
+mod terminal;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -24,9 +26,11 @@ use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::unistd::{Pid, getppid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getpgrp, getppid};
 
 use crate::namespace::{Namespace, see_own_processes};
+use terminal::{Foreground, set_foreground};
 
 /// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
 const AFTER_KILL: Span = Span::from_secs(2);
@@ -68,8 +72,12 @@ fn mend(error: &io::Error) -> &'static str {
 pub enum Group {
     /// One of its own, which ends as a whole. A terminal's keys do not reach it: forward its signals.
     Own,
-    /// The caller's: for a shell, which must be in the foreground of the terminal. Only the command itself is
-    /// killed when it is dropped.
+    /// One of its own, in the foreground of the terminal that is the standard input, if the caller's is: for a
+    /// shell. The caller's group has the foreground again when the command has ended, and meanwhile stops and
+    /// goes on with it, if its signals are [`Signals::with_stops`].
+    Foreground,
+    /// The caller's: for one of those in a pipeline that is in the foreground of the terminal. Only the command
+    /// itself is killed when it is dropped.
     Callers,
 }
 
@@ -119,7 +127,20 @@ impl Signals {
     /// # Errors
     /// [`CommandError::Signals`] if the system has no descriptor left.
     pub fn interrupts() -> Result<Self, CommandError> {
-        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+        Self::of(&[Signal::SIGINT, Signal::SIGTERM])
+    }
+
+    /// The same, with SIGCHLD: a command that is stopped by a key of the terminal is noticed
+    /// ([`Group::Foreground`]).
+    ///
+    /// # Errors
+    /// [`CommandError::Signals`] if the system has no descriptor left.
+    pub fn with_stops() -> Result<Self, CommandError> {
+        Self::of(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGCHLD])
+    }
+
+    fn of(signals: &[Signal]) -> Result<Self, CommandError> {
+        let set: SigSet = signals.iter().copied().collect();
         set.thread_block().map_err(CommandError::Signals)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self { fd: SignalFd::with_flags(&set, flags).map_err(CommandError::Signals)? })
@@ -156,6 +177,8 @@ pub struct Running {
     pidfd: OwnedFd,
     group: Group,
     is_reaped: bool,
+    /// Taken back after the command was reaped.
+    foreground: Option<Foreground>,
 }
 
 /// Starts `command` inside `namespace`, with no signal blocked. It is killed when the calling *thread* ends,
@@ -168,10 +191,16 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
     let failed = |error| CommandError::Start { program: program.clone(), error };
     let there = namespace.as_fd().try_clone_to_owned().map_err(failed)?;
     let parent = Pid::this();
-    if group == Group::Own {
+    if group != Group::Callers {
         command.process_group(0);
     }
+    let foreground = if group == Group::Foreground { Foreground::of_input() } else { None };
+    let terminal = foreground.as_ref().map_or(Ok(None), Foreground::to_command).map_err(failed)?;
     let between = move || {
+        // Before it runs: a shell that finds itself in the background stops.
+        if let Some(terminal) = &terminal {
+            set_foreground(terminal, getpgrp())?;
+        }
         setns(&there, CloneFlags::CLONE_NEWNET)?;
         set_pdeathsig(Signal::SIGKILL)?;
         match getppid().as_raw() {
@@ -186,11 +215,12 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
         Ok(())
     };
     // SAFETY: between fork and exec only system calls are made, which are safe to call there; nothing is
-    // allocated (an `io::Error` of an `Errno` is not), no lock is taken, and `there` is the closure's own.
+    // allocated (an `io::Error` of an `Errno` is not), no lock is taken, and `there` and `terminal` are the
+    // closure's own.
     unsafe { command.pre_exec(between) };
     let mut child = command.spawn().map_err(failed)?;
     match pidfd_of(Pid::from_raw(child.id().cast_signed())) {
-        Ok(pidfd) => Ok(Running { child, pidfd, group, is_reaped: false }),
+        Ok(pidfd) => Ok(Running { child, pidfd, group, is_reaped: false, foreground }),
         Err(errno) => {
             // Linux 5.3 has it. Killed, the child ends at once.
             let _ = child.kill();
@@ -230,7 +260,7 @@ impl Running {
             return Ok(());
         }
         match self.group {
-            Group::Own => killpg(self.id(), signal),
+            Group::Own | Group::Foreground => killpg(self.id(), signal),
             Group::Callers => kill(self.id(), signal),
         }
     }
@@ -281,17 +311,34 @@ impl Running {
         Err(CommandError::Wait(Errno::EINTR))
     }
 
-    /// Forwards what has come to `signals`, except what a terminal has sent to the command itself.
+    /// Forwards what has come to `signals`, except what a terminal has sent to the command itself. If a key has
+    /// stopped that, the caller's group stops until it is told to go on, and the command goes on with it.
     ///
     /// # Errors
     /// [`CommandError::Wait`] if the system refuses.
     pub fn forward(&self, signals: &Signals) -> Result<(), CommandError> {
         while let Some((signal, by_terminal)) = signals.next_of()? {
-            if self.group == Group::Own || !by_terminal {
+            if signal == Signal::SIGCHLD {
+                self.stop_along();
+            } else if self.group != Group::Callers || !by_terminal {
                 self.signal(signal).map_err(CommandError::Wait)?;
             }
         }
         Ok(())
+    }
+
+    /// Stops the caller's group if the command is stopped, as one job: whoever started both is told, and has the
+    /// terminal. A group that nobody would tell to go on is not stopped by SIGTSTP (POSIX: "orphaned").
+    fn stop_along(&self) {
+        let Some(foreground) = &self.foreground else { return };
+        let stopped = waitid(Id::Pid(self.id()), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
+        if matches!(stopped, Ok(WaitStatus::Stopped(..))) {
+            foreground.take_back();
+            // The call returns when the group goes on.
+            let _ = killpg(getpgrp(), Signal::SIGTSTP);
+            foreground.give(self.id());
+            let _ = self.signal(Signal::SIGCONT);
+        }
     }
 
     /// Kills what is left of the command and its group, and takes its status.

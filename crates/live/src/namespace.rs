@@ -10,7 +10,7 @@ mod processes;
 mod sysctl;
 mod user;
 
-pub use mount::{MountError, bind_over, make_mounts_private};
+pub use mount::{MountError, bind_over, in_own_folder, make_mounts_private};
 pub(crate) use processes::see_own_processes;
 pub use processes::{Processes, ProcessesError};
 pub use sysctl::{SysctlError, be_quiet_in_ipv6, set_sysctl, sysctl};

@@ -206,12 +206,12 @@ impl Shell {
         let has_ipv6 = self.outside.as_ref().is_none_or(|outside| outside.helper.has_ipv6());
         let hosts = Hosts::create(&addresses, has_ipv6)?;
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
-        let signals = Signals::interrupts()?;
+        let signals = Signals::with_stops()?;
         let outside = self.open_outside(&addresses, &hosts)?;
         // From here on no thread can be started: a way outside is opened before.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
-        addresses.tell(&mut self.command, self.depth);
+        addresses.tell(&mut self.command, self.depth, hosts.has_ipv6);
         let mut course = Course::new(&mut self, ports);
         let outside = outside.map(|(outside, doorman)| {
             course.engine.world.set_doorman(doorman);
@@ -248,7 +248,7 @@ impl Shell {
         signals: &Signals,
     ) -> Result<Option<Running>, ShellError> {
         let Some(mut command) = self.far.take() else { return Ok(None) };
-        addresses.tell(&mut command, self.depth);
+        addresses.tell(&mut command, self.depth, hosts.has_ipv6);
         // Its own group: the terminal's keys are the command's.
         let far = command::start(command, &hosts.far.namespace, Group::Own)?;
         let clock = Clock::start();
@@ -447,6 +447,7 @@ impl Course {
             flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
             lateness: self.engine.lateness().distribution(),
             outside: None,
+            doors: self.engine.world.doorman().map(Doorman::counts),
         })
     }
 

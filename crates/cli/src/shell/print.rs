@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use apportion_core::random::fnv1a;
 use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_live::command::End;
-use apportion_live::outside::Counts;
+use apportion_live::outside::{Counts, DoorCounts};
 use apportion_live::shell::{Direction, Summary};
 use apportion_report::{FlowInfo, PointRecord, Run};
 use apportion_scenario::outcome::{Distribution, Drops, Outcome};
@@ -50,8 +50,9 @@ pub fn lines(asked: &Asked<'_>, summary: &Summary) -> Vec<String> {
         lines.push(format!("{name:4}: {}", direction_line(direction, wish, summary.lasted)));
     }
     lines.extend(summary.outside.as_ref().map(outside_line));
+    lines.extend(summary.doors.as_ref().and_then(doors_line));
     lines.push(system_line(summary));
-    let super_packets: u64 = summary.ports.iter().map(|port| port.super_packets).sum();
+    let super_packets = summary.at_ports(|port| port.super_packets);
     if super_packets > 0 {
         lines.push(format!(
             "{super_packets} super-packets were refused: they hold many segments as one packet, which a link \
@@ -120,7 +121,18 @@ fn outside_line(counts: &Counts) -> String {
     )
 }
 
-fn outside_json(counts: &Counts) -> Value {
+/// Said only if there were not ports enough.
+fn doors_line(doors: &DoorCounts) -> Option<String> {
+    (doors.failed + doors.closed > 0).then(|| {
+        format!(
+            "outside: {} packets met a port that could not be opened, {} ports were closed for others; \
+             `ulimit -n` allows more",
+            doors.failed, doors.closed,
+        )
+    })
+}
+
+fn outside_json(counts: &Counts, doors: &DoorCounts) -> Value {
     let refused: BTreeMap<_, _> = counts.refused().map(|(reason, count)| (reason.name(), count)).collect();
     json!({
         "connections": counts.connections,
@@ -129,16 +141,16 @@ fn outside_json(counts: &Counts) -> Value {
         "datagrams": {"up": counts.datagrams.up, "down": counts.datagrams.down},
         "datagrams_lost": counts.datagrams_lost,
         "refused": refused,
+        "ports": {"opened": doors.opened, "closed": doors.closed, "failed": doors.failed},
     })
 }
 
 fn system_line(summary: &Summary) -> String {
-    let sum = |of: fn(&apportion_live::port::PortCounts) -> u64| summary.ports.iter().map(of).sum::<u64>();
     format!(
         "{} flows; frames lost by the kernel {}, refused by it {}, malformed {}; lateness {}",
         summary.flows_seen,
-        sum(|port| port.missed),
-        sum(|port| port.unsent + port.oversize),
+        summary.at_ports(|port| port.missed),
+        summary.at_ports(|port| port.unsent + port.oversize),
         summary.malformed,
         quantiles(&summary.lateness),
     )
@@ -168,7 +180,8 @@ pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
         .zip(asked.wishes)
         .map(|((name, direction), wish)| (*name, direction_json(direction, wish, summary.lasted)))
         .collect();
-    let sum = |of: fn(&apportion_live::port::PortCounts) -> u64| summary.ports.iter().map(of).sum::<u64>();
+    let outside = summary.outside.as_ref().zip(summary.doors.as_ref());
+    let outside = outside.map(|(counts, doors)| outside_json(counts, doors));
     json!({
         "command": command(asked.arguments),
         "status": summary.status(),
@@ -181,11 +194,11 @@ pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
         "lateness_ms": quantiles_json(&summary.lateness),
         "directions": directions,
         "flows": summary.flows_seen,
-        "outside": summary.outside.as_ref().map(outside_json),
-        "missed_frames": sum(|port| port.missed),
-        "refused_frames": sum(|port| port.unsent),
-        "oversize_frames": sum(|port| port.oversize),
-        "super_packets": sum(|port| port.super_packets),
+        "outside": outside,
+        "missed_frames": summary.at_ports(|port| port.missed),
+        "refused_frames": summary.at_ports(|port| port.unsent),
+        "oversize_frames": summary.at_ports(|port| port.oversize),
+        "super_packets": summary.at_ports(|port| port.super_packets),
         "malformed_frames": summary.malformed,
     })
 }
@@ -269,4 +282,22 @@ fn settings(asked: &Asked<'_>) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_told_of_only_if_there_were_not_enough() {
+        let doors = |failed, closed| DoorCounts { opened: 9, closed, failed };
+        assert_eq!(doors_line(&doors(0, 0)), None);
+        let line = doors_line(&doors(3, 2)).unwrap();
+        assert!(
+            line.starts_with("outside: 3 packets met a port that could not be opened, 2 ports"),
+            "{line}"
+        );
+        let json = outside_json(&Counts::default(), &doors(3, 2));
+        assert_eq!(json["ports"], json!({"opened": 9, "closed": 2, "failed": 3}));
+    }
 }

@@ -22,7 +22,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, read};
 /// A process namespace that cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot make a process namespace: {0}; enter a user namespace first, with a single thread, and see that \
+    "cannot make a process namespace: {0}; enter a user namespace first, and see that \
      /proc/sys/user/max_pid_namespaces is not reached"
 )]
 pub struct ProcessesError(Errno);
@@ -36,15 +36,16 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Makes it. The caller must have a single thread, and can start none from now on.
+    /// Makes it. The caller can start no thread from now on (`CLONE_NEWPID` in unshare(2)); those that it has
+    /// go on, and start processes in the namespace around, so that commands are the calling thread's to start.
     ///
     /// # Errors
     /// If the system forbids it.
     pub fn enclose() -> Result<Self, ProcessesError> {
         let (end, pipe) = pipe2(OFlag::O_CLOEXEC).map_err(ProcessesError)?;
         unshare(CloneFlags::CLONE_NEWPID).map_err(ProcessesError)?;
-        // SAFETY: the child only makes system calls and never returns, so that it takes no lock that another
-        // thread might hold.
+        // SAFETY: whatever threads the caller has, the child only makes system calls and never returns, so that
+        // it takes no lock that another of them might hold.
         match unsafe { fork() }.map_err(ProcessesError)? {
             ForkResult::Child => {
                 drop(pipe);

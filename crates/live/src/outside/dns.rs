@@ -4,12 +4,12 @@
 //! Source: resolv.conf(5); RFC 1035 section 4.1.1 for the header of a message. Only the first nameserver is
 //! used. Nothing here looks a name up.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::path::{Path, PathBuf};
 
-use crate::namespace::{MountError, bind_over};
+use crate::namespace::{MountError, bind_over, in_own_folder};
 
 /// Where the system says whom it asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -81,25 +81,25 @@ pub enum ResolvConfError {
     Bind(#[from] MountError),
 }
 
-/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is. The mount
-/// namespace must be one's own and private ([`crate::namespace::make_mounts_private`]). No file is left
-/// behind.
+/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is; where the host has
+/// none, nobody. The mount namespace must be one's own and private
+/// ([`crate::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
 ///
 /// # Errors
-/// If there is no `/etc/resolv.conf`, or it is forbidden.
+/// If the host's cannot be read, or it is forbidden.
 pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
-    let of_host = fs::read_to_string(RESOLV_CONF).map_err(ResolvConfError::Read)?;
-    let path = std::env::temp_dir().join(format!("apportion-{}.resolv.conf", std::process::id()));
-    let failed = |error| ResolvConfError::Write { file: path.clone(), error };
-    // Never one that is there: anybody may write to this directory.
-    let mut file: File = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-    let bound = file
-        .write_all(resolv_conf(&of_host, gateway).as_bytes())
-        .map_err(failed)
-        .and_then(|()| Ok(bind_over(&path, Path::new(RESOLV_CONF))?));
-    // Its mount keeps the file.
-    let removed = fs::remove_file(&path).map_err(failed);
-    bound.and(removed)
+    let of_host = match fs::read_to_string(RESOLV_CONF) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ResolvConfError::Read(error)),
+    };
+    // The mount over the host's keeps the file when the folder is gone.
+    in_own_folder(&std::env::temp_dir(), |folder| {
+        let file = folder.join("resolv.conf");
+        fs::write(&file, resolv_conf(&of_host, gateway))
+            .map_err(|error| ResolvConfError::Write { file: file.clone(), error })?;
+        Ok(bind_over(&file, Path::new(RESOLV_CONF))?)
+    })?
 }
 
 /// The answer to a query that nobody can be asked: the query, as a response, with RCODE 5 ("refused"). None

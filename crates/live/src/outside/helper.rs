@@ -21,8 +21,8 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::socket::sockopt::ReceiveTimeout;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage,
-    connect, recvmsg, sendmsg, setsockopt, socket, socketpair,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType,
+    SockaddrStorage, connect, recvmsg, sendmsg, setsockopt, shutdown, socket, socketpair,
 };
 use nix::sys::time::TimeVal;
 use nix::sys::wait::waitpid;
@@ -100,11 +100,25 @@ impl Helper {
     /// UDP connected to `to`.
     ///
     /// # Errors
-    /// What the system said; `EPIPE` if the helper has ended, `EAGAIN` if it does not answer.
+    /// What the system said; `EPIPE` if the helper has ended, `EAGAIN` if it does not answer. It is not asked
+    /// again then: the next answer would be the one that is late.
     pub fn open(&self, transport: Transport, to: SocketAddr) -> Result<OwnedFd, Errno> {
-        let request = encode(transport, to);
+        let (answer, descriptor) = self.exchange(&encode(transport, to)).inspect_err(|_| {
+            // Each request after this meets EPIPE, and the helper the end.
+            let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        })?;
+        match (descriptor, answer.map(i32::from_be_bytes)) {
+            (Some(descriptor), Some(0)) => Ok(descriptor),
+            (None, Some(errno)) if errno != 0 => Err(Errno::from_raw(errno)),
+            _ => Err(Errno::EPIPE),
+        }
+    }
+
+    /// Sends a request and waits for its answer: an error number, none if there is no whole one, and what came
+    /// with it.
+    fn exchange(&self, request: &[u8]) -> Result<(Option<[u8; 4]>, Option<OwnedFd>), Errno> {
         let socket = self.socket.as_raw_fd();
-        sendmsg::<()>(socket, &[IoSlice::new(&request)], &[], MsgFlags::MSG_NOSIGNAL, None)?;
+        sendmsg::<()>(socket, &[IoSlice::new(request)], &[], MsgFlags::MSG_NOSIGNAL, None)?;
         let (mut answer, mut control) = ([0; 4], nix::cmsg_space!(RawFd));
         let mut vector = [IoSliceMut::new(&mut answer)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
@@ -116,11 +130,7 @@ impl Helper {
         });
         // SAFETY: the kernel has just made this descriptor for us, and nobody else owns it.
         let descriptor = descriptor.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        match (length, descriptor, i32::from_be_bytes(answer)) {
-            (4, Some(descriptor), 0) => Ok(descriptor),
-            (4, None, errno) if errno != 0 => Err(Errno::from_raw(errno)),
-            _ => Err(Errno::EPIPE),
-        }
+        Ok(((length == answer.len()).then_some(answer), descriptor))
     }
 
     /// Whether the host has a way to the Internet over IPv6. Where it has none, the command must have none
@@ -299,5 +309,18 @@ mod tests {
         assert_eq!(send(&[0xff; REQUEST]), Errno::EINVAL);
         // Nothing is sent by connecting a socket for datagrams.
         helper.open(Transport::Udp, "127.0.0.1:9".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_helper_that_was_late_is_not_asked_again() {
+        let helper = Helper::fork().unwrap();
+        let open = |port| helper.open(Transport::Udp, SocketAddr::new([127, 0, 0, 1].into(), port));
+        open(9).unwrap();
+        setsockopt(&helper.socket, ReceiveTimeout, &TimeVal::new(0, 50_000)).unwrap();
+        kill(helper.process, Signal::SIGSTOP).unwrap();
+        assert_eq!(open(10).unwrap_err(), Errno::EAGAIN);
+        kill(helper.process, Signal::SIGCONT).unwrap();
+        // Not the socket to port 10.
+        assert_eq!(open(11).unwrap_err(), Errno::EPIPE);
     }
 }

@@ -43,16 +43,20 @@ impl Addresses {
         self.near.contains(&address)
     }
 
-    /// Puts them into the environment of a command, with the number of shells that it is in.
-    pub(super) fn tell(&self, command: &mut Command, depth: u8) {
-        let [near, near6] = self.near.map(|address| address.to_string());
-        let [far, far6] = self.far.map(|address| address.to_string());
-        command
-            .env("APPORTION_NEAR", near)
-            .env("APPORTION_FAR", far)
-            .env("APPORTION_NEAR6", near6)
-            .env("APPORTION_FAR6", far6)
-            .env("APPORTION_DEPTH", (depth + 1).to_string());
+    /// Puts those that there are into the environment of a command, with the number of shells that it is in.
+    pub(super) fn tell(&self, command: &mut Command, depth: u8, has_ipv6: bool) {
+        for (end, addresses) in [("NEAR", self.near), ("FAR", self.far)] {
+            let [ipv4, ipv6] = addresses.map(|address| address.to_string());
+            command.env(format!("APPORTION_{end}"), ipv4);
+            let name = format!("APPORTION_{end}6");
+            // A shell around this one may have told its own.
+            if has_ipv6 {
+                command.env(name, ipv6)
+            } else {
+                command.env_remove(name)
+            };
+        }
+        command.env("APPORTION_DEPTH", (depth + 1).to_string());
     }
 }
 
@@ -68,5 +72,19 @@ mod tests {
         assert_eq!(inner.near(true)[1].to_string(), "fd61:7070:6f72:1::2");
         assert!(outer.is_near(outer.near[0]) && !inner.is_near(outer.near[0]));
         assert_eq!(Addresses::at(MOST_DEPTH + 1), None);
+    }
+
+    #[test]
+    fn addresses_that_are_not_there_are_not_told() {
+        let told = |has_ipv6: bool, name: &str| {
+            let mut command = Command::new("true");
+            Addresses::at(0).unwrap().tell(&mut command, 0, has_ipv6);
+            let value = command.get_envs().find(|(key, _)| *key == name).unwrap().1;
+            value.map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(told(false, "APPORTION_FAR").as_deref(), Some("100.64.0.1"));
+        assert_eq!(told(true, "APPORTION_FAR6").as_deref(), Some("fd61:7070:6f72::1"));
+        // Taken away, so that an outer shell's do not stay.
+        assert_eq!((told(false, "APPORTION_NEAR6"), told(false, "APPORTION_FAR6")), (None, None));
     }
 }

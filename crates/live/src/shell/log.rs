@@ -4,9 +4,13 @@
 //! could be delivered then, `+ BYTES` a packet came in, `- BYTES DELAY` one left after so many milliseconds,
 //! `d PACKETS BYTES` so many were dropped. What deviates: packets leave after the delay of the wire as well, and
 //! what was lost on the wire stands as dropped, because one link is both here; without a trace the opportunities
-//! are what the rate gives in each millisecond.
+//! are what the rate gives in each millisecond. Lines are written when something happens: of a longer pause than
+//! [`MOST_PARTS`] milliseconds the opportunities are added up, in as many parts, so that a packet after a pause
+//! is not late for what it was not there for.
 //!
-//! Cost: a line per event, and one per millisecond or opportunity.
+//! Cost: a line per event and per millisecond or opportunity; at most [`MOST_PARTS`] at once without a trace, and
+//! with one as many as it has in so many milliseconds. The sum over a pause walks through what is in it: 3 ns an
+//! opportunity.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,6 +23,10 @@ use crate::clock::time_of_day;
 use crate::link::Witness;
 use crate::pace::OPPORTUNITY;
 use crate::packet::Packet;
+
+/// Parts in which the opportunities of a pause are written. Chosen: to the millisecond where packets are some
+/// per second, to less than the bins of a graph in a pause of minutes; 100 lines take about 20 us.
+const MOST_PARTS: u64 = 100;
 
 /// Where a log goes.
 pub type LogFile = Box<dyn Write + Send>;
@@ -115,7 +123,8 @@ impl Writer {
     }
 
     fn opportunities_until(&mut self, now: Time) -> io::Result<()> {
-        while let Some((at, size)) = self.opportunities.next_until(now) {
+        let part = self.opportunities.part(now);
+        while let Some((at, size)) = self.opportunities.next_until(now, part) {
             if size > Bytes::ZERO {
                 writeln!(self.file, "{} # {}", ms(at), size.get())?;
             }
@@ -134,10 +143,10 @@ impl Writer {
 enum Opportunities {
     /// There is no limit, so there is nothing to say.
     Unlimited,
-    /// Of a trace.
-    Trace(std::iter::Peekable<Box<dyn Iterator<Item = Time> + Send>>),
+    /// Of a trace, and until when they were told.
+    Trace { at: Time, instants: std::iter::Peekable<Box<dyn Iterator<Item = Time> + Send>> },
     /// Of rates from their times on, the next one last; by the millisecond.
-    Rates { at: Time, now: Rate, later: Vec<(Time, Rate)>, rest: u64 },
+    Rates { at: Time, now: Rate, later: Vec<(Time, Rate)>, rest: u128 },
 }
 
 impl Opportunities {
@@ -154,29 +163,61 @@ impl Opportunities {
             Speed::Steps(steps) => rates(steps.clone()),
             Speed::Trace(trace) => {
                 let instants: Box<dyn Iterator<Item = Time> + Send> = Box::new(trace.instants());
-                Self::Trace(instants.peekable())
+                Self::Trace { at: Time::ZERO, instants: instants.peekable() }
             }
         }
     }
 
-    /// The next one, unless it is later than `now`.
-    fn next_until(&mut self, until: Time) -> Option<(Time, Bytes)> {
+    /// The milliseconds of which what there is until `until` is told as one.
+    fn part(&self, until: Time) -> u64 {
+        match self {
+            Self::Unlimited => 1,
+            Self::Trace { at, .. } | Self::Rates { at, .. } => {
+                ms(until).saturating_sub(ms(*at)).div_ceil(MOST_PARTS).max(1)
+            }
+        }
+    }
+
+    /// What there is next, unless it is later than `until`: of a single millisecond or opportunity, or added up
+    /// over `part` milliseconds.
+    fn next_until(&mut self, until: Time, part: u64) -> Option<(Time, Bytes)> {
         match self {
             Self::Unlimited => None,
-            Self::Trace(instants) => Some((instants.next_if(|at| *at <= until)?, OPPORTUNITY)),
-            Self::Rates { at, now, later, rest } => {
-                let end = *at + Span::from_millis(1);
-                if end > until {
+            Self::Trace { at, instants } => {
+                let Some(first) = instants.next_if(|instant| *instant <= until) else {
+                    *at = until;
                     return None;
+                };
+                *at = first;
+                let mut size = OPPORTUNITY;
+                if part > 1 {
+                    let end = first + Span::from_millis(part);
+                    while let Some(instant) = instants.next_if(|instant| *instant < end && *instant <= until)
+                    {
+                        *at = instant;
+                        size += OPPORTUNITY;
+                    }
                 }
-                if let Some((_, rate)) = later.pop_if(|(from, _)| *from <= *at) {
-                    *now = rate;
-                }
-                *at = end;
+                Some((*at, size))
+            }
+            Self::Rates { at, now, later, rest } => {
+                let whole = until.since(*at).as_nanos() / 1_000_000;
+                let end = *at + Span::from_millis(part.min(whole));
                 // A rate in bit/s gives as many thousandths of a bit in a millisecond.
-                let thousandths = *rest + now.as_bit();
+                let mut thousandths = *rest;
+                while *at < end {
+                    while let Some((_, rate)) = later.pop_if(|(from, _)| *from <= *at) {
+                        *now = rate;
+                    }
+                    // A rate holds from the millisecond on that begins after it.
+                    let next = later.last().map_or(end, |(from, _)| end.min(*from));
+                    let span = next.since(*at).as_nanos().div_ceil(1_000_000);
+                    thousandths += u128::from(span) * u128::from(now.as_bit());
+                    *at += Span::from_millis(span);
+                }
                 *rest = thousandths % 8_000;
-                Some((end, Bytes::new(thousandths / 8_000)))
+                let bytes = u64::try_from(thousandths / 8_000).unwrap_or(u64::MAX);
+                (whole > 0).then_some((end, Bytes::new(bytes)))
             }
         }
     }
@@ -188,8 +229,9 @@ mod tests {
     use crate::pace::Trace;
 
     fn lines(speed: &Speed, until: u64) -> Vec<(u64, u64)> {
-        let mut opportunities = Opportunities::of(speed);
-        std::iter::from_fn(|| opportunities.next_until(Time::from_millis(until)))
+        let (mut opportunities, until) = (Opportunities::of(speed), Time::from_millis(until));
+        let part = opportunities.part(until);
+        std::iter::from_fn(|| opportunities.next_until(until, part))
             .map(|(at, size)| (ms(at), size.get()))
             .collect()
     }
@@ -208,5 +250,22 @@ mod tests {
         let trace = Speed::Trace(Trace::parse("2\n2\n3\n").unwrap());
         assert_eq!(lines(&trace, 5), [(2, 1_504), (2, 1_504), (3, 1_504), (5, 1_504), (5, 1_504)]);
         assert!(lines(&Speed::Unlimited, 1_000).is_empty());
+    }
+
+    #[test]
+    fn a_pause_is_told_in_a_hundred_parts() {
+        // An hour is 100 parts of 36 s; 1 Mbit/s gives 4.5 MB in each.
+        let hour = 3_600_000;
+        let told = lines(&Speed::Rate(Rate::from_mbit(1)), hour);
+        assert_eq!((told.len(), told[0], told[99]), (100, (36_000, 4_500_000), (hour, 4_500_000)));
+        // 201 ms are 67 parts of 3 ms. Up to 100 ms, 12.5 kB; then 101 kB.
+        let steps = Speed::parse_steps("0s 1Mbit, 100ms 8Mbit").unwrap();
+        let told = lines(&steps, 201);
+        assert_eq!((told.len(), told[33]), (67, (102, 125 + 2_000)));
+        assert_eq!(told.iter().map(|(_, size)| size).sum::<u64>(), 12_500 + 101_000);
+        // One each 5 ms: 200 in a second, which has parts of 10 ms.
+        let told = lines(&Speed::Trace(Trace::parse("5\n").unwrap()), 1_000);
+        assert_eq!((told.len(), told[0]), (100, (10, 3_008)));
+        assert_eq!(told.iter().map(|(_, size)| size).sum::<u64>(), 200 * 1_504);
     }
 }

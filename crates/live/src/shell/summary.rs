@@ -4,7 +4,7 @@ use apportion_core::units::{Rate, Span};
 use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
 use crate::command::End;
-use crate::outside::Counts;
+use crate::outside::{Counts, DoorCounts};
 use crate::port::PortCounts;
 
 /// A run of a shell.
@@ -30,6 +30,8 @@ pub struct Summary {
     pub lateness: Distribution,
     /// What went outside, if there was a way.
     pub outside: Option<Counts>,
+    /// What the ports did that were used on that way.
+    pub doors: Option<DoorCounts>,
 }
 
 /// What one direction did.
@@ -70,16 +72,21 @@ impl Summary {
         self.lateness.quantile(0.99).is_none_or(|late| late <= most)
     }
 
+    /// A count of both sockets together.
+    #[must_use]
+    pub fn at_ports(&self, count: fn(&PortCounts) -> u64) -> u64 {
+        self.ports.iter().map(count).sum()
+    }
+
     /// How well real time was kept, where `limit` is what 99 of 100 packets may be late at most.
     #[must_use]
     pub fn timekeeping(&self, limit: Span) -> Timekeeping {
-        let sum = |count: fn(&PortCounts) -> u64| self.ports.iter().map(count).sum::<u64>();
         Timekeeping {
             lateness: self.lateness.clone(),
             limit,
-            missed: sum(|port| port.missed),
-            refused: sum(|port| port.unsent),
-            unusable: sum(|port| port.oversize + port.super_packets) + self.malformed,
+            missed: self.at_ports(|port| port.missed),
+            refused: self.at_ports(|port| port.unsent),
+            unusable: self.at_ports(|port| port.oversize + port.super_packets) + self.malformed,
             writes: Distribution::default(),
             failures: Vec::new(),
         }
