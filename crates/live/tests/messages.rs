@@ -1,7 +1,6 @@
 //! Messages between routers in frames: against etherparse, and against the page about them.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-#[allow(dead_code, reason = "each program of tests uses some of it")]
 mod common;
 
 use std::net::IpAddr;
