@@ -2,7 +2,7 @@
 //! disciplines use.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
-//! taken, the least recently heard of [`LOOKED_AT`] flows does, so a flood of new flows costs others their
+//! taken, the least recently heard of 16 flows does, so a flood of new flows costs others their
 //! state, but never memory or time. Cost: a hash and a comparison per packet; 64 bytes per flow.
 
 use apportion_core::packet::FlowId;

@@ -1,5 +1,5 @@
 //! A gateway: a bump in the wire between two interfaces, by a
-//! [`GatewayConfig`](apportion_scenario::gateway::GatewayConfig).
+//! [`GatewayConfig`].
 //!
 //! | file | holds |
 //! |---|---|

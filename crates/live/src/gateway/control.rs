@@ -11,7 +11,7 @@
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
 //!
 //! SIGHUP reloads; SIGTERM and SIGINT stop. One connection is served at a time, within the limits of
-//! [`http`](super::http); others wait in the sockets' queues.
+//! [`super::http`]; others wait in the sockets' queues.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
 //! The little of HTTP/1.0 (RFC 1945) that metrics and commands take: one request on a connection, one answer,
 //! and the connection ends.
 //!
-//! A client that is slow or asks for too much is dropped: a request has at most [`MOST_BYTES`] bytes in
-//! [`MOST_CALLS`] reads, all of them within [`LIMIT`], and its answer has as long once it is known. Bodies of
+//! A client that is slow or asks for too much is dropped: a request has at most `MOST_BYTES` bytes in
+//! `MOST_CALLS` reads, all of them within `LIMIT`, and its answer has as long once it is known. Bodies of
 //! requests are not read.
 
 use std::io::{self, Read, Write};
