@@ -22,27 +22,28 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
     let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().flat_map(|point| {
-        let texts = [Some(of_point(point)), timekeeping(point)];
+        let texts = [Some(of_point(point)), timekeeping(point).map(|(_, text)| text)];
         texts.into_iter().flatten().map(|text| Headline { point: name(point), text })
     });
     lead.into_iter().chain(points).collect()
 }
 
-/// How well real time was kept, and whether the numbers count; none for a simulation.
-fn timekeeping(point: &PointRecord) -> Option<String> {
+/// Whether real time was kept well enough for the numbers to count, and how well; none for a simulation.
+pub(crate) fn timekeeping(point: &PointRecord) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
     let (median, high) = (worst(0.5)?, worst(0.99)?);
-    let invalid = kept.iter().find_map(|kept| kept.fault());
-    Some(match invalid {
+    Some(match kept.iter().find_map(|kept| kept.fault()) {
         Some(fault) => {
-            format!("NOT VALID: {fault}. Give the machine less to do, or the links less to carry.")
+            (false, format!("NOT VALID: {fault}. Give the machine less to do, or the links less to carry."))
         }
-        None => format!(
-            "In real time: packets left {} ms late in the median, and 99 of 100 at most {} ms.",
-            millis(median),
-            millis(high)
-        ),
+        None => {
+            let (median, high) = (millis(median), millis(high));
+            let text = format!(
+                "In real time: packets left {median} ms late in the median, and 99 of 100 at most {high} ms."
+            );
+            (true, text)
+        }
     })
 }
 
