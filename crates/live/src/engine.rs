@@ -8,7 +8,8 @@
 //! What a frame is and where it goes is said by a [`World`]: the shell, the lab, the gateway.
 //!
 //! Waiting is ppoll(2) with a nanosecond deadline. Cost: two system calls per batch of frames, one more where
-//! there is nothing to do; O(log links) per packet and link.
+//! there is nothing to do; O(log links) per packet and link. Each wait makes its list of ports anew: O(ports) per
+//! batch, which counts where there are many hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
