@@ -20,7 +20,9 @@ use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::units::{Bytes, Packets, Span};
-use apportion_scenario::tcp::{Algorithm, Idle, InitialSsthresh, InitialWindow, RecoveryExit, TcpParams};
+use apportion_scenario::tcp::{
+    Algorithm, Halving, Idle, InitialSsthresh, InitialWindow, RecoveryExit, TcpParams,
+};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::namespace::{SysctlError, set_sysctl};
@@ -282,6 +284,11 @@ pub fn untold(params: &TcpParams) -> Vec<Untold> {
         ("initial_rto", params.initial_rto != Span::from_secs(1), "the first timeout is 1 s (RFC 6298)"),
         ("syn", !params.syn, "a connection opens with a handshake"),
         ("fin", !params.fin, "a connection closes with a FIN"),
+        (
+            "halving",
+            params.halving != Halving::Window,
+            "thresholds are a part of the window, not of what is outstanding (RFC 9438 section 4.6 leaves it open)",
+        ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
         ("idle", params.idle == Idle::Timeout, "a sender that was idle starts again from the initial window"),
     ];

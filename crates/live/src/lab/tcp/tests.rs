@@ -49,8 +49,13 @@ fn every_profile_says_what_it_is_not() {
         untold(params).iter().map(|untold| untold.parameter).collect::<Vec<_>>().join(" ")
     };
     // Linux as it is: little is left.
-    let linux =
-        [("algorithm", "cubic"), ("initial_window", "10p"), ("exit", "ssthresh"), ("min_rto", "200ms")];
+    let linux = [
+        ("algorithm", "cubic"),
+        ("initial_window", "10p"),
+        ("halving", "window"),
+        ("exit", "ssthresh"),
+        ("min_rto", "200ms"),
+    ];
     assert_eq!(names(&params("rfc", &linux)), "sack_recovery delayed_ack");
     let old = "algorithm header ack initial_window initial_ssthresh limited_transmit delayed_ack tick min_rto \
                initial_rto syn fin exit idle";
