@@ -7,7 +7,6 @@
 use std::hint::black_box;
 
 use apportion_core::catalog::{Role, Selection};
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
 use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
@@ -75,16 +74,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    let setup = Setup {
-        link_rate: Rate::from_mbit(1_000),
-        weights: &[],
-        rtts: &[],
-        guarantees: &[],
-        classes: &[],
-        customers: Customers::default(),
-        seed: 1,
-        name: "bench",
-    };
+    let setup = Setup::new(Rate::from_mbit(1_000), 1, "bench");
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
@@ -164,16 +154,7 @@ fn rate_matching(criterion: &mut Criterion) {
     for flows in [10, 100, 1_000_u32] {
         let classes = vec![FlowClass::RealRate; flows as usize];
         let selection = Selection::new("ramp", None, None).expect("known");
-        let setup = Setup {
-            link_rate: Rate::from_mbit(1_000),
-            weights: &[],
-            rtts: &[],
-            guarantees: &[],
-            classes: &classes,
-            customers: Customers::default(),
-            seed: 1,
-            name: "bench",
-        };
+        let setup = Setup { classes: &classes, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
         let mut queue: Discipline<Small> =
             DisciplineParams::from_args(&selection).expect("valid").build(&setup);
         let packets = packets(flows);
@@ -255,16 +236,7 @@ fn push_out(criterion: &mut Criterion) {
             }
             let rtts: Vec<Span> =
                 (0..flows).map(|flow| Span::from_millis(u64::from(20 + flow % 180))).collect();
-            let setup = Setup {
-                link_rate: Rate::from_mbit(1_000),
-                weights: &[],
-                rtts: &rtts,
-                guarantees: &[],
-                classes: &[],
-                customers: Customers::default(),
-                seed: 1,
-                name: "bench",
-            };
+            let setup = Setup { rtts: &rtts, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
             let mut queue: Discipline<Small> =
                 DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut i = 0_u32;
@@ -346,14 +318,8 @@ fn core_stateless(criterion: &mut Criterion) {
             // Half of each flow's rate.
             let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
             let setup = Setup {
-                link_rate: Rate::from_mbit(1_000),
                 guarantees: if guaranteed { &guarantees } else { &[] },
-                classes: &[],
-                customers: Customers::default(),
-                weights: &[],
-                rtts: &[],
-                seed: 1,
-                name: "bench",
+                ..Setup::new(Rate::from_mbit(1_000), 1, "bench")
             };
             let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut packets = packets(flows);

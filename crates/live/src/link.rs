@@ -107,6 +107,15 @@ pub struct LinkParts {
     pub other_way: Option<u32>,
 }
 
+impl LinkParts {
+    /// A link whose wire has no delay and loses nothing, and that exchanges no labels.
+    #[must_use]
+    pub fn new(number: u32, queue: Discipline<Packet>, pace: Pace, loss_stream: Stream) -> Self {
+        let (delay, loss, exchanges, other_way) = (Span::ZERO, Ratio::ZERO, Vec::new(), None);
+        Self { number, queue, pace, delay, loss, loss_stream, exchanges, other_way }
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Link {

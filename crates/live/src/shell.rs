@@ -31,7 +31,6 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::process::Command;
 
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
@@ -212,7 +211,7 @@ impl Shell {
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.tell(&mut self.command, self.depth, hosts.has_ipv6);
-        let mut course = Course::new(&mut self, ports);
+        let mut course = Course::new(&mut self, ports)?;
         let outside = outside.map(|(outside, doorman)| {
             course.engine.world.set_doorman(doorman);
             outside
@@ -278,25 +277,11 @@ impl Shell {
             Way::Down => "down",
         };
         let pace = speed.at_start();
-        let queue = queue.build(&Setup {
-            link_rate: pace.mean(),
-            weights: &[],
-            rtts: &[],
-            guarantees: &[],
-            classes: &[],
-            customers: Customers { of_flows: &[], weights: &[] },
-            seed: self.seed,
-            name: &format!("link.{name}.queue"),
-        });
+        let queue = queue.build(&Setup::new(pace.mean(), self.seed, &format!("link.{name}.queue")));
         Link::new(LinkParts {
-            number: way as u32,
-            queue,
-            pace,
             delay: *delay,
             loss: *loss,
-            loss_stream: Stream::new(self.seed, &format!("link.{name}.loss")),
-            exchanges: Vec::new(),
-            other_way: None,
+            ..LinkParts::new(way as u32, queue, pace, Stream::new(self.seed, &format!("link.{name}.loss")))
         })
     }
 }
@@ -346,8 +331,8 @@ struct Course {
 }
 
 impl Course {
-    fn new(shell: &mut Shell, ports: [Port; 2]) -> Self {
-        let mut engine = Bridge::between(ports, [shell.link(Way::Up), shell.link(Way::Down)], ETHERNET);
+    fn new(shell: &mut Shell, ports: [Port; 2]) -> Result<Self, EngineError> {
+        let mut engine = Bridge::between(ports, [shell.link(Way::Up), shell.link(Way::Down)], ETHERNET)?;
         let mut steps = Vec::new();
         for way in [Way::Up, Way::Down] {
             let speed = &shell.direction(way).speed;
@@ -362,7 +347,7 @@ impl Course {
             engine.books.witness = Some(Box::new(LogWitness::new(logs, speeds)));
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
-        Self { engine, flows: FlowSeries::default(), steps, sample }
+        Ok(Self { engine, flows: FlowSeries::default(), steps, sample })
     }
 
     /// Moves packets until the command has ended or its time is up. How it ended, and how what ran at the far

@@ -55,6 +55,15 @@ pub struct Setup<'a> {
     pub name: &'a str,
 }
 
+impl<'a> Setup<'a> {
+    /// Of a place where nothing is known of flows: they have one weight, and no guarantee.
+    #[must_use]
+    pub fn new(link_rate: Rate, seed: u64, name: &'a str) -> Self {
+        let customers = Customers::default();
+        Self { link_rate, weights: &[], rtts: &[], guarantees: &[], classes: &[], customers, seed, name }
+    }
+}
+
 impl Setup<'_> {
     /// The weight that earns one quantum.
     fn smallest_weight(&self) -> Weight {

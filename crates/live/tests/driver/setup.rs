@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use apportion_core::catalog::Selection;
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
@@ -34,31 +33,16 @@ pub fn hosts() -> [Host; 2] {
 /// The engine between them; a packet counts as what IP has of it.
 pub fn engine(hosts: &[Host; 2], limit: &str) -> Engine<Bridge> {
     let ports = [0, 1].map(|host| Port::open(hosts[host].port).unwrap());
-    Bridge::between(ports, [link(0, limit), link(1, limit)], Bytes::ZERO)
+    Bridge::between(ports, [link(0, limit), link(1, limit)], Bytes::ZERO).unwrap()
 }
 
 fn link(number: u32, limit: &str) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", limit).unwrap();
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup {
-        link_rate: RATE,
-        weights: &[],
-        rtts: &[],
-        guarantees: &[],
-        classes: &[],
-        customers: Customers { of_flows: &[], weights: &[] },
-        seed: 1,
-        name: "wire",
-    });
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "wire"));
     Link::new(LinkParts {
-        number,
-        queue,
-        pace: Pace::rate(RATE),
         delay: DELAY,
-        loss: Ratio::ZERO,
-        loss_stream: Stream::new(1, "loss"),
-        exchanges: Vec::new(),
-        other_way: None,
+        ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))
     })
 }
 

@@ -4,10 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 
 use apportion_core::catalog::Selection;
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::{Engine, Stop};
 use apportion_live::host::Host;
@@ -78,7 +77,7 @@ impl HostSide {
         let near = Host::create("near", &NEAR, Bytes::new(1_500)).unwrap();
         let far = Host::create("far", &[], Bytes::new(1_500)).unwrap();
         let ports = [Port::open(near.port).unwrap(), Port::open(far.port).unwrap()];
-        let mut engine = Bridge::between(ports, [link(0), link(1)], ETHERNET);
+        let mut engine = Bridge::between(ports, [link(0), link(1)], ETHERNET).unwrap();
         let gateway = [GATEWAY.into(), GATEWAY_6.into()];
         let addresses = Addresses { near: &NEAR, gateway: &gateway, nameserver };
         let (outside, doorman) = Outside::open(self.helper, &far.namespace, &addresses).unwrap();
@@ -123,24 +122,9 @@ impl Drop for Waker {
 fn link(number: u32) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", "200p").unwrap();
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup {
-        link_rate: RATE,
-        weights: &[],
-        rtts: &[],
-        guarantees: &[],
-        classes: &[],
-        customers: Customers { of_flows: &[], weights: &[] },
-        seed: 1,
-        name: "test",
-    });
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "test"));
     Link::new(LinkParts {
-        number,
-        queue,
-        pace: Pace::rate(RATE),
         delay: DELAY,
-        loss: Ratio::ZERO,
-        loss_stream: Stream::new(1, "loss"),
-        exchanges: Vec::new(),
-        other_way: None,
+        ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))
     })
 }
