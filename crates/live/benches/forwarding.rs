@@ -8,10 +8,9 @@
 use std::time::Instant;
 
 use apportion_core::catalog::Selection;
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_core::units::{Bytes, Rate, Time};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::Engine;
 use apportion_live::host::Host;
@@ -26,26 +25,8 @@ fn link(number: u32, kind: &str, rate: Rate) -> Link {
     if kind == "fifo" {
         selection.set("limit", "10000p").unwrap();
     }
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup {
-        link_rate: rate,
-        weights: &[],
-        rtts: &[],
-        guarantees: &[],
-        classes: &[],
-        customers: Customers { of_flows: &[], weights: &[] },
-        seed: 1,
-        name: "bench",
-    });
-    Link::new(LinkParts {
-        number,
-        queue,
-        pace: Pace::rate(rate),
-        delay: Span::ZERO,
-        loss: Ratio::ZERO,
-        loss_stream: Stream::new(1, "loss"),
-        exchanges: Vec::new(),
-        other_way: None,
-    })
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(rate, 1, "bench"));
+    Link::new(LinkParts::new(number, queue, Pace::rate(rate), Stream::new(1, "loss")))
 }
 
 /// A UDP frame of `length` bytes from one of `flows` ports.
@@ -65,7 +46,7 @@ fn blast(port: &mut Port, length: usize, flows: u16, seconds: f64) -> u64 {
     let mut pool = Pool::new(64, 1_522);
     let frames: Vec<_> = (0..64)
         .map(|at| {
-            let buffer = pool.take().unwrap();
+            let buffer = pool.take(0).unwrap();
             frame(&mut pool.bytes_mut(buffer)[16..16 + length], at % flows);
             Received { buffer, start: 16, length: length as u16 }
         })
@@ -86,7 +67,7 @@ fn measure(number: u32, queue: &str, length: usize, flows: u16) {
     let rate = Rate::from_mbit(100_000);
     let ports = [Port::open(near.port).unwrap(), Port::open(far.port).unwrap()];
     let mut engine: Engine<Bridge> =
-        Bridge::between(ports, [link(0, queue, rate), link(1, queue, rate)], ETHERNET);
+        Bridge::between(ports, [link(0, queue, rate), link(1, queue, rate)], ETHERNET).unwrap();
     let sender = near
         .namespace
         .spawn("sender", move || {

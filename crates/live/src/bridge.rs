@@ -7,7 +7,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::histogram::Histogram;
 
 use crate::clock::Clock;
-use crate::engine::{Engine, Hop, Verdict, World};
+use crate::engine::{Engine, EngineError, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
 use crate::link::{Books, Link};
@@ -51,10 +51,16 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// An engine whose time begins now, between `near` and `far`. Each IP packet counts as itself and `overhead`: [`ETHERNET`] to count
-    /// what layer 2 carries.
-    #[must_use]
-    pub fn between([near, far]: [Port; 2], [up, down]: [Link; 2], overhead: Bytes) -> Engine<Self> {
+    /// An engine whose time begins now, between `near` and `far`. Each IP packet counts as itself and `overhead`:
+    /// [`ETHERNET`] to count what layer 2 carries.
+    ///
+    /// # Errors
+    /// If the ports cannot be watched.
+    pub fn between(
+        [near, far]: [Port; 2],
+        [up, down]: [Link; 2],
+        overhead: Bytes,
+    ) -> Result<Engine<Self>, EngineError> {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);

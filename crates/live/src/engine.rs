@@ -7,9 +7,8 @@
 //!
 //! What a frame is and where it goes is said by a [`World`]: the shell, the lab, the gateway.
 //!
-//! Waiting is ppoll(2) with a nanosecond deadline. Cost: two system calls per batch of frames, one more where
-//! there is nothing to do; O(log links) per packet and link. Each wait makes its list of ports anew: O(ports) per
-//! batch, which counts where there are many hosts.
+//! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
+//! cost nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,19 +18,27 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use apportion_core::Packet as _;
 use apportion_core::drop::sffc::Sffc;
 use apportion_core::packet::{FlowId, LabelKind, Protocol};
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use apportion_scenario::histogram::Histogram;
 use apportion_scenario::model::Count;
 use apportion_scenario::routers::Links;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 
-use crate::clock::{Clock, timespec};
+use crate::clock::Clock;
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Books, FlowSetting, Link};
 use crate::packet::{Description, Packet};
 use crate::pool::HEAD;
 use crate::port::{BATCH, Port, PortCounts, Received};
+use crate::readiness::Readiness;
+
+/// The owner of buffers of the engine's own packets; of others, the port that they came in by.
+const OWN: u16 = u16::MAX;
+/// Frames that wait for a device that takes no more; beyond that all of them are given up. Chosen: a queue of such a
+/// device.
+const MOST_HELD: usize = 1_024;
+/// When a device that took no more is tried again. Chosen: eight full frames at 1 Gbit/s.
+const RETRY: Span = Span::from_micros(100);
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +161,7 @@ pub enum EngineError {
     #[error("port {port}: cannot {what} frames: {source}")]
     Port {
         /// Which.
-        port: usize,
+        port: u32,
         /// "receive" or "send".
         what: &'static str,
         /// What the system said.
@@ -180,6 +187,12 @@ pub struct Engine<W> {
     /// time is another one.
     due: Vec<Time>,
     order: BinaryHeap<Reverse<(Time, u32)>>,
+    readiness: Readiness,
+    /// Ports that may have frames, and ports with frames that leave.
+    ready: Vec<u32>,
+    leaving: Vec<u32>,
+    /// Ports that were left alone for want of buffers.
+    starved: Vec<u32>,
     received: Vec<Received>,
     malformed: [u64; Malformed::ALL.len()],
     lateness: Histogram,
@@ -188,8 +201,6 @@ pub struct Engine<W> {
 #[derive(Debug)]
 struct PortState {
     port: Port,
-    /// Whether frames may wait.
-    ready: bool,
     /// Frames that leave, with the time at which they are due.
     outbox: Vec<Received>,
     due: Vec<Time>,
@@ -198,7 +209,9 @@ struct PortState {
 
 impl<W: World> Engine<W> {
     /// An engine that goes by `clock`. `routes` is the table that packets go along.
-    #[must_use]
+    ///
+    /// # Errors
+    /// If the ports cannot be watched.
     pub fn new(
         clock: Clock,
         ports: Vec<Port>,
@@ -206,18 +219,25 @@ impl<W: World> Engine<W> {
         routes: Vec<Hop>,
         books: Books,
         world: W,
-    ) -> Self {
+    ) -> Result<Self, EngineError> {
+        let readiness = Readiness::new().map_err(EngineError::Wait)?;
+        for (number, port) in (0..).zip(&ports) {
+            readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
+        }
         let state = |port| PortState {
             port,
-            ready: true,
             outbox: Vec::with_capacity(BATCH),
             due: Vec::with_capacity(BATCH),
             carried: Count::default(),
         };
-        Self {
+        Ok(Self {
             world,
             books,
             clock,
+            readiness,
+            ready: Vec::new(),
+            leaving: Vec::new(),
+            starved: Vec::new(),
             ports: ports.into_iter().map(state).collect(),
             due: vec![Time::MAX; links.len()],
             links,
@@ -226,7 +246,7 @@ impl<W: World> Engine<W> {
             received: Vec::with_capacity(BATCH),
             malformed: [0; Malformed::ALL.len()],
             lateness: Histogram::default(),
-        }
+        })
     }
 
     /// Moves packets until `deadline`, or until `wake` is readable.
@@ -238,17 +258,13 @@ impl<W: World> Engine<W> {
             let now = self.clock.now().min(deadline);
             self.advance(now);
             self.flush()?;
-            let mut more = false;
-            for port in 0..self.ports.len() {
-                more |= self.receive(port, deadline)?;
-            }
+            self.receive(deadline)?;
             // Reading took time, in which packets were due.
             self.flush()?;
             if now == deadline {
                 return Ok(Stop::Deadline);
             }
-            // With frames at hand it only looks, so that no descriptor is kept waiting for ever.
-            let until = if more { now } else { self.next().min(deadline) };
+            let until = self.next().min(deadline);
             if self.wait(until, wake)? {
                 return Ok(Stop::Woken);
             }
@@ -281,7 +297,7 @@ impl<W: World> Engine<W> {
         else {
             return;
         };
-        let Some(buffer) = self.books.pool.take() else { return };
+        let Some(buffer) = self.books.pool.take(OWN) else { return };
         let bytes = self.books.pool.bytes_mut(buffer);
         // Packet sockets would take what is left there for orders.
         bytes[..HEAD].fill(0);
@@ -388,42 +404,58 @@ impl<W: World> Engine<W> {
         self.world.leave(at, port, packet, frame);
         let to = &mut self.ports[port as usize];
         to.carried.add(packet.size());
+        if to.outbox.is_empty() {
+            self.leaving.push(port);
+        }
         to.outbox.push(Received { buffer, start, length });
         to.due.push(at);
     }
 
-    /// Sends what has left.
+    /// Sends what has left. What a device has no room for stays, to be tried again.
     fn flush(&mut self) -> Result<(), EngineError> {
-        for (number, port) in self.ports.iter_mut().enumerate().filter(|(_, port)| !port.outbox.is_empty()) {
+        let (ports, pool) = (&mut self.ports, &mut self.books.pool);
+        let mut result = Ok(());
+        self.leaving.retain(|&number| {
+            let PortState { port, outbox, due, .. } = &mut ports[number as usize];
             let now = self.clock.now();
-            port.due.drain(..).for_each(|due| self.lateness.record(now.since(due)));
-            let sent = port.port.send(&mut self.books.pool, &port.outbox);
-            port.outbox.drain(..).for_each(|frame| self.books.pool.give_back(frame.buffer));
-            sent.map_err(|source| EngineError::Port { port: number, what: "send", source })?;
-        }
-        Ok(())
+            let mut done = port.send(pool, outbox).unwrap_or_else(|source| {
+                result = Err(EngineError::Port { port: number, what: "send", source });
+                0
+            });
+            due.drain(..done).for_each(|due| self.lateness.record(now.since(due)));
+            if outbox.len() - done > MOST_HELD {
+                port.give_up((outbox.len() - done) as u64);
+                due.clear();
+                done = outbox.len();
+            }
+            outbox.drain(..done).for_each(|frame| pool.give_back(frame.buffer));
+            !outbox.is_empty()
+        });
+        result
     }
 
-    /// Takes in what waits at a port, as of now or of `latest`. Whether more may wait.
-    fn receive(&mut self, number: usize, latest: Time) -> Result<bool, EngineError> {
-        let port = &mut self.ports[number];
-        if !port.ready {
-            return Ok(false);
-        }
+    /// Takes in a batch of what waits at each port that is ready, as of now or of `latest`.
+    fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
-        port.ready = port
-            .port
-            .receive(&mut self.books.pool, &mut received)
-            .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
-        let more = port.ready;
-        // What was due before they came is done first.
-        let now = self.clock.now().min(latest);
-        self.advance(now);
-        for frame in received.drain(..) {
-            self.take_in(now, number as u32, frame);
+        while let Some(number) = self.ready.pop() {
+            let port = &mut self.ports[number as usize].port;
+            port.receive(number as u16, &mut self.books.pool, &mut received)
+                .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
+            // What was due before they came is done first.
+            let now = self.clock.now().min(latest);
+            self.advance(now);
+            for frame in received.drain(..) {
+                self.take_in(now, number, frame);
+            }
+            let port = &self.ports[number as usize].port;
+            if !port.has_room(number as u16, &self.books.pool) {
+                // It is readable, and would not let us wait.
+                self.readiness.want(number, port.as_fd(), false).map_err(EngineError::Wait)?;
+                self.starved.push(number);
+            }
         }
         self.received = received;
-        Ok(more)
+        Ok(())
     }
 
     fn take_in(&mut self, now: Time, port: u32, frame: Received) {
@@ -461,26 +493,21 @@ impl<W: World> Engine<W> {
     }
 
     /// Waits until then, or until a port has frames. Whether `wake` is readable.
-    fn wait(&mut self, until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
-        let pool = &self.books.pool;
-        let ports = self.ports.iter().map(|PortState { port, .. }| {
-            // Without buffers nothing can be taken in, and a socket that is readable would not let us wait.
-            let events = if port.has_room(pool) { PollFlags::POLLIN } else { PollFlags::empty() };
-            PollFd::new(port.as_fd(), events)
-        });
-        let mut polled: Vec<PollFd<'_>> = ports.collect();
-        polled.extend(wake.map(|wake| PollFd::new(wake, PollFlags::POLLIN)));
-        let timeout = (until < Time::MAX).then(|| timespec(self.clock.until(until)));
-        match ppoll(&mut polled, timeout, None) {
-            Ok(_) | Err(Errno::EINTR) => (),
-            Err(error) => return Err(EngineError::Wait(error)),
+    fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
+        for number in std::mem::take(&mut self.starved) {
+            let port = &self.ports[number as usize].port;
+            if port.has_room(number as u16, &self.books.pool) {
+                self.readiness.want(number, port.as_fd(), true).map_err(EngineError::Wait)?;
+            } else {
+                self.starved.push(number);
+            }
         }
-        let readable: Vec<bool> = polled.iter().map(|fd| fd.any().unwrap_or(false)).collect();
-        drop(polled);
-        for (port, readable) in self.ports.iter_mut().zip(&readable) {
-            port.ready |= readable;
+        let now = self.clock.now();
+        if !self.leaving.is_empty() {
+            until = until.min(now + RETRY);
         }
-        Ok(wake.is_some() && readable.last().copied().unwrap_or(false))
+        let span = (until < Time::MAX).then(|| until.since(now));
+        self.readiness.wait(span, wake, &mut self.ready).map_err(EngineError::Wait)
     }
 }
 

@@ -69,8 +69,10 @@ pub struct Gateway {
 
 impl Gateway {
     /// Between the open ports of the interfaces inside and outside, whose IP packets have `mtu` at most.
-    #[must_use]
-    pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Self {
+    ///
+    /// # Errors
+    /// If the ports cannot be watched.
+    pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Result<Self, EngineError> {
         let mut world = GatewayWorld::new(&config);
         let hardware = [0, 1].map(|port: usize| ports[port].hardware());
         world.set_reports(&config, hardware);
@@ -80,8 +82,8 @@ impl Gateway {
         let pool = Pool::new(frames, longest as usize);
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(pool, 2 * MOST_NAMES);
-        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world);
-        Self { config, engine, hardware }
+        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world)?;
+        Ok(Self { config, engine, hardware })
     }
 
     /// What it runs by.

@@ -194,7 +194,7 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();
-    let engine = Engine::new(clock, ports, links, network.routes, books, world);
+    let engine = Engine::new(clock, ports, links, network.routes, books, world)?;
     let driver = driver.start(clock)?;
     Lab::new(scenario, seed, engine, driver, tables, numbers).run(cancel)
 }

@@ -5,6 +5,7 @@
 //! | [`clock`] | real time |
 //! | [`pool`], [`packet`] | buffers for frames, and what moves for each of them |
 //! | [`port`] | a packet socket on one interface, in batches |
+//! | [`readiness`] | which ports have frames |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
 //! | [`engine`] | ports and links, moved by the clock |
 //! | [`bridge`] | two ports with a link each way |
@@ -43,6 +44,7 @@ pub mod pace;
 pub mod packet;
 pub mod pool;
 pub mod port;
+pub mod readiness;
 pub mod router;
 pub mod shell;
 pub mod wire_label;

@@ -172,13 +172,14 @@ impl Port {
         })
     }
 
-    /// Fetches frames that wait into `frames`, at most [`BATCH`]. Whether more may wait.
+    /// Fetches frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes. Whether more
+    /// may wait.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
+    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         while self.ready.len() < BATCH {
-            let Some(buffer) = pool.take() else { break };
+            let Some(buffer) = pool.take(owner) else { break };
             self.ready.push(buffer);
         }
         let count = self.ready.len();
@@ -186,18 +187,14 @@ impl Port {
             // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
             return Ok(false);
         }
+        let longest = pool.longest();
         for (at, buffer) in self.ready.iter().enumerate() {
-            let bytes = pool.bytes_mut(*buffer);
-            let (head, frame) = bytes.split_at_mut(HEAD);
-            self.vectors[at] = [vector(&mut head[..VNET_HEADER]), vector(frame)];
-            let header = &mut self.messages[at].msg_hdr;
-            header.msg_iov = self.vectors[at].as_mut_ptr();
-            header.msg_iovlen = 2;
-            header.msg_control = self.control[at].as_mut_ptr().cast();
-            header.msg_controllen = CONTROL as _;
+            let head = pool.pointer(*buffer);
+            self.vectors[at] = [vector(head, VNET_HEADER), vector(head.wrapping_add(HEAD), longest)];
         }
-        // SAFETY: each message points at a vector, a control block and a buffer of this length, which live
-        // through the call and are no one else's.
+        self.point(count, CONTROL);
+        // SAFETY: each message points at vectors, a control block and a buffer, of this length, which live through the
+        // call and which nothing refers to meanwhile.
         let got = check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -228,6 +225,21 @@ impl Port {
             self.ready.drain(..).for_each(|buffer| pool.give_back(buffer));
         }
         Ok(got == BATCH)
+    }
+
+    /// Points the first `count` messages at their vectors and `control` bytes of their control blocks. The pointers come
+    /// from where these lie and not from references, which would end those made before; they hold until either is
+    /// referred to again.
+    fn point(&mut self, count: usize, control: usize) {
+        let (vectors, controls) = (self.vectors.as_mut_ptr(), self.control.as_mut_ptr());
+        for (at, message) in self.messages[..count].iter_mut().enumerate() {
+            let header = &mut message.msg_hdr;
+            header.msg_iov = vectors.wrapping_add(at).cast();
+            header.msg_iovlen = 2;
+            header.msg_control =
+                if control == 0 { ptr::null_mut() } else { controls.wrapping_add(at).cast() };
+            header.msg_controllen = control as _;
+        }
     }
 
     fn not_received(&mut self, error: io::Error) -> io::Result<bool> {
@@ -270,40 +282,40 @@ impl Port {
         Some(frame)
     }
 
-    /// Whether there is a buffer for a frame.
+    /// Whether there is a buffer for a frame, which `owner` would take.
     #[must_use]
-    pub fn has_room(&self, pool: &Pool) -> bool {
-        !self.ready.is_empty() || !pool.is_exhausted()
+    pub fn has_room(&self, owner: u16, pool: &Pool) -> bool {
+        !self.ready.is_empty() || pool.has_room(owner)
     }
 
-    /// Sends frames, in order, from where they are. What the device refuses is counted and gone.
+    /// Sends frames, in order, from where they are. How many are done with: sent, or counted as refused by the
+    /// device. The others are to be tried again soon, because the device takes no more for now.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<()> {
-        for batch in frames.chunks(BATCH) {
-            self.send_batch(pool, batch)?;
-        }
-        Ok(())
-    }
-
-    fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<()> {
-        for (at, frame) in frames.iter().enumerate() {
-            let (start, end) =
-                (usize::from(frame.start), usize::from(frame.start) + usize::from(frame.length));
-            let bytes = pool.bytes_mut(frame.buffer);
-            let (head, rest) = bytes.split_at_mut(VNET_HEADER);
-            let body = &mut rest[start - VNET_HEADER..end - VNET_HEADER];
-            self.vectors[at] = [vector(head), vector(body)];
-            let header = &mut self.messages[at].msg_hdr;
-            header.msg_iov = self.vectors[at].as_mut_ptr();
-            header.msg_iovlen = 2;
-            header.msg_control = ptr::null_mut();
-            header.msg_controllen = 0;
-        }
+    pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
         let mut done = 0;
         while done < frames.len() {
-            // SAFETY: as in `receive`; the kernel only reads.
+            let batch = &frames[done..frames.len().min(done + BATCH)];
+            let sent = self.send_batch(pool, batch)?;
+            done += sent;
+            if sent < batch.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
+        for (at, frame) in frames.iter().enumerate() {
+            let head = pool.pointer(frame.buffer);
+            let body = vector(head.wrapping_add(frame.start.into()), frame.length.into());
+            self.vectors[at] = [vector(head, VNET_HEADER), body];
+        }
+        self.point(frames.len(), 0);
+        let mut done = 0;
+        while done < frames.len() {
+            // SAFETY: as in `receive`; the kernel only reads. `done` is below the number of messages.
             let sent = check(unsafe {
                 libc::sendmmsg(
                     self.socket.as_raw_fd(),
@@ -317,16 +329,24 @@ impl Port {
                     done += sent as usize;
                     self.counts.sent += sent as u64;
                 }
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => (),
-                Err(error) if is_refusal(&error) => {
-                    // The first of those left was refused; the others may do better.
-                    done += 1;
-                    self.counts.unsent += 1;
-                }
-                Err(error) => return Err(error),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => (),
+                    Some(libc::EAGAIN) => break,
+                    _ if is_refusal(&error) => {
+                        // The first of those left was refused; the others may do better.
+                        done += 1;
+                        self.counts.unsent += 1;
+                    }
+                    _ => return Err(error),
+                },
             }
         }
-        Ok(())
+        Ok(done)
+    }
+
+    /// Counts frames that are given up, after the device took none for too long.
+    pub const fn give_up(&mut self, frames: u64) {
+        self.counts.unsent += frames;
     }
 
     /// What it did so far.
@@ -360,16 +380,16 @@ impl AsFd for Port {
     }
 }
 
-/// Whether the device did not take a frame: it is full, down, or the frame is longer than it sends.
+/// Whether the device will not take a frame: it is full, down, or the frame is longer than it sends.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENETDOWN | libc::EMSGSIZE | libc::ENXIO | libc::EINVAL)
+        Some(libc::ENOBUFS | libc::ENETDOWN | libc::EMSGSIZE | libc::ENXIO | libc::EINVAL)
     )
 }
 
-fn vector(bytes: &mut [u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
+const fn vector(start: *mut u8, length: usize) -> libc::iovec {
+    libc::iovec { iov_base: start.cast(), iov_len: length }
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

@@ -88,7 +88,7 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     }
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
-    let mut runner = Runner::new(Gateway::new(config, ports, mtu), shared);
+    let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, shared);
     runner.publish();
     thread::Builder::new()
         .name("control".to_owned())

@@ -1,7 +1,6 @@
 //! A link with hand-made times.
 
 use apportion_core::catalog::Selection;
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::system::{DisciplineParams, Setup};
 use apportion_core::units::{Bytes, Packets};
@@ -13,29 +12,14 @@ use crate::pool::HEAD;
 fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
     let mut selection = Selection::new(kind, None, None).unwrap();
     selection.set("limit", limit).unwrap();
-    DisciplineParams::from_args(&selection).unwrap().build(&Setup {
-        link_rate: Rate::from_mbit(10),
-        weights: &[],
-        rtts: &[],
-        guarantees: &[],
-        classes: &[],
-        customers: Customers { of_flows: &[], weights: &[] },
-        seed: 1,
-        name: "link",
-    })
+    DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(Rate::from_mbit(10), 1, "link"))
 }
 
 /// 10 Mb/s and 20 ms, with a FIFO of 10 packets.
 fn link() -> Link {
     Link::new(LinkParts {
-        number: 0,
-        queue: queue("fifo", "10p"),
-        pace: Pace::rate(Rate::from_mbit(10)),
         delay: Span::from_millis(20),
-        loss: Ratio::ZERO,
-        loss_stream: Stream::new(1, "loss"),
-        exchanges: Vec::new(),
-        other_way: None,
+        ..LinkParts::new(0, queue("fifo", "10p"), Pace::rate(Rate::from_mbit(10)), Stream::new(1, "loss"))
     })
 }
 
@@ -45,7 +29,7 @@ fn books() -> Books {
 
 /// A packet of 1250 bytes, 1 ms at 10 Mb/s.
 fn packet(books: &mut Books, now: Time) -> Packet {
-    let buffer = books.pool.take().unwrap();
+    let buffer = books.pool.take(0).unwrap();
     let description = Description {
         flow: FlowId(1),
         size: Bytes::new(1_250),

@@ -56,7 +56,7 @@ pub fn open(text: &str) -> Gateway {
     let mut netlink = Netlink::open().unwrap();
     let ports =
         [&config.inside, &config.outside].map(|name| Port::open(netlink.index_of(name).unwrap()).unwrap());
-    Gateway::new(config, ports, MTU)
+    Gateway::new(config, ports, MTU).unwrap()
 }
 
 pub fn snapshot(gateway: &mut Gateway) -> Snapshot {
@@ -111,7 +111,7 @@ impl Wire {
     }
 
     pub fn send(&mut self, frame: &[u8]) {
-        let buffer = self.pool.take().unwrap();
+        let buffer = self.pool.take(0).unwrap();
         self.pool.bytes_mut(buffer)[..HEAD].fill(0);
         self.pool.bytes_mut(buffer)[HEAD..HEAD + frame.len()].copy_from_slice(frame);
         let one = Received { buffer, start: HEAD as u8, length: frame.len() as u16 };
@@ -123,7 +123,7 @@ impl Wire {
     pub fn next(&mut self, milliseconds: u32) -> Option<Vec<u8>> {
         for _ in 0..=milliseconds {
             if self.waiting.is_empty() {
-                self.port.receive(&mut self.pool, &mut self.waiting).unwrap();
+                self.port.receive(0, &mut self.pool, &mut self.waiting).unwrap();
             }
             if !self.waiting.is_empty() {
                 let Received { buffer, start, length } = self.waiting.remove(0);

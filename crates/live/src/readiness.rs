@@ -1,0 +1,79 @@
+//! Which ports have frames: epoll(7), so that looking costs by the ports that have some and not by those there are.
+//!
+//! Waiting is ppoll(2) on the epoll descriptor, with a nanosecond deadline, which epoll_wait(2) has not.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use apportion_core::units::Span;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+
+use crate::clock::timespec;
+
+/// Most ports that one look tells of; the others are told of by the next. Chosen: a page of the stack.
+const MOST: usize = 256;
+
+/// Descriptors by number, with whether frames are wanted from them.
+#[derive(Debug)]
+pub struct Readiness {
+    epoll: Epoll,
+    events: Vec<EpollEvent>,
+}
+
+impl Readiness {
+    /// Of nothing.
+    ///
+    /// # Errors
+    /// If the system has no more descriptors.
+    pub fn new() -> Result<Self, Errno> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        Ok(Self { epoll, events: vec![EpollEvent::empty(); MOST] })
+    }
+
+    /// Looks at `fd`, which is told of as `number`.
+    ///
+    /// # Errors
+    /// If the system cannot.
+    pub fn add(&self, number: u32, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))
+    }
+
+    /// Whether frames of `fd` are wanted. One that is not is not told of, so that its frames let others wait.
+    ///
+    /// # Errors
+    /// If it was not added.
+    pub fn want(&self, number: u32, fd: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
+        let events = if wanted { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
+        self.epoll.modify(fd, &mut EpollEvent::new(events, number.into()))
+    }
+
+    /// Waits until a port has frames or `wake` is readable, at most for `span`; for ever without one. Puts the
+    /// numbers of ports that have frames into `ready`. Whether `wake` is readable.
+    ///
+    /// # Errors
+    /// If waiting fails. That a signal came is no failure.
+    pub fn wait(
+        &mut self,
+        span: Option<Span>,
+        wake: Option<BorrowedFd<'_>>,
+        ready: &mut Vec<u32>,
+    ) -> Result<bool, Errno> {
+        ready.clear();
+        let watched = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let ports = self.epoll.0.as_fd();
+        let mut polled = [watched(ports), watched(wake.unwrap_or(ports))];
+        match ppoll(&mut polled[..1 + usize::from(wake.is_some())], span.map(timespec), None) {
+            Ok(_) => (),
+            Err(Errno::EINTR) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let [has_frames, is_woken] = polled.map(|fd| fd.any().unwrap_or(false));
+        if has_frames {
+            let found = self.epoll.wait(&mut self.events, EpollTimeout::ZERO)?;
+            // As they were numbered above.
+            ready.extend(self.events[..found].iter().map(|event| event.data() as u32));
+        }
+        Ok(wake.is_some() && is_woken)
+    }
+}
