@@ -1,93 +1,213 @@
-//! How many frames a second one core forwards: from a packet socket in one namespace through a FIFO each way to
-//! another namespace, at 64 and 1514 bytes, until nothing is lost.
+//! How much one core forwards between two namespaces, beside the kernel that routes through an HTB: frames from a packet
+//! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
 //!
-//! `cargo bench -p apportion-live --bench forwarding`. It needs two cores: one sends, one forwards.
+//! `cargo bench -p apportion-live --bench forwarding`. It needs two cores: one sends, one forwards. The kernel forwards within
+//! the call that sends, on the sender's core. It is left out where tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
-use std::time::Instant;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use apportion_core::catalog::Selection;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::Engine;
 use apportion_live::host::Host;
 use apportion_live::link::{Link, LinkParts};
-use apportion_live::namespace::{Identity, Isolation, enter_user_namespace};
+use apportion_live::namespace::{Identity, Isolation, enter_user_namespace, set_sysctl};
+use apportion_live::netlink::{Netlink, Route, Table};
 use apportion_live::pace::Pace;
 use apportion_live::pool::Pool;
 use apportion_live::port::{Port, Received};
 
-fn link(number: u32, kind: &str, rate: Rate) -> Link {
+const RATE: Rate = Rate::from_mbit(100_000);
+/// Of each measurement.
+const LENGTH: Duration = Duration::from_secs(2);
+const PORT: u16 = 5_001;
+
+fn link(number: u32, kind: &str) -> Link {
     let mut selection = Selection::new(kind, None, None).unwrap();
     if kind == "fifo" {
         selection.set("limit", "10000p").unwrap();
     }
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(rate, 1, "bench"));
-    Link::new(LinkParts::new(number, queue, Pace::rate(rate), Stream::new(1, "loss")))
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "bench"));
+    Link::new(LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss")))
 }
 
-/// A UDP frame of `length` bytes from one of `flows` ports.
-fn frame(bytes: &mut [u8], flow: u16) {
+/// Two hosts, of whose addresses each measurement has its own: the kernel removes devices in its own time.
+struct Hosts {
+    near: Host,
+    far: Host,
+    addresses: [Ipv4Addr; 2],
+}
+
+impl Hosts {
+    fn new(number: u8) -> Self {
+        let addresses = [1, 2].map(|last| Ipv4Addr::new(10, 0, number, last));
+        let make = |name: &str, address: Ipv4Addr| {
+            Host::create(&format!("{name}{number}"), &[address.into()], Bytes::new(1_500)).unwrap()
+        };
+        Self { near: make("near", addresses[0]), far: make("far", addresses[1]), addresses }
+    }
+
+    fn engine(&self, queue: &str) -> Engine<Bridge> {
+        let ports = [Port::open(self.near.port).unwrap(), Port::open(self.far.port).unwrap()];
+        Bridge::between(ports, [link(0, queue), link(1, queue)], ETHERNET).unwrap()
+    }
+
+    /// Lets the kernel route between them, with an HTB before the far one. Whether it has what it takes.
+    fn route(&self, number: u8) -> bool {
+        set_sysctl("net/ipv4/ip_forward", "1").unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        for (device, address) in [self.near.port, self.far.port].into_iter().zip(self.addresses) {
+            let route =
+                Route { destination: address.into(), length: 32, device, gateway: None, table: Table::Main };
+            netlink.add_route(&route).unwrap();
+        }
+        let tc = |rest: &str| {
+            let words = rest.split_whitespace();
+            Command::new("tc").args(words).status().is_ok_and(|status| status.success())
+        };
+        tc(&format!("qdisc add dev far{number} root handle 1: htb default 1"))
+            && tc(&format!("class add dev far{number} parent 1: classid 1:1 htb rate 100gbit quantum 60000"))
+    }
+
+    /// Sends frames from the near one as fast as it can; how many a second it sent, and how many came to the far one.
+    fn blast(&self, length: usize, flows: u16) -> std::thread::JoinHandle<(f64, f64)> {
+        let [from, to] = self.addresses;
+        let far = self.far.namespace.try_clone().unwrap();
+        let sender = move || {
+            let index = Netlink::open().unwrap().index_of("eth0").unwrap();
+            let mut port = Port::open(index).unwrap();
+            let before = far.run(received).unwrap();
+            let start = Instant::now();
+            let sent = send_frames(&mut port, &|bytes, at| frame(bytes, at % flows, from, to), length);
+            let took = start.elapsed().as_secs_f64();
+            sleep(Duration::from_millis(50));
+            let came = far.run(received).unwrap() - before;
+            (sent as f64 / took, came as f64 / took)
+        };
+        self.near.namespace.spawn("sender", sender).unwrap()
+    }
+
+    /// A TCP connection from the near one to the far one; bits a second that were read.
+    fn tcp(&self) -> std::thread::JoinHandle<f64> {
+        let to = (self.addresses[1], PORT);
+        let listener = self.far.namespace.run(|| TcpListener::bind(to).unwrap()).unwrap();
+        let receiver = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut buffer, start, mut read) = (vec![0; 1 << 18], Instant::now(), 0);
+            while let Ok(count) = stream.read(&mut buffer)
+                && count > 0
+            {
+                read += count;
+            }
+            8.0 * read as f64 / start.elapsed().as_secs_f64()
+        });
+        let sender = move || {
+            let mut stream = TcpStream::connect(to).unwrap();
+            let (bytes, start) = (vec![0; 1 << 18], Instant::now());
+            while start.elapsed() < LENGTH {
+                stream.write_all(&bytes).unwrap();
+            }
+        };
+        self.near.namespace.spawn("sender", sender).unwrap();
+        receiver
+    }
+}
+
+/// Frames that came in by this thread's only device.
+fn received() -> u64 {
+    let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = devices.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A UDP frame from one of many ports.
+fn frame(bytes: &mut [u8], flow: u16, from: Ipv4Addr, to: Ipv4Addr) {
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 8, 0]);
     let length = (bytes.len() - 14) as u16;
     let ip = &mut bytes[14..];
-    ip[..20].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    ip[..12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0]);
     ip[2..4].copy_from_slice(&length.to_be_bytes());
+    ip[12..16].copy_from_slice(&from.octets());
+    ip[16..20].copy_from_slice(&to.octets());
+    let sum: u32 = ip[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    ip[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
     ip[20..22].copy_from_slice(&(1_000 + flow).to_be_bytes());
     ip[22..24].copy_from_slice(&9_u16.to_be_bytes());
     ip[24..26].copy_from_slice(&(length - 20).to_be_bytes());
 }
 
-/// Sends frames of `length` bytes as fast as it can for `seconds` from inside a host.
-fn blast(port: &mut Port, length: usize, flows: u16, seconds: f64) -> u64 {
-    let mut pool = Pool::new(64, 1_522);
+/// Sends frames of `length` bytes as fast as it can; how many.
+fn send_frames(port: &mut Port, fill: &dyn Fn(&mut [u8], u16), length: usize) -> u64 {
+    let mut pool = Pool::new(128, 1_522);
     let frames: Vec<_> = (0..64)
         .map(|at| {
             let buffer = pool.take(0).unwrap();
-            frame(&mut pool.bytes_mut(buffer)[16..16 + length], at % flows);
+            fill(&mut pool.bytes_mut(buffer)[16..16 + length], at);
             Received { buffer, start: 16, length: length as u16 }
         })
         .collect();
     let start = Instant::now();
-    while start.elapsed().as_secs_f64() < seconds {
+    while start.elapsed() < LENGTH {
         port.send(&mut pool, &frames).unwrap();
     }
     port.counts().sent
 }
 
-fn measure(number: u32, queue: &str, length: usize, flows: u16) {
-    // The kernel removes the devices of the measurement before in its own time.
-    let make = |name: &str, address: [u8; 4]| {
-        Host::create(&format!("{name}{number}"), &[address.into()], Bytes::new(1_500)).unwrap()
-    };
-    let (near, far) = (make("near", [10, 0, 0, 1]), make("far", [10, 0, 0, 2]));
-    let rate = Rate::from_mbit(100_000);
-    let ports = [Port::open(near.port).unwrap(), Port::open(far.port).unwrap()];
-    let mut engine: Engine<Bridge> =
-        Bridge::between(ports, [link(0, queue, rate), link(1, queue, rate)], ETHERNET).unwrap();
-    let sender = near
-        .namespace
-        .spawn("sender", move || {
-            let index = apportion_live::netlink::Netlink::open().unwrap().index_of("eth0").unwrap();
-            blast(&mut Port::open(index).unwrap(), length, flows, 2.0)
-        })
-        .unwrap();
-    let start = Instant::now();
-    engine.run(Time::from_millis(2_200), None).unwrap();
-    let took = start.elapsed().as_secs_f64().min(2.0);
-    let offered = sender.join().unwrap();
-    let (received, _) = engine.port_counts(0).unwrap();
-    let (sent, _) = engine.port_counts(1).unwrap();
+/// How long the engine runs: until those who send are done.
+fn deadline() -> Time {
+    Time::ZERO + Span::from_millis(LENGTH.as_millis() as u64 + 200)
+}
+
+fn forward_frames(number: u8, queue: &str, length: usize, flows: u16) {
+    let hosts = Hosts::new(number);
+    let mut engine = hosts.engine(queue);
+    let sender = hosts.blast(length, flows);
+    engine.run(deadline(), None).unwrap();
+    let (offered, came) = sender.join().unwrap();
+    let lost = engine.port_counts(0).unwrap().0.missed;
     println!(
-        "{queue:10} {length:5} B {flows:5} flows: {:7.0} frames/s forwarded of {:7.0} offered ({:.2} Gbit/s); {received:?}; {}",
-        sent.sent as f64 / took,
-        offered as f64 / 2.0,
-        sent.sent as f64 * length as f64 * 8.0 / took / 1e9,
-        sent.unsent,
+        "{queue:12} {length:5} B {flows:5} flows  {came:8.0} frames/s of {offered:8.0}  {:5.2} Gb/s  {lost} missed",
+        came * length as f64 * 8.0 / 1e9
     );
+}
+
+fn forward_tcp(number: u8, queue: &str) {
+    let hosts = Hosts::new(number);
+    let mut engine = hosts.engine(queue);
+    let receiver = hosts.tcp();
+    engine.run(deadline(), None).unwrap();
+    drop(engine);
+    drop(hosts);
+    println!("{queue:12} TCP {:34.2} Gb/s", receiver.join().unwrap() / 1e9);
+}
+
+fn kernel(first: u8) {
+    for (number, length) in (first..).zip([64, 1_514]) {
+        let hosts = Hosts::new(number);
+        if !hosts.route(number) {
+            println!("kernel, HTB: left out, tc(8) or its HTB is missing");
+            return;
+        }
+        let (offered, came) = hosts.blast(length, 1).join().unwrap();
+        let bits = came * length as f64 * 8.0 / 1e9;
+        println!(
+            "kernel, HTB  {length:5} B     1 flows  {came:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s"
+        );
+    }
+    let number = first + 2;
+    let hosts = Hosts::new(number);
+    assert!(hosts.route(number));
+    println!("kernel, HTB  TCP {:34.2} Gb/s", hosts.tcp().join().unwrap() / 1e9);
 }
 
 fn main() {
@@ -95,6 +215,8 @@ fn main() {
     let fifo = [64, 1_514].map(|length| ("fifo", length, 1));
     let others = ["fifo", "fq_codel", "drr", "stfq"].map(|queue| (queue, 1_514, 64));
     for (number, (queue, length, flows)) in (0..).zip(fifo.into_iter().chain(others)) {
-        measure(number, queue, length, flows);
+        forward_frames(number, queue, length, flows);
     }
+    forward_tcp(10, "fifo");
+    kernel(20);
 }

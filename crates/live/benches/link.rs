@@ -1,0 +1,124 @@
+//! Nanoseconds that a packet takes on its way through a link, as the engine moves it: into the queue, out of it,
+//! transmitted, and off the wire, with its buffer. 1,000 flows with two packets each standing in the queue.
+//!
+//! `cargo bench -p apportion-live --bench link`. What a discipline takes of it is what it takes more than the
+//! FIFO beside it, and the FIFO's own part, which the benches of the core tell.
+#![allow(clippy::unwrap_used, reason = "a bench's panic is its message")]
+
+use apportion_core::catalog::Selection;
+use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
+use apportion_core::random::Stream;
+use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_live::link::{Books, Link, LinkParts};
+use apportion_live::pace::Pace;
+use apportion_live::packet::{Description, Packet};
+use apportion_live::pool::{HEAD, Pool};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+const FLOWS: u32 = 1_000;
+/// Of a packet on the link.
+const TIME: Span = Span::from_micros(12);
+const SIZE: Bytes = Bytes::new(1_500);
+
+/// A kind of queue, its buffer policy, and other keys with values.
+type Case = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+
+/// Kinds of queues with what they are told, so that 2,000 packets stand and none is dropped for want of room.
+const QUEUES: &[Case] = &[
+    ("fifo", None, &[("limit", "10000p")]),
+    ("red", None, &[("limit", "10000p"), ("min_th", "10p"), ("max_th", "9000p")]),
+    ("rio", None, &[("limit", "10000p"), ("out_max_th", "9000p")]),
+    ("fred", None, &[("limit", "10000p"), ("min_th", "10p"), ("max_th", "9000p")]),
+    ("sred", None, &[("limit", "10000p")]),
+    ("bred", None, &[("limit", "10000p"), ("w_m", "10000p")]),
+    ("choke", None, &[("limit", "10000p"), ("max_th", "9000p")]),
+    ("tred", None, &[("limit", "10000p"), ("min_th", "10p"), ("max_th", "9000p")]),
+    ("codel", None, &[("limit", "10000p"), ("target", "1s"), ("interval", "10s")]),
+    ("fq_codel", None, &[("limit", "10000p"), ("flows", "2000"), ("target", "1s"), ("interval", "10s")]),
+    ("rr", None, &[("limit", "10000p")]),
+    ("drr", None, &[("limit", "10000p")]),
+    ("scfq", None, &[("limit", "10000p")]),
+    ("wf2q_plus", None, &[("limit", "10000p")]),
+    ("stfq", Some("tail"), &[("limit", "10000p")]),
+    ("stfq", Some("lqd"), &[("limit", "10000p")]),
+    ("stfq", Some("rnd"), &[("limit", "10000p")]),
+    ("stfq", Some("pfd"), &[("limit", "10000p")]),
+    ("csfq", None, &[("role", "any"), ("limit", "10000p")]),
+    ("mcsfq", None, &[("role", "any"), ("limit", "10000p")]),
+    ("hcsfq", None, &[("limit", "10000p")]),
+    ("sffc", None, &[("limit", "10000p")]),
+    ("nbq", None, &[("limit", "10000p")]),
+    ("ramp", None, &[]),
+];
+
+fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> Discipline<Packet> {
+    let mut selection = Selection::new(kind, drop, None).unwrap();
+    keys.iter().for_each(|(key, value)| selection.set(key, value).unwrap());
+    let classes = vec![FlowClass::RealRate; if kind == "ramp" { FLOWS as usize } else { 0 }];
+    let setup = Setup { classes: &classes, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
+    DisciplineParams::from_args(&selection).unwrap().build(&setup)
+}
+
+/// A link that is never idle, and the packets that keep it so.
+struct Busy {
+    link: Link,
+    books: Books,
+    now: Time,
+    count: u32,
+}
+
+impl Busy {
+    fn new(queue: Discipline<Packet>) -> Self {
+        let pace = Pace::rate(Rate::from_mbit(1_000));
+        let link = Link::new(LinkParts::new(0, queue, pace, Stream::new(1, "loss")));
+        let books = Books::new(Pool::new(8 * FLOWS, 1_514), FLOWS as usize);
+        let mut busy = Self { link, books, now: Time::ZERO, count: 0 };
+        (0..2 * FLOWS).for_each(|_| busy.enter());
+        busy
+    }
+
+    /// The next packet, of the flows in a scattered order.
+    fn enter(&mut self) {
+        let flow = FlowId((self.count.wrapping_mul(0x9e37_79b1) >> 7) % FLOWS);
+        self.count += 1;
+        let described = Description {
+            flow,
+            size: SIZE,
+            protocol: Protocol::Udp,
+            ecn: Ecn::NotEct,
+            label: None,
+            account: flow.0,
+            counts: true,
+        };
+        let Some(buffer) = self.books.pool.take(self.count as u16 % 2) else { return };
+        let packet = Packet::new((buffer, HEAD as u8, 1_514), &described, 0, self.now);
+        self.link.enter(self.now, packet, &mut self.books);
+    }
+
+    /// A packet comes in, and one arrives, in the time of one on the link. What was dropped is made up for.
+    fn step(&mut self) {
+        self.enter();
+        if self.link.backlog().packets.get() < u64::from(2 * FLOWS) {
+            self.enter();
+        }
+        self.now += TIME;
+        while self.link.next() <= self.now {
+            if let Some(packet) = self.link.handle(self.link.next(), &mut self.books) {
+                self.books.pool.give_back(packet.buffer);
+            }
+        }
+    }
+}
+
+fn link(c: &mut Criterion) {
+    let mut group = c.benchmark_group("link");
+    for (kind, drop, keys) in QUEUES {
+        let name = drop.map_or((*kind).to_owned(), |drop| format!("{kind}+{drop}"));
+        let mut busy = Busy::new(queue(kind, *drop, keys));
+        group.bench_function(name, |b| b.iter(|| busy.step()));
+    }
+}
+
+criterion_group!(benches, link);
+criterion_main!(benches);
