@@ -28,6 +28,7 @@ const CASES: &[Case] = cases! {
         what_cannot_be_opened_is_named,
         five_thousand_connections_are_opened_and_a_thousand_files_arrive;
     udp: a_constant_rate_arrives,
+        a_queue_without_a_limit_leaves_the_way_back_its_buffers,
         rate_zero_silences,
         stop_ends_it_at_once;
 };

@@ -1,9 +1,10 @@
 //! UDP, and commands.
 
 use apportion_core::units::{Rate, Time};
-use apportion_live::lab::driver::Command;
+use apportion_live::lab::driver::{Command, Connection};
+use apportion_live::pool::Pool;
 
-use crate::setup::{cbr, engine, hosts, mbit, plan, play_with, udp};
+use crate::setup::{cbr, end, engine, hosts, mbit, plan, play_with, udp};
 
 pub fn a_constant_rate_arrives() {
     let (plan, hosts) = (plan(1, 1_000, 3_000), hosts());
@@ -20,6 +21,20 @@ pub fn a_constant_rate_arrives() {
     let packets = carried.packets.get();
     assert!((960..=968).contains(&packets), "{packets}");
     assert_eq!(carried.bytes.get(), packets / 2 * 1_500);
+}
+
+pub fn a_queue_without_a_limit_leaves_the_way_back_its_buffers() {
+    let (plan, hosts) = (plan(2, 500, 2_000), hosts());
+    let mut engine = engine(&hosts, "1000000p");
+    // Half of them fill within 0.1 s, and those that frames are read into.
+    engine.books.pool = Pool::new(512, 1_522);
+    let back = Connection { source: end(1, 7_001), sink: end(0, 7_001), ..udp(1, &cbr(2_000, 1_000)) };
+    let outcome = play_with(&mut engine, &hosts, vec![udp(0, &cbr(40_000, 1_000)), back], plan, |_| ());
+    let full = engine.link(0).unwrap().backlog().packets.get();
+    assert!((200..=256).contains(&full), "{full} wait");
+    // Of 1000 bytes on the wire 28 are headers.
+    let got = mbit(outcome.flows[1].goodput, plan);
+    assert!((got / (2.0 * 0.972) - 1.0).abs() < 0.02, "{got} came back");
 }
 
 pub fn rate_zero_silences() {
