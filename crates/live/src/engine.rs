@@ -10,8 +10,6 @@
 //! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
 //! cost nothing.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -24,6 +22,7 @@ use apportion_scenario::model::Count;
 use apportion_scenario::routers::Links;
 use nix::errno::Errno;
 
+use crate::agenda::Agenda;
 use crate::clock::Clock;
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Books, FlowSetting, Link};
@@ -183,10 +182,8 @@ pub struct Engine<W> {
     ports: Vec<PortState>,
     links: Vec<Link>,
     routes: Vec<Hop>,
-    /// When each link is next to be handled, and those times in order. An entry is out of date if the link's
-    /// time is another one.
-    due: Vec<Time>,
-    order: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When links are next to be handled.
+    agenda: Agenda,
     readiness: Readiness,
     /// Ports that may have frames, and ports with frames that leave.
     ready: Vec<u32>,
@@ -239,10 +236,9 @@ impl<W: World> Engine<W> {
             leaving: Vec::new(),
             starved: Vec::new(),
             ports: ports.into_iter().map(state).collect(),
-            due: vec![Time::MAX; links.len()],
+            agenda: Agenda::new(links.len()),
             links,
             routes,
-            order: BinaryHeap::new(),
             received: Vec::with_capacity(BATCH),
             malformed: [0; Malformed::ALL.len()],
             lateness: Histogram::default(),
@@ -329,28 +325,11 @@ impl<W: World> Engine<W> {
 
     /// When something happens next.
     fn next(&mut self) -> Time {
-        self.next_of_links().min(self.world.next_timer())
-    }
-
-    fn next_of_links(&mut self) -> Time {
-        while let Some(&Reverse((at, link))) = self.order.peek() {
-            if self.due[link as usize] == at {
-                return at;
-            }
-            self.order.pop();
-        }
-        Time::MAX
+        self.agenda.next().min(self.world.next_timer())
     }
 
     fn schedule(&mut self, link: u32) {
-        let next = self.links[link as usize].next();
-        let due = &mut self.due[link as usize];
-        if *due != next {
-            *due = next;
-            if next < Time::MAX {
-                self.order.push(Reverse((next, link)));
-            }
-        }
+        self.agenda.set(link, self.links[link as usize].next());
     }
 
     /// Does all that is due by `now`, each at its time.
@@ -365,8 +344,7 @@ impl<W: World> Engine<W> {
                 self.send_own(at);
                 continue;
             }
-            let Some(Reverse((_, link))) = self.order.pop() else { return };
-            self.due[link as usize] = Time::MAX;
+            let Some(link) = self.agenda.take(at) else { return };
             let arrived = self.links[link as usize].handle(at, &mut self.books);
             self.schedule(link);
             if let Some(mut packet) = arrived {

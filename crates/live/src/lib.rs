@@ -7,6 +7,7 @@
 //! | [`port`] | a packet socket on one interface, in batches |
 //! | [`readiness`] | which ports have frames |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
+//! | `agenda` | what is due next |
 //! | [`engine`] | ports and links, moved by the clock |
 //! | [`bridge`] | two ports with a link each way |
 //! | [`frame`] | what an Ethernet frame says, and the few fields that routers change |
@@ -27,6 +28,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("packet sockets and namespaces are Linux's");
 
+mod agenda;
 pub mod bridge;
 pub mod clock;
 pub mod command;

@@ -33,10 +33,10 @@ use std::thread::{self, JoinHandle};
 
 use apportion_core::queue::QosException;
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::connections::Load;
 use apportion_scenario::histogram::Histogram;
 use apportion_scenario::model::Transport;
 use apportion_scenario::outcome::{Completion, TcpSample};
-use apportion_scenario::source::Generator;
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -77,17 +77,6 @@ pub struct Connection {
     pub transport: Transport,
     /// What it sends.
     pub load: Load,
-}
-
-/// What a connection sends.
-#[derive(Debug)]
-pub enum Load {
-    /// Without end. Over TCP.
-    Greedy,
-    /// This much, at the start. Over TCP.
-    File(Bytes),
-    /// What a generator says.
-    Writes(Box<Generator>),
 }
 
 /// What to measure, and when.

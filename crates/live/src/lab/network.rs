@@ -15,12 +15,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
-use apportion_scenario::connections::{Load as Planning, Planned};
+use apportion_scenario::connections::Planned;
 use apportion_scenario::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::LabError;
-use super::driver::{Connection, End, Load, MOST_CONNECTIONS};
+use super::driver::{Connection, End, MOST_CONNECTIONS};
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::host::Host;
@@ -145,11 +145,7 @@ impl Network {
                 start: planned.start,
                 stop: planned.stop,
                 transport: scenario.flows[planned.flow as usize].transport.clone(),
-                load: match planned.load {
-                    Planning::Greedy => Load::Greedy,
-                    Planning::File(size) => Load::File(size),
-                    Planning::Writes(generator, _) => Load::Writes(generator),
-                },
+                load: planned.load,
             }
         };
         (0..).zip(planned.into_iter().zip(&self.ways)).map(connection).collect()

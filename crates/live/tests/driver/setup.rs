@@ -10,10 +10,11 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_live::bridge::Bridge;
 use apportion_live::engine::Engine;
 use apportion_live::host::Host;
-use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Load, Plan, Running};
+use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Plan, Running};
 use apportion_live::link::{Link, LinkParts};
 use apportion_live::pace::Pace;
 use apportion_live::port::Port;
+use apportion_scenario::connections::Load;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::source::Generator;
 use apportion_scenario::tcp::TcpParams;
@@ -80,7 +81,7 @@ fn connection(flow: u32, transport: Transport, load: Load) -> Connection {
 
 pub fn writes(source: &Source) -> Load {
     let (start, stop) = (Time::from_millis(100), Time::from_secs(60));
-    Load::Writes(Box::new(Generator::new(source, start, stop, Stream::new(1, "source")).unwrap()))
+    Load::Writes(Box::new(Generator::new(source, start, stop, Stream::new(1, "source")).unwrap()), None)
 }
 
 pub fn cbr(kbit: u64, write: u64) -> Source {

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_live::bridge::Way;
-use apportion_live::lab::driver::{Driver, DriverError, Load};
+use apportion_live::lab::driver::{Driver, DriverError};
 use apportion_live::namespace::set_sysctl;
+use apportion_scenario::connections::Load;
 use nix::errno::Errno;
 
 use crate::setup::{cbr, end, engine, hosts, mbit, plan, play, play_with, tcp, writes};

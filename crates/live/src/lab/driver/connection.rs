@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use apportion_core::queue::QosException;
 use apportion_core::units::{Bytes, Rate, Time};
+use apportion_scenario::connections::Load;
 use apportion_scenario::histogram::Histogram;
 use apportion_scenario::outcome::{Completion, TcpSample};
-use apportion_scenario::source::{Generator, Write};
 use apportion_scenario::tcp::TcpParams;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -16,7 +16,7 @@ use nix::sys::socket::{
     MsgFlags, Shutdown, SockaddrStorage, connect, getsockopt, recv, send, shutdown, sockopt,
 };
 
-use super::{Failure, Load, abandon};
+use super::{Failure, abandon};
 use crate::lab::tcp::{self, info::tcp_info};
 
 /// Bytes that one call writes or throws away at most.
@@ -58,14 +58,6 @@ enum Phase {
     /// TCP: all is written and the end announced.
     Shut,
     Ended,
-}
-
-#[derive(Debug)]
-enum Work {
-    Greedy,
-    File(Bytes),
-    /// With the write that comes next.
-    Writes(Box<Generator>, Option<Write>),
 }
 
 /// What all connections use and add to.
@@ -138,7 +130,7 @@ pub(super) struct Driven {
     start: Time,
     stop: Time,
     carrier: Carrier,
-    work: Work,
+    load: Load,
     to: SocketAddr,
     phase: Phase,
     /// TCP: bytes that the socket has not taken yet.
@@ -166,11 +158,6 @@ impl Driven {
         to: SocketAddr,
         (source, sink): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> Self {
-        let work = match load {
-            Load::Greedy => Work::Greedy,
-            Load::File(size) => Work::File(size),
-            Load::Writes(generator) => Work::Writes(generator, None),
-        };
         Self {
             flow,
             delivered: 0,
@@ -178,7 +165,7 @@ impl Driven {
             start,
             stop,
             carrier,
-            work,
+            load,
             to,
             phase: Phase::Waiting,
             left: 0,
@@ -222,8 +209,8 @@ impl Driven {
             return self.start;
         }
         let stop = if self.closing { Time::MAX } else { self.stop };
-        match &self.work {
-            Work::Writes(_, Some(write)) => write.at.min(stop),
+        match &self.load {
+            Load::Writes(_, Some(write)) => write.at.min(stop),
             _ => stop,
         }
     }
@@ -232,7 +219,7 @@ impl Driven {
     pub(super) fn act(&mut self, now: Time, tools: &mut Tools) {
         if self.phase == Phase::Waiting {
             self.begin(now, tools);
-        } else if let Work::Writes(_, pending) = &mut self.work
+        } else if let Load::Writes(_, pending) = &mut self.load
             && let Some(write) = pending.take_if(|write| write.at <= now)
         {
             tools.lateness.record(now.since(write.at));
@@ -248,7 +235,7 @@ impl Driven {
             }
         } else if now >= self.stop && !self.closing {
             self.closing = true;
-            if matches!(self.work, Work::Greedy) {
+            if matches!(self.load, Load::Greedy) {
                 self.left = 0;
             }
             match self.carrier {
@@ -260,10 +247,10 @@ impl Driven {
 
     fn begin(&mut self, now: Time, tools: &mut Tools) {
         self.ask();
-        match self.work {
-            Work::Greedy => self.left = u64::MAX,
-            Work::File(size) => (self.left, self.closing) = (size.get(), true),
-            Work::Writes(..) => (),
+        match self.load {
+            Load::Greedy => self.left = u64::MAX,
+            Load::File(size) => (self.left, self.closing) = (size.get(), true),
+            Load::Writes(..) => (),
         }
         self.phase = Phase::Open;
         if !self.is_tcp() {
@@ -283,7 +270,7 @@ impl Driven {
 
     /// Asks the generator for what comes next.
     fn ask(&mut self) {
-        if let Work::Writes(generator, pending) = &mut self.work {
+        if let Load::Writes(generator, pending) = &mut self.load {
             *pending = generator.next();
         }
     }
@@ -345,7 +332,7 @@ impl Driven {
     }
 
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
-        let Work::Writes(generator, pending) = &mut self.work else { return };
+        let Load::Writes(generator, pending) = &mut self.load else { return };
         generator.set_rate(now, rate);
         if rate == Rate::ZERO {
             *pending = None;
@@ -357,7 +344,7 @@ impl Driven {
     }
 
     pub(super) fn hear(&mut self, now: Time, exception: &QosException) {
-        if let Work::Writes(generator, _) = &mut self.work {
+        if let Load::Writes(generator, _) = &mut self.load {
             generator.hear(now, exception);
         }
     }
@@ -442,7 +429,7 @@ impl Driven {
     }
 
     fn completion(&mut self, now: Time) -> Option<Completion> {
-        let Work::File(size) = self.work else { return None };
+        let Load::File(size) = self.load else { return None };
         (self.delivered >= size.get() && !std::mem::replace(&mut self.completed, true)).then(|| Completion {
             start: self.start,
             took: now.since(self.start),

@@ -1,7 +1,5 @@
 //! The thread: what is due, what sockets say, what is measured.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -14,6 +12,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use super::connection::{Driven, Token, Tools};
 use super::sockets::Listener;
 use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MOST_COMMANDS, Plan};
+use crate::agenda::Agenda;
 use crate::clock::{Clock, timespec};
 
 /// Sockets that are looked at in one round.
@@ -42,10 +41,8 @@ struct Run {
     baseline: Vec<Counts>,
     is_measuring: bool,
     next_sample: Time,
-    /// When each connection is next due, and those times in order. An entry is out of date if the connection's
-    /// time is another one.
-    due: Vec<Time>,
-    order: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When connections are next due.
+    agenda: Agenda,
     tools: Tools,
 }
 
@@ -70,7 +67,7 @@ impl Run {
         let mut run = Self {
             clock,
             plan,
-            due: vec![Time::MAX; connections.len()],
+            agenda: Agenda::new(connections.len()),
             connections,
             listeners,
             members: vec![Vec::new(); plan.flows],
@@ -78,14 +75,13 @@ impl Run {
             baseline: vec![Counts::default(); plan.flows],
             is_measuring: plan.measure_from == Time::ZERO,
             next_sample: if plan.sample > Span::ZERO { Time::ZERO + plan.sample } else { Time::MAX },
-            order: BinaryHeap::new(),
             tools: Tools::new(epoll),
         };
         for (number, connection) in (0..).zip(&mut run.connections) {
             connection.register(number, &run.tools).map_err(refused)?;
             run.members[connection.flow as usize].push(number);
         }
-        (0..run.due.len() as u32).for_each(|number| run.schedule(number));
+        (0..run.connections.len() as u32).for_each(|number| run.schedule(number));
         Ok(run)
     }
 
@@ -113,7 +109,7 @@ impl Run {
 
     /// Sleeps until something is due or a socket has something to say.
     fn wait(&mut self) -> Result<(), DriverError> {
-        let until = self.next().min(self.next_sample).min(self.plan.stop);
+        let until = self.agenda.next().min(self.next_sample).min(self.plan.stop);
         let until = if self.is_measuring { until } else { until.min(self.plan.measure_from) };
         let timeout = timespec(self.clock.until(until));
         let mut polled = [PollFd::new(self.tools.epoll.0.as_fd(), PollFlags::POLLIN)];
@@ -123,32 +119,13 @@ impl Run {
         }
     }
 
-    fn next(&mut self) -> Time {
-        while let Some(&Reverse((at, number))) = self.order.peek() {
-            if self.due[number as usize] == at {
-                return at;
-            }
-            self.order.pop();
-        }
-        Time::MAX
-    }
-
     fn schedule(&mut self, number: u32) {
-        let next = self.connections[number as usize].next();
-        let due = &mut self.due[number as usize];
-        if *due != next {
-            *due = next;
-            if next < Time::MAX {
-                self.order.push(Reverse((next, number)));
-            }
-        }
+        self.agenda.set(number, self.connections[number as usize].next());
     }
 
     /// Does what is due by `now`, in the order in which it was.
     fn advance(&mut self, now: Time) {
-        while self.next() <= now {
-            let Some(Reverse((_, number))) = self.order.pop() else { return };
-            self.due[number as usize] = Time::MAX;
+        while let Some(number) = self.agenda.take(now) {
             self.connections[number as usize].act(now, &mut self.tools);
             self.schedule(number);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
+use apportion_scenario::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 use nix::errno::Errno;
@@ -15,7 +16,7 @@ use nix::sys::socket::{
 };
 
 use super::connection::{Carrier, Driven};
-use super::{Connection, Driver, DriverError, Load, MOST_CONNECTIONS, Plan};
+use super::{Connection, Driver, DriverError, MOST_CONNECTIONS, Plan};
 use crate::host::Host;
 use crate::lab::tcp;
 

@@ -1,0 +1,81 @@
+//! When each of some numbered things is next due, and which is first.
+//!
+//! Cost: O(log n) per change.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use apportion_core::units::Time;
+
+/// Times by number.
+#[derive(Debug)]
+pub(crate) struct Agenda {
+    due: Vec<Time>,
+    /// An entry is out of date if the time of its number is another one.
+    order: BinaryHeap<Reverse<(Time, u32)>>,
+}
+
+impl Agenda {
+    /// Of things with numbers below `count`, none of which is due.
+    pub(crate) fn new(count: usize) -> Self {
+        Self { due: vec![Time::MAX; count], order: BinaryHeap::new() }
+    }
+
+    /// `number` is next due at `at`; never at [`Time::MAX`].
+    pub(crate) fn set(&mut self, number: u32, at: Time) {
+        let due = &mut self.due[number as usize];
+        if *due != at {
+            *due = at;
+            if at < Time::MAX {
+                self.order.push(Reverse((at, number)));
+            }
+        }
+    }
+
+    /// When the first is due; never if none is.
+    pub(crate) fn next(&mut self) -> Time {
+        while let Some(&Reverse((at, number))) = self.order.peek() {
+            if self.due[number as usize] == at {
+                return at;
+            }
+            self.order.pop();
+        }
+        Time::MAX
+    }
+
+    /// The first that is due by `now`, which is not due any more until it is [set](Self::set) again.
+    pub(crate) fn take(&mut self, now: Time) -> Option<u32> {
+        if self.next() > now {
+            return None;
+        }
+        let Reverse((_, number)) = self.order.pop()?;
+        self.due[number as usize] = Time::MAX;
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_comes_first_and_the_last_word_counts() {
+        let mut agenda = Agenda::new(3);
+        agenda.set(0, ms(5));
+        agenda.set(1, ms(3));
+        agenda.set(2, ms(4));
+        // Later, earlier, and not at all.
+        agenda.set(1, ms(6));
+        agenda.set(0, ms(2));
+        agenda.set(2, Time::MAX);
+        assert_eq!((agenda.next(), agenda.take(ms(1))), (ms(2), None));
+        assert_eq!((agenda.take(ms(9)), agenda.take(ms(9)), agenda.take(ms(9))), (Some(0), Some(1), None));
+        // Back at a time that it had: its entry from then is gone or counts once.
+        agenda.set(0, ms(5));
+        assert_eq!((agenda.take(ms(5)), agenda.take(ms(5))), (Some(0), None));
+    }
+}
