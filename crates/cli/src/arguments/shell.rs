@@ -11,12 +11,6 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Shell {
-    #[command(flatten)]
-    pub both: Both,
-    #[command(flatten)]
-    pub up: Up,
-    #[command(flatten)]
-    pub down: Down,
     /// Run this at the far end of the link meanwhile, by `sh -c`. The command starts when it listens, or
     /// after 5 s; its output goes to standard error
     #[arg(long, value_name = "COMMAND")]
@@ -46,6 +40,12 @@ pub struct Shell {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub both: Both,
+    #[command(flatten)]
+    pub up: Up,
+    #[command(flatten)]
+    pub down: Down,
     /// The command, which sees the far end as $APPORTION_FAR
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -68,23 +68,35 @@ macro_rules! direction {
         #[derive(Args, Debug)]
         #[command(next_help_heading = $heading)]
         pub struct $name {
-            #[doc = concat!("Rate counted at layer 2, such as 10Mbit", $long, "; without one there is no limit")]
-            #[arg(id = $rate, long = $rate, value_name = "RATE", conflicts_with_all = [$steps, $trace])]
+            #[arg(
+                help = concat!("Rate counted at layer 2, such as 10Mbit", $long, "; without one there is no limit"),
+                id = $rate, long = $rate, value_name = "RATE", conflicts_with_all = [$steps, $trace]
+            )]
             rate: Option<Rate>,
-            #[doc = concat!("Rates that change, such as \"0s 10Mbit, 5s 2Mbit\"", $long)]
-            #[arg(id = $steps, long = $steps, value_name = "STEPS", conflicts_with = $trace)]
+            #[arg(
+                help = concat!("Rates that change, such as \"0s 10Mbit, 5s 2Mbit\"", $long),
+                id = $steps, long = $steps, value_name = "STEPS", conflicts_with = $trace
+            )]
             steps: Option<String>,
-            #[doc = concat!("A recorded link: a file of delivery opportunities as mahimahi has them", $long)]
-            #[arg(id = $trace, long = $trace, value_name = "FILE")]
+            #[arg(
+                help = concat!("A recorded link: a file of delivery opportunities as mahimahi has them", $long),
+                id = $trace, long = $trace, value_name = "FILE"
+            )]
             trace: Option<PathBuf>,
-            #[doc = concat!("Delay one way, such as 20ms", $long)]
-            #[arg(id = $delay, long = $delay, value_name = "TIME")]
+            #[arg(
+                help = concat!("Delay one way, such as 20ms", $long),
+                id = $delay, long = $delay, value_name = "TIME"
+            )]
             delay: Option<Span>,
-            #[doc = concat!("Random loss on the wire, such as 1%", $long)]
-            #[arg(id = $loss, long = $loss, value_name = "SHARE")]
+            #[arg(
+                help = concat!("Random loss on the wire, such as 1%", $long),
+                id = $loss, long = $loss, value_name = "SHARE"
+            )]
             loss: Option<Ratio>,
-            #[doc = concat!("Discipline by name or as a table, such as pfd or '{ kind = \"red\", limit = \"50p\" }'", $long)]
-            #[arg(id = $queue, long = $queue, value_name = "QUEUE")]
+            #[arg(
+                help = concat!("Discipline by name or as a table, such as pfd or '{ kind = \"red\", limit = \"50p\" }'", $long),
+                id = $queue, long = $queue, value_name = "QUEUE"
+            )]
             queue: Option<String>,
         }
 
