@@ -124,18 +124,19 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     for flow in &scenario.flows {
-        let (packet, of) = match &flow.transport {
-            Transport::Udp { packet, .. } => (*packet, "packet"),
-            Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment"),
+        let (packet, of, fits) = match &flow.transport {
+            Transport::Udp { packet, .. } => (*packet, "source.packet", *packet >= SMALLEST_DATAGRAM),
+            Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment", tcp::has_segments(tcp.segment)),
         };
-        if packet < SMALLEST_DATAGRAM {
-            let message = "a datagram on the wire has headers of 28 bytes and a byte of data at least";
-            return refuse(format!("flow.{}.{of}", flow.name), message);
-        }
-        if packet > LARGEST_PACKET {
-            let message = "packets of the lab have 65000 bytes at most";
-            return refuse(format!("flow.{}.{of}", flow.name), message);
-        }
+        let message = match &flow.transport {
+            _ if packet > LARGEST_PACKET => "packets of the lab have 65000 bytes at most",
+            _ if fits => continue,
+            Transport::Udp { .. } => {
+                "a datagram on the wire has headers of 28 bytes and a byte of data at least"
+            }
+            Transport::Tcp(_) => "TCP segments of Linux have between 88 and 32755 bytes",
+        };
+        return refuse(format!("flow.{}.{of}", flow.group), message);
     }
     Ok(())
 }

@@ -82,6 +82,12 @@ pub enum OptionError {
     },
 }
 
+/// Whether the kernel has segments with so much payload.
+#[must_use]
+pub fn has_segments(segment: Bytes) -> bool {
+    SEGMENTS.contains(&segment.get())
+}
+
 /// Tells a socket that is not connected yet what `params` say. Those that a listener accepts inherit it.
 ///
 /// # Errors
@@ -89,7 +95,7 @@ pub enum OptionError {
 pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
     let name = control(params.algorithm);
     option::set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
-    if !SEGMENTS.contains(&params.segment.get()) {
+    if !has_segments(params.segment) {
         return Err(OptionError::Segment(params.segment));
     }
     let other = |what| move |source: io::Error| OptionError::Other { what, source };

@@ -1,6 +1,9 @@
 //! Scenarios over the kernel's TCP and UDP. All tests are in real time.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod common;
+mod course;
+mod packets;
 #[path = "../common/processes.rs"]
 mod processes;
 mod routers;
@@ -10,6 +13,15 @@ use std::process::ExitCode;
 use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
+    packets: a_full_link_carries_its_rate_in_bytes_of_the_scenario,
+        packets_take_the_delay_of_their_links,
+        a_fair_queue_divides_by_weights,
+        a_change_of_rate_comes_at_its_time,
+        a_change_of_a_flows_rate_reaches_its_source;
+    course: cancel_ends_a_run_early_and_the_next_one_is_whole,
+        results_are_of_all_flows_links_and_samples,
+        what_only_a_simulator_can_do_is_refused_with_its_place,
+        packets_that_linux_does_not_have_are_refused_with_their_place;
     routers: what_the_last_link_loses_is_discarded_at_the_first,
         without_reports_it_is_not,
         a_router_that_takes_no_part_is_asked_past,

@@ -1,12 +1,8 @@
 //! Routers that exchange reports, as packets.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use apportion_scenario::outcome::Outcome;
 
-use apportion_live::lab;
-use apportion_scenario::outcome::{LinkOutcome, Outcome};
-
-use crate::processes::enter;
+use crate::common::{flow, link, run};
 
 /// Reports come whenever it discards some of a flow, so that they do not stop when they have had an effect.
 const SFFC: &str = r#"{ kind = "sffc", report_discards = 0.1 }"#;
@@ -69,17 +65,6 @@ fn asked_past(more: &str) -> String {
     )
 }
 
-fn run(text: &str) -> Outcome {
-    enter();
-    let suite = apportion_scenario::load(text, Path::new("x.toml"), &[], &|path| panic!("{path:?}"));
-    let suite = suite.unwrap_or_else(|problems| panic!("{problems:?}"));
-    lab::run(&suite.points[0].scenario, 1, &AtomicBool::new(false)).unwrap().unwrap()
-}
-
-fn link<'a>(outcome: &'a Outcome, name: &str) -> &'a LinkOutcome {
-    outcome.links.iter().find(|link| link.name == name).unwrap()
-}
-
 fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
     let found = link(outcome, of).statistics.iter().find(|(known, _)| *known == name);
     found.map_or(0.0, |&(_, value)| value)
@@ -87,10 +72,7 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
 
 /// What the first hop carries of the datagrams in Mb/s, and what arrives of them.
 fn first_and_last(outcome: &Outcome) -> [f64; 2] {
-    let delivered = |name: &str| {
-        let flow = outcome.flows.iter().find(|flow| flow.name == name).unwrap();
-        flow.delivered.bytes.bits() as f64
-    };
+    let delivered = |name: &str| flow(outcome, name).delivered.bytes.bits() as f64;
     let first = link(outcome, "hop1").sent.bytes.bits() as f64 - delivered("tcp.1") - delivered("tcp.2");
     [first, delivered("udp")].map(|bits| bits / outcome.measured.as_secs_f64() / 1e6)
 }

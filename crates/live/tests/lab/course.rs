@@ -1,0 +1,153 @@
+//! The course of a run: its end, what it leaves behind, and what is not run at all.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use apportion_core::units::{Bytes, Span};
+use apportion_live::lab;
+use apportion_scenario::model::{Scenario, Transport};
+
+use crate::common::{flow, link, run, scenario};
+use crate::processes::enter;
+
+/// A flow of datagrams and one of TCP over two links, for as long as `head` says.
+fn two_flows(head: &str) -> String {
+    format!(
+        r#"
+        seed = 1
+        {head}
+        link.first = {{ from = "src", to = "mid", rate = "10Mbit", delay = "2ms" }}
+        link.second = {{ from = "mid", to = "dst", rate = "5Mbit", delay = "3ms", watch = true }}
+        [flow.udp]
+        from = "src"
+        to = "dst"
+        source = {{ kind = "cbr", rate = "1Mbit", packet = "1000B" }}
+        [flow.tcp]
+        count = 2
+        from = "src"
+        to = "dst"
+        tcp = {{ profile = "rfc", algorithm = "cubic" }}
+        source = {{ kind = "file", size = "100kB" }}
+    "#
+    )
+}
+
+pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
+    enter();
+    let (long, cancel) = (scenario(&two_flows(r#"stop = "25s""#)), AtomicBool::new(false));
+    let begun = Instant::now();
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(500));
+            cancel.store(true, Ordering::Relaxed);
+        });
+        lab::run(&long, 1, &cancel).unwrap()
+    });
+    assert!(outcome.is_none());
+    // It looks each 10 ms; a tenth of the run is for a machine that is busy.
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(3), "{took:?}");
+    assert!(lab::run(&long, 1, &cancel).unwrap().is_none(), "it is still set");
+    let short = scenario(&two_flows(r#"stop = "500ms""#));
+    let whole = lab::run(&short, 1, &AtomicBool::new(false)).unwrap().unwrap();
+    assert!(flow(&whole, "udp").delivered.packets.get() > 30, "{whole:?}");
+}
+
+pub fn results_are_of_all_flows_links_and_samples() {
+    let text = two_flows("stop = \"2s\"\nmeasure_from = \"500ms\"\nsample = \"100ms\"");
+    let (outcome, scenario) = (run(&text), scenario(&text));
+    let flows: Vec<_> = outcome.flows.iter().map(|flow| (&*flow.name, &*flow.group)).collect();
+    assert_eq!(flows, [("tcp.1", "tcp"), ("tcp.2", "tcp"), ("udp", "udp")]);
+    let links: Vec<_> = outcome.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(links, ["first", "first.back", "second", "second.back"]);
+    assert!(links.iter().eq(scenario.links.iter().map(|link| &link.name)));
+    assert_eq!((outcome.seed, outcome.measured), (1, Span::from_millis(1_500)));
+
+    // Samples are of the whole run, counts of the measured part: 187 or 188 packets, and the buffer of a socket
+    // holds more if nobody comes to send or to read them.
+    let udp = flow(&outcome, "udp");
+    assert_eq!((udp.series.len(), udp.tcp.len()), (20, 0));
+    assert!(udp.sent.packets.get().abs_diff(187) <= 20, "{:?}", udp.sent);
+    let sampled: u64 = udp.series.iter().map(|bytes| bytes.get()).sum();
+    assert!(sampled > udp.delivered.bytes.get() && sampled <= 250_000, "{sampled} of {:?}", udp.delivered);
+    assert_eq!(udp.delay.count, udp.delivered.packets.get());
+    assert_eq!(outcome.packet_hops, outcome.links.iter().map(|link| link.sent.packets.get()).sum::<u64>());
+
+    // Files take 0.4 s, and what happened before the measured part does not count.
+    for tcp in ["tcp.1", "tcp.2"].map(|name| flow(&outcome, name)) {
+        assert_eq!((tcp.series.len(), tcp.tcp.len()), (20, 20));
+        assert!(tcp.tcp[0].window >= 10.0 && tcp.tcp[0].srtt > Some(Span::from_millis(10)), "{:?}", tcp.tcp);
+        let delivered: u64 = tcp.series.iter().map(|bytes| bytes.get()).sum();
+        // 69 segments with headers of 40 bytes, and what opens and closes a connection; some twice.
+        assert!((102_760..150_000).contains(&delivered), "{delivered}");
+    }
+    let (first, second) = (link(&outcome, "first"), link(&outcome, "second"));
+    assert_eq!((first.watched, first.series.len(), first.queue_delay.count), (false, 0, 0));
+    assert_eq!((second.watched, second.series.len(), second.backlog.len()), (true, 20, 20));
+    assert_eq!(second.queue_delay.count, second.sent.packets.get());
+
+    let kept = outcome.timekeeping.as_ref().unwrap();
+    assert!(kept.lateness.count >= udp.delivered.packets.get(), "{kept:?}");
+    // Those of the whole run.
+    assert!(kept.writes.count.abs_diff(250) <= 1, "{kept:?}");
+    assert_eq!((kept.limit, kept.missed, kept.refused, kept.unusable), (lab::LATENESS_LIMIT, 0, 0, 0));
+    assert_eq!(kept.failures, [""; 0]);
+}
+
+/// What is said of a link and a flow with these keys, after `change`.
+fn refused(link: &str, flow: &str, change: impl Fn(&mut Scenario)) -> String {
+    let mut scenario = scenario(&format!(
+        r#"
+        seed = 1
+        stop = "20s"
+        link.wire = {{ from = "src", to = "dst", rate = "10Mbit", delay = "2ms", {link} }}
+        [flow.x]
+        count = 2
+        from = "src"
+        to = "dst"
+        {flow}
+        "#
+    ));
+    change(&mut scenario);
+    // This process has no namespaces: a run is refused before it would need one.
+    let of_run = lab::run(&scenario, 1, &AtomicBool::new(false)).unwrap_err().to_string();
+    assert_eq!(of_run, lab::check(&scenario).unwrap_err().to_string());
+    of_run
+}
+
+pub fn what_only_a_simulator_can_do_is_refused_with_its_place() {
+    let of_link = |link| refused(link, r#"tcp = "rfc""#, |_| ());
+    assert_eq!(
+        of_link(r#"lost = [{ flow = "x.1", packets = [3] }]"#),
+        "link.wire.lost: which packets are lost by number is for `apportion run`: Linux sends others; write `loss`"
+    );
+    let captures = "captures are for `apportion run`; leave `pcap` out";
+    assert_eq!(of_link("pcap = true"), format!("link.wire.pcap: {captures}"));
+    assert_eq!(of_link("back = { pcap = true }"), format!("link.wire.back.pcap: {captures}"));
+}
+
+pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {
+    let of_flow = |flow: &str| refused("loss = 0.01", flow, |_| ());
+    let large = "packets of the lab have 65000 bytes at most";
+    let datagrams = r#"source = { kind = "cbr", rate = "1Mbit", packet = "65001B" }"#;
+    assert_eq!(of_flow(datagrams), format!("flow.x.source.packet: {large}"));
+    // Files of scenarios cannot ask for less, but whoever makes one by hand.
+    let tiny = |scenario: &mut Scenario| {
+        let headers = Bytes::new(28);
+        scenario.flows[0].transport = Transport::Udp { packet: headers, header: headers };
+    };
+    assert_eq!(
+        refused("loss = 0.01", r#"tcp = "rfc""#, tiny),
+        "flow.x.source.packet: a datagram on the wire has headers of 28 bytes and a byte of data at least"
+    );
+    let segments = "flow.x.tcp.segment: TCP segments of Linux have between 88 and 32755 bytes";
+    let tcp = |segment: u64, header: u64| {
+        of_flow(&format!(r#"tcp = {{ profile = "rfc", segment = "{segment}B", header = "{header}B" }}"#))
+    };
+    assert_eq!(tcp(87, 40), segments);
+    assert_eq!(tcp(32_756, 40), segments);
+    assert_eq!(tcp(32_755, 32_246), format!("flow.x.tcp.segment: {large}"));
+    let fits = scenario(&two_flows(r#"stop = "1s""#));
+    assert!(lab::check(&fits).is_ok());
+}

@@ -1,0 +1,168 @@
+//! What links do to packets: rate, delay, order of service, changes.
+//!
+//! Links are moved by their model, not by the clock, so on a busy machine what they carry stays exact as long as
+//! packets wait for them: queues hold several tenths of a second, and few packets are sent, so that the buffers
+//! of sockets hold as much.
+
+use apportion_core::units::{Rate, Span};
+use apportion_scenario::outcome::Outcome;
+
+use crate::common::{flow, link, run};
+
+/// Goodput in Mb/s.
+fn goodput(outcome: &Outcome, name: &str) -> f64 {
+    flow(outcome, name).goodput.bits() as f64 / outcome.measured.as_secs_f64() / 1e6
+}
+
+pub fn a_full_link_carries_its_rate_in_bytes_of_the_scenario() {
+    let outcome = run(r#"
+        seed = 1
+        stop = "3s"
+        measure_from = "1s"
+        link.slow = { from = "src", to = "dst", rate = "1Mbit", delay = "5ms", queue = { kind = "fifo", limit = "100p" } }
+        link.fast = { from = "near", to = "far", rate = "10Mbit", delay = "5ms", queue = { kind = "fifo", limit = "300p" } }
+        [flow.udp]
+        from = "src"
+        to = "dst"
+        source = { kind = "cbr", rate = "2Mbit", packet = "1000B" }
+        [flow.tcp]
+        from = "near"
+        to = "far"
+        tcp = { profile = "rfc", algorithm = "cubic", header = "100B" }
+    "#);
+    // 1 Mb/s for 2 s are 250 packets of 1000 bytes, headers of IP and UDP included; one more or less where one is
+    // under way at the start and at the end.
+    let slow = link(&outcome, "slow").sent;
+    assert!(slow.packets.get().abs_diff(250) <= 1, "{slow:?}");
+    assert_eq!(slow.bytes.get(), slow.packets.get() * 1_000);
+    let udp = flow(&outcome, "udp");
+    assert_eq!(udp.delivered.bytes.get(), udp.delivered.packets.get() * 1_000);
+    // 28 of the 1000 bytes are headers. What reads them comes round up to a tenth of a second late.
+    let expected = 0.972;
+    assert!((goodput(&outcome, "udp") / expected - 1.0).abs() < 0.1, "{}", goodput(&outcome, "udp"));
+    // As much again is too much, and dropped.
+    let dropped = udp.dropped.values().sum::<u64>();
+    assert!(dropped.abs_diff(250) < 50, "{dropped}");
+
+    // Of TCP, what the scenario says of headers is what counts, though Linux has no headers of 100 bytes.
+    let (fast, tcp) = (link(&outcome, "fast"), flow(&outcome, "tcp"));
+    assert!(fast.utilisation > 0.9 && fast.utilisation < 1.001, "{}", fast.utilisation);
+    let size = tcp.delivered.bytes.get() as f64 / tcp.delivered.packets.get() as f64;
+    assert!(size > 1_550.0 && size <= 1_560.0, "{size}");
+    let share = goodput(&outcome, "tcp") / (10.0 * 1_460.0 / 1_560.0);
+    assert!(share > 0.85 && share < 1.1, "{share}");
+}
+
+pub fn packets_take_the_delay_of_their_links() {
+    let outcome = run(r#"
+        seed = 1
+        stop = "2s"
+        sample = "100ms"
+        link.one = { from = "src", to = "mid", rate = "10Mbit", delay = "5ms" }
+        link.two = { from = "mid", to = "dst", rate = "5Mbit", delay = "10ms" }
+        link.wire = { from = "near", to = "far", rate = "100Mbit", delay = "15ms" }
+        [flow.udp]
+        from = "src"
+        to = "dst"
+        source = { kind = "cbr", rate = "1Mbit", packet = "1000B" }
+        [flow.tcp]
+        from = "near"
+        to = "far"
+        # Four segments.
+        tcp = { profile = "rfc", algorithm = "cubic", window = "5840B" }
+    "#);
+    // 1 Mb/s for 2 s are 250 packets, of which the last few are under way at the end.
+    let udp = flow(&outcome, "udp");
+    assert!(udp.sent.packets.get().abs_diff(250) <= 1, "{:?}", udp.sent);
+    assert!((240..=250).contains(&udp.delivered.packets.get()), "{:?}", udp.delivered);
+    assert!(udp.dropped.is_empty());
+    // Of 972 bytes each, as the sink read them.
+    let read = udp.goodput.get() / 972;
+    assert!(read <= udp.delivered.packets.get() && read >= 220, "{read}");
+    // 5 + 10 ms, and 0.8 + 1.6 ms on the wire. A sender that was late makes them wait for each other.
+    let delay = |share| udp.delay.quantile(share).unwrap();
+    assert_eq!(delay(0.0), Span::from_micros(17_400));
+    assert!(delay(0.5) < Span::from_millis(25), "{}", delay(0.5));
+    // The kernel's own word: 30 ms there and back, and what it takes itself.
+    let srtt = flow(&outcome, "tcp").tcp.iter().filter_map(|sample| sample.srtt).min().unwrap();
+    assert!(srtt > Span::from_millis(30) && srtt < Span::from_millis(40), "{srtt}");
+}
+
+pub fn a_fair_queue_divides_by_weights() {
+    let outcome = run(r#"
+        seed = 1
+        stop = "3500ms"
+        measure_from = "1500ms"
+        [topology]
+        kind = "dumbbell"
+        pairs = 3
+        bottleneck = { rate = "10Mbit", delay = "5ms", queue = { kind = "stfq", limit = "300p" } }
+        access = { rate = "100Mbit", delay = "1ms" }
+        [flow.tcp]
+        count = 3
+        from = "l{i}"
+        to = "r{i}"
+        weight = "i * i"
+        tcp = { profile = "rfc", algorithm = "cubic" }
+    "#);
+    let all: u64 = outcome.flows.iter().map(|flow| flow.delivered.bytes.get()).sum();
+    for (name, weight) in [("tcp.1", 1.0), ("tcp.2", 4.0), ("tcp.3", 9.0)] {
+        // Flows with packets in the queue are kept to within packets of each other, of 1667. The rest is for
+        // times in which one has none, as when this process stands still for longer than the third's 180 ms.
+        // Without weights it would be 4.67, 1.17 and 0.52.
+        let share = flow(&outcome, name).delivered.bytes.get() as f64 / all as f64 * 14.0 / weight;
+        assert!((share - 1.0).abs() < 0.1, "{name}: {share}");
+    }
+}
+
+pub fn a_change_of_rate_comes_at_its_time() {
+    let outcome = run(r#"
+        seed = 1
+        stop = "2s"
+        sample = "100ms"
+        link.wire = { from = "src", to = "dst", rate = "2Mbit", delay = "5ms", queue = { kind = "fifo", limit = "300p" }, watch = true }
+        [flow.udp]
+        from = "src"
+        to = "dst"
+        source = { kind = "cbr", rate = "8Mbit", packet = "1000B" }
+        [[change]]
+        at = "1s"
+        set = "link.wire.rate"
+        to = "500kbit"
+    "#);
+    let wire = link(&outcome, "wire");
+    // The mean of both.
+    assert!(wire.rate.as_bit().abs_diff(1_250_000) <= 1, "{}", wire.rate);
+    // 25 packets in a tenth of a second, later 6.25; after the first 300 ms there are always some that wait. One
+    // more where one begins.
+    assert_eq!(wire.series.len(), 20);
+    for (at, sent) in wire.series.iter().enumerate().skip(3) {
+        let expected = if at < 10 { 25_000 } else { 6_250 };
+        assert!(sent.get().abs_diff(expected) <= 1_000, "{at}: {:?}", wire.series);
+    }
+    let sent: u64 = wire.series[10..].iter().map(|sent| sent.get()).sum();
+    assert!(sent.abs_diff(62_500) <= 1_000, "{sent}");
+}
+
+pub fn a_change_of_a_flows_rate_reaches_its_source() {
+    let outcome = run(r#"
+        seed = 1
+        stop = "2s"
+        sample = "100ms"
+        link.wire = { from = "src", to = "dst", rate = "10Mbit", delay = "5ms" }
+        [flow.udp]
+        from = "src"
+        to = "dst"
+        source = { kind = "cbr", rate = "1Mbit", packet = "1000B" }
+        [[change]]
+        at = "1s"
+        set = "flow.udp.rate"
+        to = "0bit"
+    "#);
+    // 125 packets in the first second, and none after the change but those on the wire.
+    let udp = flow(&outcome, "udp");
+    assert!(udp.sent.packets.get().abs_diff(125) <= 5, "{:?}", udp.sent);
+    let late: u64 = udp.series[12..].iter().map(|bytes| bytes.get()).sum();
+    assert_eq!(late, 0, "{:?}", udp.series);
+    assert_eq!(link(&outcome, "wire").rate, Rate::from_mbit(10));
+}
