@@ -133,11 +133,7 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
 /// What exchanges tickets in a direction: for data if it is issued some, or is told by its acknowledgements;
 /// for acknowledgements if the other direction is.
 fn exchanges(config: &GatewayConfig, direction: Direction) -> Vec<(LabelKind, CurrencyExchange)> {
-    let own = config.direction(direction);
-    let other = match direction {
-        Direction::Up => &config.down,
-        Direction::Down => &config.up,
-    };
+    let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
     let Some(exchange) = &own.exchange else { return Vec::new() };
     let make = |kind, tickets, purpose: &str| {
         let stream = Stream::new(config.seed, &format!("{}.{purpose}", direction.name()));

@@ -100,7 +100,9 @@ impl Direction {
         }
     }
 
-    const fn other(self) -> Self {
+    /// The one that leads back.
+    #[must_use]
+    pub const fn other(self) -> Self {
         match self {
             Self::Up => Self::Down,
             Self::Down => Self::Up,
