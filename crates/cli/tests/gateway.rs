@@ -3,8 +3,12 @@
 
 #[path = "gateway/commands.rs"]
 mod commands;
+#[path = "gateway/place.rs"]
+mod place;
 #[path = "../../live/tests/common/processes.rs"]
 mod processes;
+#[path = "gateway/reloads.rs"]
+mod reloads;
 
 use std::process::ExitCode;
 
@@ -15,6 +19,8 @@ const CASES: &[Case] = cases! {
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,
         a_second_gateway_of_the_same_title_is_refused;
+    reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
+        what_a_smaller_queue_leaves_out_is_told;
 };
 
 fn main() -> ExitCode {

@@ -65,6 +65,8 @@ pub struct Gateway {
     engine: Engine<GatewayWorld>,
     /// Addresses of its interfaces.
     hardware: [Hardware; 2],
+    /// Packets that did not fit into the queue of a reload, up and down.
+    left_out: [u64; 2],
 }
 
 impl Gateway {
@@ -81,7 +83,7 @@ impl Gateway {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(pool, 2 * MOST_NAMES);
         let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world);
-        Self { config, engine, hardware }
+        Self { config, engine, hardware, left_out: [0; 2] }
     }
 
     /// What it runs by.

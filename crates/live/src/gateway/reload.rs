@@ -27,8 +27,7 @@ impl Gateway {
             let customers =
                 difference.has(Setting::Customers) && has_customers(&new.direction(direction).queue.params);
             if customers || difference.has(Setting::Queue(direction)) {
-                let queue = self.engine.world.way_mut(direction).flows.discipline(&new);
-                self.engine.change(direction as usize, |link, books| link.set_queue(now, queue, books));
+                self.replace_queue(now, direction, &new);
             }
             self.apply_direction(now, direction, &new, difference);
         }
@@ -36,6 +35,17 @@ impl Gateway {
         self.engine.settle(now);
         self.config = new;
         self.read_back()
+    }
+
+    fn replace_queue(&mut self, now: Time, direction: Direction, new: &GatewayConfig) {
+        let queue = self.engine.world.way_mut(direction).flows.discipline(new);
+        let left_out = &mut self.left_out[direction as usize];
+        self.engine.change(direction as usize, |link, books| {
+            let dropped = |link: &Link| link.counts(now).dropped.iter().sum::<u64>();
+            let before = dropped(link);
+            link.set_queue(now, queue, books);
+            *left_out += dropped(link) - before;
+        });
     }
 
     fn apply_direction(
