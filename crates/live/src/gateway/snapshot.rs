@@ -286,7 +286,7 @@ impl Snapshot {
         };
         let way = |(direction, way): (&str, &WaySnapshot)| {
             let mut of: serde_json::Map<_, _> =
-                OF_WAYS.iter().map(|(name, _, _, of)| (plain(name), json!(of(way)))).collect();
+                OF_WAYS.iter().map(|(name, _, _, of)| (plain(name), number(of(way)))).collect();
             of.insert("rules".to_owned(), Value::Object(way.rules.iter().map(rule).collect()));
             (direction.to_owned(), Value::Object(of))
         };
@@ -306,7 +306,7 @@ impl Snapshot {
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()
             ),
             "reports": Value::Object(
-                self.reports.iter().map(|(what, count)| ((*what).to_owned(), json!(count))).collect()
+                self.reports.iter().map(|(what, count)| ((*what).to_owned(), number(*count))).collect()
             ),
             "lateness_seconds": Value::Object(lateness.collect()),
             "frames_in_use": self.frames,
@@ -321,6 +321,11 @@ impl Snapshot {
             },
         })
     }
+}
+
+/// As JSON, whole where it is.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 { json!(value as u64) } else { json!(value) }
 }
 
 /// A name without what only Prometheus asks for.
