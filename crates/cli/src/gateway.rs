@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
-use apportion_live::gateway::control::{ask, load};
+use apportion_live::gateway::control::{ask, load, title};
 use apportion_live::gateway::interfaces::{self, Interface};
 use apportion_live::gateway::run::run;
 use apportion_scenario::gateway::GatewayConfig;
@@ -31,6 +31,7 @@ pub fn gateway(arguments: &Gateway) -> anyhow::Result<ExitCode> {
         }
         Some(GatewayCommand::Stats { config }) => output::print(&tell(config, "GET", "/stats.json")?)?,
         Some(GatewayCommand::Reload { config }) => {
+            is_its_own(config)?;
             let changes = tell(config, "POST", "/reload")?;
             output::print(if changes.is_empty() { "nothing changed\n" } else { &changes })?;
         }
@@ -57,14 +58,34 @@ fn read(path: &Path) -> anyhow::Result<GatewayConfig> {
     load(path).map_err(|problems| anyhow!("{}", problems.trim_end()))
 }
 
-/// Asks the gateway that runs by this file, which has the same title.
+/// Asks the gateway of the title that this file has. It may be wrong or gone: that is what one asks about.
 fn tell(path: &Path, method: &str, request: &str) -> anyhow::Result<String> {
-    let title = read(path)?.title;
-    let (status, body) = ask(&folders(), &title, method, request).map_err(|error| anyhow!(error))?;
+    let (status, body) =
+        ask(&folders(), &title(path), method, request).map_err(|error| match load(path) {
+            Ok(_) => anyhow!(error),
+            Err(problems) => anyhow!("{problems}{error}"),
+        })?;
     if status != 200 {
         bail!("{}", body.trim_end());
     }
     Ok(body)
+}
+
+/// Refuses a file that is not the one which the gateway of its title reads again.
+fn is_its_own(path: &Path) -> anyhow::Result<()> {
+    let own = tell(path, "GET", "/file")?;
+    let own = own.trim_end();
+    match path.canonicalize() {
+        Ok(named) if named.display().to_string() != own => {
+            bail!(
+                "{}: the gateway of this title runs by {own} and reads that again; write the changes there, or give \
+                 this file another `title` and start a gateway by it",
+                path.display()
+            )
+        }
+        // What is gone is for the gateway to say.
+        _ => Ok(()),
+    }
 }
 
 fn check(path: &Path) -> anyhow::Result<ExitCode> {

@@ -3,8 +3,14 @@
 
 #[path = "gateway/commands.rs"]
 mod commands;
+#[path = "gateway/place.rs"]
+mod place;
 #[path = "../../live/tests/common/processes.rs"]
 mod processes;
+#[path = "gateway/refusals.rs"]
+mod refusals;
+#[path = "gateway/reloads.rs"]
+mod reloads;
 
 use std::process::ExitCode;
 
@@ -15,6 +21,11 @@ const CASES: &[Case] = cases! {
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,
         a_second_gateway_of_the_same_title_is_refused;
+    refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
+        a_reload_by_another_file_is_refused,
+        a_socket_that_one_left_behind_is_taken_over;
+    reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
+        what_a_smaller_queue_leaves_out_is_told;
 };
 
 fn main() -> ExitCode {

@@ -26,6 +26,10 @@ impl<S, B> Buffer<S, B> {
     pub const fn policy_mut(&mut self) -> &mut B {
         &mut self.policy
     }
+    /// The scheduler, to look at it.
+    pub const fn scheduler(&self) -> &S {
+        &self.scheduler
+    }
     /// The scheduler, to change its settings.
     pub const fn scheduler_mut(&mut self) -> &mut S {
         &mut self.scheduler

@@ -161,6 +161,12 @@ impl TicketWriter {
         }
     }
 
+    /// Whether its parameters are these.
+    #[must_use]
+    pub fn is_made_from(&self, params: &WriterParams) -> bool {
+        self.params == *params
+    }
+
     /// What it is issued.
     #[must_use]
     pub const fn out_tkt_rate(&self) -> Option<TicketRate> {

@@ -9,7 +9,7 @@ use apportion_core::catalog::{self, Kind, Param, Role, Selection, Value};
 use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
 use apportion_core::system::DisciplineParams;
-use common::read;
+use common::{TestPacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
 fn other_value(entry: &str, param: &Param) -> &'static str {
@@ -505,5 +505,45 @@ fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
             selection.set(key, value).unwrap();
         }
         assert_eq!(MarkerParams::from_args(&selection).unwrap_err().to_string(), message, "{kind}");
+    }
+}
+
+#[test]
+fn a_discipline_tells_what_it_was_made_from() {
+    let all: Vec<_> = combinations()
+        .into_iter()
+        .map(|(kind, drop)| {
+            // A policy alone stands behind FIFO.
+            let [schedule, policy] = drop.map_or(["fifo", kind], |drop| [kind, drop]);
+            let drop = drop.map(|drop| format!("drop={drop}"));
+            let params = read(kind, &drop.as_deref().into_iter().collect::<Vec<_>>()).unwrap();
+            ([schedule, if policy == "mcsfq" { "csfq" } else { policy }], params)
+        })
+        .collect();
+    for (name, params) in &all {
+        let built = params.build::<TestPacket>(&setup(&[]));
+        for (other, asked) in &all {
+            // One algorithm with other parameters, of which it tells its kind only.
+            let expected = params == asked || name == other;
+            assert_eq!(built.is_made_from(asked), expected, "{name:?} and {other:?}");
+        }
+    }
+    for (kind, others) in [
+        ("tail", &["limit=9p"][..]),
+        ("red", &["max_p=0.5"]),
+        ("fq_codel", &["target=9ms"]),
+        ("fifo", &["shaper=token_bucket", "rate=1Mbit"]),
+    ] {
+        let plain = build(kind, &[], &[]);
+        assert!(plain.is_made_from(&read(kind, &[]).unwrap()));
+        assert!(!plain.is_made_from(&read(kind, others).unwrap()), "{kind}");
+        let other = build(kind, others, &[]);
+        assert!(other.is_made_from(&read(kind, others).unwrap()), "{kind}");
+        assert!(!other.is_made_from(&read(kind, &[]).unwrap()), "{kind}");
+    }
+    const SHAPED: [&str; 2] = ["shaper=token_bucket", "rate=1Mbit"];
+    let built = build("fifo", &SHAPED, &[]);
+    for other in ["burst=9kB", "peak=2Mbit"] {
+        assert!(!built.is_made_from(&read("fifo", &[SHAPED[0], SHAPED[1], other]).unwrap()), "{other}");
     }
 }

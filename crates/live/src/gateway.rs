@@ -65,6 +65,8 @@ pub struct Gateway {
     engine: Engine<GatewayWorld>,
     /// Addresses of its interfaces.
     hardware: [Hardware; 2],
+    /// Packets that did not fit into the queue of a reload, up and down.
+    left_out: [u64; 2],
 }
 
 impl Gateway {
@@ -83,7 +85,7 @@ impl Gateway {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let books = Books::new(pool, 2 * MOST_NAMES);
         let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world)?;
-        Ok(Self { config, engine, hardware })
+        Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 
     /// What it runs by.
@@ -135,11 +137,7 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
 /// What exchanges tickets in a direction: for data if it is issued some, or is told by its acknowledgements;
 /// for acknowledgements if the other direction is.
 fn exchanges(config: &GatewayConfig, direction: Direction) -> Vec<(LabelKind, CurrencyExchange)> {
-    let own = config.direction(direction);
-    let other = match direction {
-        Direction::Up => &config.down,
-        Direction::Down => &config.up,
-    };
+    let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
     let Some(exchange) = &own.exchange else { return Vec::new() };
     let make = |kind, tickets, purpose: &str| {
         let stream = Stream::new(config.seed, &format!("{}.{purpose}", direction.name()));

@@ -387,6 +387,24 @@ impl Link {
         self.delay
     }
 
+    /// The random loss on its wire.
+    #[must_use]
+    pub const fn loss(&self) -> Ratio {
+        self.loss
+    }
+
+    /// Its discipline.
+    #[must_use]
+    pub const fn queue(&self) -> &Discipline<Packet> {
+        self.queue.inner()
+    }
+
+    /// What exchanges labels at its ends, with the kind of label.
+    #[must_use]
+    pub fn exchanges(&self) -> &[(LabelKind, CurrencyExchange)] {
+        &self.exchanges
+    }
+
     /// Its statistics.
     pub fn probe_mut(&mut self) -> &mut LinkProbe {
         &mut self.probe

@@ -100,7 +100,9 @@ impl Direction {
         }
     }
 
-    const fn other(self) -> Self {
+    /// The one that leads back.
+    #[must_use]
+    pub const fn other(self) -> Self {
         match self {
             Self::Up => Self::Down,
             Self::Down => Self::Up,
@@ -239,13 +241,18 @@ impl GatewayConfig {
     pub fn load(text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let root = text::parse(text, &mut problems);
-        let name =
-            origin.file_stem().map_or_else(|| "gateway".to_owned(), |stem| stem.to_string_lossy().into());
-        let read = problems.is_empty().then(|| read(&root, name, &mut problems)).flatten();
+        let read = problems.is_empty().then(|| read(&root, stem(origin), &mut problems)).flatten();
         match read.filter(|_| problems.is_empty()) {
             Some(config) => Ok(config),
             None => Err(problems.into_vec(&origin.display().to_string())),
         }
+    }
+
+    /// The title of a gateway whose file says this, also one that is wrong elsewhere.
+    #[must_use]
+    pub fn title_of(text: &str, origin: &Path) -> String {
+        let root = text::parse(text, &mut Problems::default());
+        root.get("title").and_then(Item::as_text).map_or_else(|| stem(origin), ToOwned::to_owned)
     }
 
     /// What happens in this direction.
@@ -268,6 +275,11 @@ impl GatewayConfig {
     pub fn customer_weights(&self) -> Vec<Weight> {
         customers::weights(&self.customers)
     }
+}
+
+/// The title of a gateway whose file has none.
+fn stem(origin: &Path) -> String {
+    origin.file_stem().map_or_else(|| "gateway".to_owned(), |stem| stem.to_string_lossy().into())
 }
 
 /// Checks the whole file; every slip goes to `problems`. `None` only if there were some.

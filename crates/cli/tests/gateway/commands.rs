@@ -1,97 +1,12 @@
-//! The cases.
+//! What a user asks and is told.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
-use apportion_live::host::Host;
 use apportion_live::netlink::Netlink;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use tempfile::TempDir;
+use nix::sys::signal::Signal;
 
-const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\n\
-    up.rate = \"10Mbit\"\ndown.rate = \"10Mbit\"\n";
-
-/// A folder for files and sockets, and two hosts.
-struct Place {
-    folder: TempDir,
-    _hosts: [Host; 2],
-}
-
-fn place() -> Place {
-    crate::processes::enter();
-    let mut netlink = Netlink::open().unwrap();
-    let loopback = netlink.index_of("lo").unwrap();
-    netlink.set_up(loopback).unwrap();
-    let host =
-        |name, last| Host::create(name, &[[10, 0, 0, last].into()], apportion_core::units::Bytes::new(1500));
-    let hosts = [host("near", 1).unwrap(), host("far", 2).unwrap()];
-    Place { folder: tempfile::tempdir().unwrap(), _hosts: hosts }
-}
-
-impl Place {
-    fn write(&self, text: &str) -> PathBuf {
-        let path = self.folder.path().join("x.toml");
-        fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn command(&self, arguments: &[&str], path: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
-        command.arg("gateway").args(arguments).arg(path).env("XDG_RUNTIME_DIR", self.folder.path());
-        command
-    }
-
-    fn ask(&self, arguments: &[&str], path: &Path) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = self.command(arguments, path).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code().unwrap(), text(stdout), text(stderr))
-    }
-
-    /// A gateway that says that it runs; what it says after that is read at the end.
-    fn start(&self, path: &Path) -> Gateway {
-        let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("the gateway runs") {
-            assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        Gateway { child, log, said }
-    }
-}
-
-struct Gateway {
-    child: Child,
-    log: BufReader<std::process::ChildStderr>,
-    said: String,
-}
-
-impl Gateway {
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
-    }
-
-    /// Stops it; all that it said.
-    fn stop(mut self) -> String {
-        self.signal(Signal::SIGTERM);
-        self.log.read_to_string(&mut self.said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{}", self.said);
-        self.said
-    }
-}
-
-fn get(path: &str) -> String {
-    let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
+use crate::place::{PLAIN, get, place};
 
 pub fn a_wrong_configuration_ends_with_status_2() {
     let place = place();
@@ -164,15 +79,15 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(running.contains("rate = \"20Mbit\"") && running.contains("seed = 1\n"), "{running}");
     place.write(&PLAIN.replace("9617", "9618"));
     gateway.signal(Signal::SIGHUP);
-    let mut found = false;
+    // The new port is there before the old one is gone.
+    let answers = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
     for _ in 0..500 {
-        found = TcpStream::connect("127.0.0.1:9618").is_ok();
-        if found {
+        if answers(9_618) && !answers(9_617) {
             break;
         }
         nix::poll::poll(&mut [], 10_u8).unwrap();
     }
-    assert!(found && TcpStream::connect("127.0.0.1:9617").is_err());
+    assert!(answers(9_618) && !answers(9_617));
     let said = gateway.stop();
     assert!(said.contains("\"message\":\"the reload is refused\"") && said.contains("SIGTERM"), "{said}");
     assert!(said.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{said}");

@@ -176,6 +176,17 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         }
     }
 
+    /// Whether its buckets are those of `params`.
+    #[must_use]
+    pub fn is_made_from(&self, params: &TokenBucketParams) -> bool {
+        let is = |bucket: &Bucket, rate, burst| bucket.rate == rate && bucket.capacity == tokens(burst);
+        is(&self.sustained, params.rate, params.burst)
+            && match (&self.peak, params.peak) {
+                (Some(bucket), Some(peak)) => is(bucket, peak, params.peak_burst),
+                (bucket, peak) => bucket.is_none() && peak.is_none(),
+            }
+    }
+
     /// The discipline behind it, to look at it.
     pub const fn inner(&self) -> &Q {
         &self.inner

@@ -128,7 +128,7 @@ struct Flow {
 /// BRED's state.
 #[derive(Clone, Debug)]
 pub struct Bred {
-    params: BredParams,
+    pub(crate) params: BredParams,
     flows: Vec<Flow>,
     random: Stream,
 }

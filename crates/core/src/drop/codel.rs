@@ -245,7 +245,7 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
 /// CoDel over whatever scheduler holds the packets.
 #[derive(Clone, Debug)]
 pub struct Codel {
-    params: CodelParams,
+    pub(crate) params: CodelParams,
     state: CodelState,
 }
 

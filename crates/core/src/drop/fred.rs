@@ -132,7 +132,7 @@ struct Flow {
 /// FRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Fred {
-    params: FredParams,
+    pub(crate) params: FredParams,
     ramp: Ramp,
     average: AverageQueue,
     /// Arrivals between the thresholds since the last random drop; -1 when there is no congestion.

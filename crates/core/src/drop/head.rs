@@ -45,7 +45,7 @@ impl HeadDropParams {
 /// Drop from front at a limit.
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
-    limit: Limit,
+    pub(crate) limit: Limit,
 }
 
 impl HeadDrop {

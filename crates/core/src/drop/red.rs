@@ -161,7 +161,7 @@ impl RedParams {
 /// RED's state.
 #[derive(Clone, Debug)]
 pub struct Red {
-    params: RedParams,
+    pub(crate) params: RedParams,
     /// Average queue, in the unit of the thresholds.
     average: AverageQueue,
     gate: Gate,

@@ -137,7 +137,7 @@ impl RioParams {
 /// RIO's state.
 #[derive(Clone, Debug)]
 pub struct Rio {
-    params: RioParams,
+    pub(crate) params: RioParams,
     /// IN packets in the queue.
     q_in: u64,
     avg_in: AverageQueue,

@@ -59,7 +59,7 @@ use crate::units::{Bytes, Rate, Ratio, Span, Time};
 /// The state of one output link. Amounts are bytes in an interval.
 #[derive(Clone, Debug)]
 pub struct Sffc {
-    params: SffcParams,
+    pub(crate) params: SffcParams,
     link_rate: Rate,
     /// When the current interval ends.
     interval_ends: Time,

@@ -121,7 +121,7 @@ impl SredParams {
 /// SRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Sred {
-    params: SredParams,
+    pub(crate) params: SredParams,
     /// The flows seen lately.
     zombies: Vec<FlowId>,
     /// P(t): the frequency of hits.

@@ -51,7 +51,7 @@ impl TailDropParams {
 /// Tail drop at a limit.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
-    limit: Limit,
+    pub(crate) limit: Limit,
 }
 
 impl TailDrop {

@@ -200,7 +200,7 @@ impl TredParams {
 /// TRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Tred {
-    params: TredParams,
+    pub(crate) params: TredParams,
     random: Stream,
     avg_q_len: AverageQueue,
     gate: Gate,

@@ -93,6 +93,18 @@ impl CurrencyExchange {
         }
     }
 
+    /// Whether its parameters are these.
+    #[must_use]
+    pub fn is_made_from(&self, params: &ExchangeParams) -> bool {
+        self.window == params.window.as_secs_f64() && self.writer.is_made_from(&params.writer)
+    }
+
+    /// What it is issued; none until it is told.
+    #[must_use]
+    pub const fn issued(&self) -> Option<TicketRate> {
+        self.writer.out_tkt_rate()
+    }
+
     /// What it has seen.
     #[must_use]
     pub const fn stats(&self) -> &ExchangeStats {
@@ -235,6 +247,24 @@ mod tests {
         }
         // 50 a second with 20 tickets each.
         assert!((rate.unwrap().get() - 1_000.0).abs() < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn what_it_was_made_from_and_is_issued_is_read_back() {
+        let params = |pairs: &[(&str, &str)]| {
+            let mut selection = Selection::of(Role::Exchange, "currency").unwrap();
+            for (key, value) in pairs {
+                selection.set(key, value).unwrap();
+            }
+            ExchangeParams::from_args(&selection.args).unwrap()
+        };
+        let mut exchange = exchange(&[("window", "3s"), ("bits", "17")], None);
+        assert!(exchange.is_made_from(&params(&[("window", "3s"), ("bits", "17")])));
+        assert!(!exchange.is_made_from(&params(&[("window", "4s"), ("bits", "17")])));
+        assert!(!exchange.is_made_from(&params(&[("window", "3s"), ("bits", "16")])));
+        assert_eq!(exchange.issued(), None);
+        exchange.issue(Time::ZERO, TicketRate::new(900.0).unwrap());
+        assert_eq!(exchange.issued(), TicketRate::new(900.0));
     }
 
     #[test]

@@ -224,6 +224,21 @@ impl<P: Packet> AnyScheduler<P> {
     }
 }
 
+impl<P> AnyScheduler<P> {
+    /// As [`Discipline::is_made_from`](super::Discipline::is_made_from).
+    pub(super) const fn is_made_from(&self, params: &SchedulerParams) -> bool {
+        matches!(
+            (self, params),
+            (Self::Fifo(_), SchedulerParams::Fifo)
+                | (Self::Drr(_), SchedulerParams::Drr(_))
+                | (Self::RoundRobin(_), SchedulerParams::RoundRobin)
+                | (Self::StartTimeFq(_), SchedulerParams::StartTimeFq)
+                | (Self::Scfq(_), SchedulerParams::Scfq)
+                | (Self::Wf2qPlus(_), SchedulerParams::Wf2qPlus)
+        )
+    }
+}
+
 impl AnyPolicy {
     pub(super) fn new(params: &PolicyParams, setup: &Setup<'_>) -> Self {
         match params {
@@ -260,6 +275,28 @@ impl AnyPolicy {
 }
 
 impl AnyPolicy {
+    /// As [`Discipline::is_made_from`](super::Discipline::is_made_from).
+    pub(super) fn is_made_from(&self, params: &PolicyParams) -> bool {
+        match (self, params) {
+            (Self::Tail(it), PolicyParams::Tail(params)) => it.limit == params.limit,
+            (Self::Head(it), PolicyParams::Head(params)) => it.limit == params.limit,
+            (Self::Red(it), PolicyParams::Red(params)) => it.params == *params,
+            (Self::Rio(it), PolicyParams::Rio(params)) => it.params == *params,
+            (Self::Fred(it), PolicyParams::Fred(params)) => it.params == *params,
+            (Self::Sred(it), PolicyParams::Sred(params)) => it.params == *params,
+            (Self::Bred(it), PolicyParams::Bred(params)) => it.params == *params,
+            (Self::Tred(it), PolicyParams::Tred(params)) => it.params == *params,
+            (Self::Sffc(it), PolicyParams::Sffc(params)) => it.params == *params,
+            (Self::Codel(it), PolicyParams::Codel(params)) => it.params == *params,
+            (Self::LongestQueue(_), PolicyParams::LongestQueue(_))
+            | (Self::RandomQueue(_), PolicyParams::RandomQueue(_))
+            | (Self::Pfd(_), PolicyParams::Pfd(_))
+            | (Self::Csfq(_), PolicyParams::Csfq(_))
+            | (Self::Hcsfq(_), PolicyParams::Hcsfq(_)) => true,
+            _ => false,
+        }
+    }
+
     /// Its part in exchanging reports, if it has one.
     pub(super) fn link_state(&self) -> Option<&Sffc> {
         match self {

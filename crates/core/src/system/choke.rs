@@ -81,7 +81,7 @@ impl ChokeParams {
 /// CHOKe's state.
 #[derive(Clone, Debug)]
 pub struct Choke<P> {
-    params: ChokeParams,
+    pub(super) params: ChokeParams,
     queue: VecDeque<P>,
     backlog: Backlog,
     /// Average queue, in the unit of the thresholds.

@@ -150,7 +150,7 @@ const MAX_FLOWS: u32 = 1 << 20;
 /// The queues, the two rounds and the packets.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
-    params: FqCodelParams,
+    pub(super) params: FqCodelParams,
     quanta: Quanta,
     salt: u64,
     queues: Vec<FlowQueue>,

@@ -245,6 +245,18 @@ impl<P: Packet> Core<P> {
         core
     }
 
+    fn is_made_from(&self, params: &CoreParams) -> bool {
+        match (self, params) {
+            (Self::Buffered(buffer), CoreParams::Buffered { schedule, drop }) => {
+                buffer.scheduler().is_made_from(schedule) && buffer.policy().is_made_from(drop)
+            }
+            (Self::Choke(it), CoreParams::Choke(params)) => it.params == *params,
+            (Self::FqCodel(it), CoreParams::FqCodel(params)) => it.params == *params,
+            (Self::Ramp(it), CoreParams::Ramp(params)) => it.params == *params,
+            _ => false,
+        }
+    }
+
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         match self {
             Self::Buffered(buffer) => {
@@ -324,6 +336,19 @@ impl<P: Packet> Discipline<P> {
             Self::Plain(core) => core,
             Self::Shaped(shaper) => shaper.inner(),
         }
+    }
+
+    /// Whether it has the parts that `params` name, and in those that keep their parameters whole these: for
+    /// whoever reads back what runs. Schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ tell
+    /// their kind only.
+    #[must_use]
+    pub fn is_made_from(&self, params: &DisciplineParams) -> bool {
+        let shaped = match (self, &params.shaper) {
+            (Self::Plain(_), None) => true,
+            (Self::Shaped(shaper), Some(params)) => shaper.is_made_from(params),
+            _ => false,
+        };
+        shaped && self.core().is_made_from(&params.core)
     }
 
     /// Shows numbers by name that say what it has done or stands at, for results.

@@ -93,7 +93,7 @@ pub struct FlowShare {
 /// Monitor, controller and dispatcher.
 #[derive(Clone, Debug)]
 pub struct Ramp<P> {
-    params: RampParams,
+    pub(super) params: RampParams,
     link_rate: Rate,
     controller: Controller,
     /// By slot: the index of the flow, or [`GREEDY`].

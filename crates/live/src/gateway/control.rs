@@ -8,6 +8,7 @@
 //! | `GET /metrics` | for Prometheus |
 //! | `GET /stats.json` | the same as JSON |
 //! | `GET /config` | the configuration that runs, canonical |
+//! | `GET /file` | the path of the file that it was read from |
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
 //!
 //! SIGHUP reloads; SIGTERM and SIGINT stop. One connection is served at a time, within the limits of
@@ -290,6 +291,7 @@ impl Control {
                 Some(snapshot) => Answer::text(200, snapshot.config.canonical()),
                 None => starting(),
             },
+            ("GET", "/file") => Answer::text(200, format!("{}\n", self.path.display())),
             _ => self.answer(method, path),
         }
     }
@@ -387,6 +389,17 @@ fn outcome(told: String, applied: Result<(), String>) -> Result<String, String> 
 /// # Errors
 /// What is wrong.
 pub fn load(path: &Path) -> Result<GatewayConfig, String> {
+    GatewayConfig::load(&text(path)?, path)
+        .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
+}
+
+/// The title of the gateway of this file, also of one that is wrong or gone: what runs is asked for by it.
+#[must_use]
+pub fn title(path: &Path) -> String {
+    GatewayConfig::title_of(&text(path).unwrap_or_default(), path)
+}
+
+fn text(path: &Path) -> Result<String, String> {
     let fail = |error: &dyn std::fmt::Display| {
         format!(
             "{}: cannot read the configuration: {error}; name a TOML file, such as scenarios/gateway/home.toml\n",
@@ -397,9 +410,7 @@ pub fn load(path: &Path) -> Result<GatewayConfig, String> {
     if length > LONGEST_FILE {
         return Err(fail(&"it is longer than 4 MiB"));
     }
-    let text = fs::read_to_string(path).map_err(|error| fail(&error))?;
-    GatewayConfig::load(&text, path)
-        .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
+    fs::read_to_string(path).map_err(|error| fail(&error))
 }
 
 fn starting() -> Answer {

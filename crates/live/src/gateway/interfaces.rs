@@ -125,7 +125,9 @@ impl Prepared {
             prepared.0.push(interface.clone());
             netlink.turn_off_segmentation(&interface.name)?;
             let off = interface.to_turn_off().join(", ");
-            tracing::info!(interface = interface.name, off, "offloads are turned off until the end");
+            if !off.is_empty() {
+                tracing::info!(interface = interface.name, off, "offloads are turned off until the end");
+            }
         }
         Ok(prepared)
     }
@@ -137,7 +139,7 @@ impl Drop for Prepared {
             let restored = Netlink::open().and_then(|mut netlink| netlink.restore(name, offloads, *segments));
             match restored {
                 Ok(()) => tracing::info!(interface = name, "offloads are as they were"),
-                Err(error) => tracing::warn!(interface = name, %error, "offloads stay off"),
+                Err(error) => tracing::warn!(interface = name, %error, "what was turned off stays off"),
             }
         }
     }

@@ -4,12 +4,14 @@
 //! which it would have been sent; one that is smaller drops what does not fit. A new currency exchange begins
 //! without memory.
 
+use apportion_core::exchange::currency::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::{CoreParams, DisciplineParams, any::PolicyParams};
-use apportion_core::units::Time;
+use apportion_core::units::{TicketRate, Time};
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
 use super::{Gateway, exchanges};
+use crate::link::Link;
 use crate::pace::Pace;
 
 impl Gateway {
@@ -25,8 +27,7 @@ impl Gateway {
             let customers =
                 difference.has(Setting::Customers) && has_customers(&new.direction(direction).queue.params);
             if customers || difference.has(Setting::Queue(direction)) {
-                let queue = self.engine.world.way_mut(direction).flows.discipline(&new);
-                self.engine.change(direction as usize, |link, books| link.set_queue(now, queue, books));
+                self.replace_queue(now, direction, &new);
             }
             self.apply_direction(now, direction, &new, difference);
         }
@@ -34,6 +35,17 @@ impl Gateway {
         self.engine.settle(now);
         self.config = new;
         self.read_back()
+    }
+
+    fn replace_queue(&mut self, now: Time, direction: Direction, new: &GatewayConfig) {
+        let queue = self.engine.world.way_mut(direction).flows.discipline(new);
+        let left_out = &mut self.left_out[direction as usize];
+        self.engine.change(direction as usize, |link, books| {
+            let dropped = |link: &Link| link.counts(now).dropped.iter().sum::<u64>();
+            let before = dropped(link);
+            link.set_queue(now, queue, books);
+            *left_out += dropped(link) - before;
+        });
     }
 
     fn apply_direction(
@@ -68,20 +80,112 @@ impl Gateway {
 
     /// Whether what runs is what was asked for, as far as links tell it: all that is not, one a line.
     fn read_back(&self) -> Result<(), String> {
-        let differs = |direction: Direction| {
-            let asked = self.config.direction(direction).rate;
-            let name = direction.name();
-            match self.engine.link(direction as usize).map(crate::link::Link::rate) {
-                Some(found) if found == asked => None,
-                Some(found) => Some(format!("{name}.rate is {found}, not {asked}\n")),
-                None => Some(format!("{name} is not there\n")),
-            }
+        let differs = |direction: Direction| match self.engine.link(direction as usize) {
+            Some(link) => differing(link, &self.config, direction),
+            None => format!("{} is not there\n", direction.name()),
         };
-        let differing: String = Direction::BOTH.into_iter().filter_map(differs).collect();
+        let differing: String = Direction::BOTH.into_iter().map(differs).collect();
         if differing.is_empty() { Ok(()) } else { Err(differing) }
     }
 }
 
+/// What a link says of itself that is not what its direction is to be, one key a line. Of a queue that is what
+/// [it was made from](apportion_core::system::Discipline::is_made_from).
+fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> String {
+    let (way, back) = (direction.name(), direction.other().name());
+    let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
+    let (queue, exchange) = (&own.queue, own.exchange.as_ref());
+    let issued = |tickets: Option<TicketRate>| tickets.map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let mut found = vec![
+        (format!("{way}.rate"), [link.rate(), own.rate].map(|rate| rate.to_string())),
+        (format!("{way}.delay"), [link.delay(), own.delay].map(|delay| delay.to_string())),
+        (format!("{way}.loss"), [link.loss(), own.loss].map(|loss| loss.to_string())),
+    ];
+    if !link.queue().is_made_from(&queue.params) {
+        found.push((format!("{way}.queue"), ["another one".to_owned(), queue.text.clone()]));
+    }
+    let is_asked_for = |(_, found): &(_, CurrencyExchange)| {
+        exchange.is_some_and(|exchange| found.is_made_from(&exchange.params))
+    };
+    let kinds = |all: &[(LabelKind, CurrencyExchange)]| all.iter().map(|(kind, _)| *kind).collect::<Vec<_>>();
+    let is_same = kinds(link.exchanges()) == kinds(&exchanges(config, direction));
+    if !is_same || !link.exchanges().iter().all(is_asked_for) {
+        let asked = exchange.map_or("none", |exchange| &exchange.text);
+        found.push((format!("{way}.exchange"), ["another one".to_owned(), asked.to_owned()]));
+    }
+    for (kind, exchange) in link.exchanges() {
+        let (key, tickets) = match kind {
+            LabelKind::AckTickets => (format!("{back}.ack_tickets"), other.ack_tickets),
+            LabelKind::Tickets | LabelKind::Rate => (format!("{way}.tickets"), own.tickets),
+        };
+        // Without, acknowledgements tell it, and nobody else knows what.
+        if tickets.is_some() {
+            found.push((key, [exchange.issued(), tickets].map(issued)));
+        }
+    }
+    let differing = found.into_iter().filter(|(_, [found, asked])| found != asked);
+    differing.map(|(key, [found, asked])| format!("{key} is {found}, not {asked}\n")).collect()
+}
+
 const fn has_customers(queue: &DisciplineParams) -> bool {
     matches!(queue.core, CoreParams::Buffered { drop: PolicyParams::Hcsfq(_), .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::gateway::link;
+    use crate::gateway::world::GatewayWorld;
+
+    fn config(up: &str, down: &str) -> GatewayConfig {
+        let rate = if up.contains("rate") { "" } else { "rate = \"10Mbit\"" };
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\n[up]\n{rate}\n{up}\n[down]\nrate = \"10Mbit\"\n{down}\n"
+        );
+        GatewayConfig::load(&text, Path::new("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    /// What is said where this runs up, and that was asked for.
+    fn told([up, down]: [&str; 2], asked: [&str; 2]) -> String {
+        let runs = config(up, down);
+        let link = link(&runs, Direction::Up, &mut GatewayWorld::new(&runs));
+        differing(&link, &config(asked[0], asked[1]), Direction::Up)
+    }
+
+    #[test]
+    fn each_setting_of_a_link_is_read_back() {
+        const LABELS: &str = "labels = { reads = true, writes = true }\n";
+        let with = |more: &str| format!("{LABELS}{more}");
+        assert_eq!(told(["", ""], ["", ""]), "");
+        for (runs, asked, said) in [
+            ("rate = \"9Mbit\"", "", "up.rate is 9Mbit, not 10Mbit\n"),
+            ("delay = \"1ms\"", "", "up.delay is 1ms, not 0s\n"),
+            ("", "loss = 0.5", "up.loss is 0, not 0.5\n"),
+            (
+                "queue = { kind = \"fifo\", limit = \"7p\" }",
+                "queue = { kind = \"fifo\", limit = \"8p\" }",
+                "up.queue is another one, not { kind = \"fifo\", drop = \"tail\", limit = \"8p\" }\n",
+            ),
+            (&with("tickets = 100"), &with("tickets = 200"), "up.tickets is 100, not 200\n"),
+            (&with("tickets = 100"), &with(""), "up.exchange is another one, not none\n"),
+        ] {
+            assert_eq!(told([runs, ""], [runs, ""]), "");
+            assert_eq!(told([runs, ""], [asked, ""]), said);
+        }
+        let exchange = with("tickets = 100\nexchange = { window = \"3s\" }");
+        let said = told([&exchange, ""], [&exchange.replace("3s", "4s"), ""]);
+        assert!(
+            said.starts_with("up.exchange is another one, not { kind = \"currency\", window = \"4s\""),
+            "{said}"
+        );
+        // What acknowledgements bring down, they are issued for up.
+        let acks = |tickets: &str| [LABELS.to_owned(), with(tickets)];
+        let [of_100, of_200] = [acks("ack_tickets = 100"), acks("ack_tickets = 200")];
+        let [of_100, of_200] = [&of_100, &of_200].map(|both| [both[0].as_str(), both[1].as_str()]);
+        assert_eq!(told(of_100, of_100), "");
+        assert_eq!(told(of_100, of_200), "down.ack_tickets is 100, not 200\n");
+        assert_eq!(told([LABELS, LABELS], of_100).lines().count(), 1);
+    }
 }

@@ -46,6 +46,8 @@ pub struct WaySnapshot {
     pub rate: Rate,
     /// What waits.
     pub backlog: Backlog,
+    /// Packets that did not fit into the queue of a reload; they are among those that were dropped.
+    pub left_out: u64,
     /// By rule: only those that saw a packet.
     pub rules: Vec<(Arc<str>, Counters)>,
     /// Flows that have numbers.
@@ -105,6 +107,7 @@ impl Gateway {
         WaySnapshot {
             rate: link.map_or(Rate::ZERO, crate::link::Link::rate),
             backlog: link.map_or(Backlog::EMPTY, crate::link::Link::backlog),
+            left_out: self.left_out[direction as usize],
             rules: world.accounts(direction).filter_map(counted).collect(),
             flows: way.flows.known(),
             guaranteed: way.flows.reserved(),
@@ -149,7 +152,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 ];
 
 type OfWay = fn(&WaySnapshot) -> f64;
-const OF_WAYS: [(&str, &str, &str, OfWay); 9] = [
+const OF_WAYS: [(&str, &str, &str, OfWay); 10] = [
     ("backlog_packets", "gauge", "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", "gauge", "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", "gauge", "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -161,6 +164,12 @@ const OF_WAYS: [(&str, &str, &str, OfWay); 9] = [
     ("guarantees_withdrawn_total", "counter", "Guarantees that were taken back, as the rate fell.", |it| {
         it.withdrawn as f64
     }),
+    (
+        "reload_dropped_packets_total",
+        "counter",
+        "Packets that did not fit into the queue of a reload.",
+        |it| it.left_out as f64,
+    ),
     ("labels_disbelieved_total", "counter", "Labels that came in and were not believed.", |it| {
         it.disbelieved as f64
     }),
@@ -277,7 +286,7 @@ impl Snapshot {
         };
         let way = |(direction, way): (&str, &WaySnapshot)| {
             let mut of: serde_json::Map<_, _> =
-                OF_WAYS.iter().map(|(name, _, _, of)| (plain(name), json!(of(way)))).collect();
+                OF_WAYS.iter().map(|(name, _, _, of)| (plain(name), number(of(way)))).collect();
             of.insert("rules".to_owned(), Value::Object(way.rules.iter().map(rule).collect()));
             (direction.to_owned(), Value::Object(of))
         };
@@ -297,7 +306,7 @@ impl Snapshot {
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()
             ),
             "reports": Value::Object(
-                self.reports.iter().map(|(what, count)| ((*what).to_owned(), json!(count))).collect()
+                self.reports.iter().map(|(what, count)| ((*what).to_owned(), number(*count))).collect()
             ),
             "lateness_seconds": Value::Object(lateness.collect()),
             "frames_in_use": self.frames,
@@ -312,6 +321,11 @@ impl Snapshot {
             },
         })
     }
+}
+
+/// As JSON, whole where it is.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 { json!(value as u64) } else { json!(value) }
 }
 
 /// A name without what only Prometheus asks for.

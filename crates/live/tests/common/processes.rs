@@ -1,7 +1,7 @@
 //! Tests that each run in a process of their own: this program, executed again.
 //!
 //! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed
-//! is what libtest prints. Tests are skipped, with the reason, only where the system forbids user namespaces.
+//! is what libtest prints, with `--show-output` also what tests say that pass. Tests are skipped, with the reason, only where the system forbids user namespaces.
 #![allow(clippy::print_stdout, reason = "this is the test's main")]
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
@@ -79,10 +79,10 @@ pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
     if arguments.iter().any(|argument| argument == "--ignored") {
         return ExitCode::SUCCESS;
     }
-    run(&chosen)
+    run(&chosen, arguments.iter().any(|argument| argument == "--show-output"))
 }
 
-fn run(chosen: &[&Case]) -> ExitCode {
+fn run(chosen: &[&Case], shows: bool) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
     let (mut failed, mut skipped) = (Vec::new(), 0);
     for (name, _) in chosen {
@@ -90,7 +90,11 @@ fn run(chosen: &[&Case]) -> ExitCode {
         let said =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         match output.status.code() {
-            Some(0) => println!("test {name} ... ok"),
+            Some(0) => println!(
+                "test {name} ... ok{}{}",
+                if shows { "\n" } else { "" },
+                if shows { &said } else { "" }
+            ),
             Some(code) if code == i32::from(SKIPPED) => {
                 skipped += 1;
                 println!("test {name} ... ignored, {}", said.trim());

@@ -1,108 +1,136 @@
-//! Two gateways in a row: the edge writes labels, the core goes by them.
+//! Two gateways in a row: the edge writes rates, the core goes by them. In both versions of IP.
 
+use apportion_core::packet::LabelKind;
 use apportion_core::units::Span;
-use apportion_live::frame;
-use apportion_live::wire_label;
 
-use crate::common::{Wire, enter, host, open, pause, start, udp, wire_between};
+use crate::common::{Wire, enter, host, metrics, open, udp};
+use crate::line::{Ip, Outcome, counts, label, labelled, run};
 
-const EDGE: &str = "inside = \"near\"\noutside = \"m1\"\ndown.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\n\
-    queue = { kind = \"csfq\", role = \"edge\" }\nlabels = { writes = true }\n\
-    [[rule]]\nname = \"two\"\nfrom_port = 1002\nweight = 2\n[[rule]]\nname = \"three\"\nfrom_port = 1003\nweight = 3\n";
-const CORE: &str = "inside = \"m2\"\noutside = \"far\"\ndown.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\n\
+const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
+const EDGE: &str = "down.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\n\
+    queue = { kind = \"csfq\", role = \"edge\" }\nlabels = { writes = true }\n";
+const WEIGHTS: &str = "[[rule]]\nname = \"two\"\nfrom_port = 1002\nweight = 2\n\
+    [[rule]]\nname = \"three\"\nfrom_port = 1003\nweight = 3\n";
+const CORE: &str = "down.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\n\
     queue = { kind = \"csfq\", role = \"core\", egress = true }\nlabels = { reads = true }\n";
+const PORTS: [u16; 3] = [1_001, 1_002, 1_003];
+/// Between packets of 1000 B of a flow of 6 Mb/s.
+const GAP: Span = Span::from_nanos(4_000_000 / 3);
 
-/// An atomic packet of UDP.
-fn atomic(port: u16, length: usize) -> Vec<u8> {
-    let mut frame = udp((port, 9), &vec![0; length]);
-    assert_eq!(frame[20] & 0x40, 0x40, "etherparse sets DF");
-    frame[18..20].fill(0);
-    let sum: u32 = (14..34)
-        .step_by(2)
-        .filter(|at| *at != 24)
-        .map(|at| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]])))
-        .sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-    frame
+/// These flows of 6 Mb/s each for so many milliseconds.
+fn run_flows(edge: &str, core: &str, frames: [Vec<u8>; 3], milliseconds: u64) -> Outcome {
+    let [edge, core] = [format!("{}{edge}", ENDS[0]), format!("{}{core}", ENDS[1])];
+    let outcome = run(&edge, &core, [frames.to_vec(), Vec::new()], GAP, milliseconds);
+    assert!(outcome.far.len() as u64 > 200 * milliseconds / 1_000, "{}", outcome.told[1]);
+    for frame in &outcome.far {
+        assert_eq!(label(frame), None, "the last gateway takes labels off");
+    }
+    outcome
 }
 
-/// Three flows of 6 Mb/s each for `milliseconds`; packets of each that come out in the second half.
-fn shares(edge: &str, milliseconds: u64) -> [u64; 3] {
-    enter();
-    let (near, far) = (host("near", 11), host("far", 12));
-    wire_between();
-    let gateways = [start(open(edge), |_| ()), start(open(CORE), |_| ())];
-    let sender = near.namespace.spawn("sender", move || {
-        let mut wire = Wire::open();
-        let clock = apportion_live::clock::Clock::start();
-        let frames = [1_001, 1_002, 1_003].map(|port| atomic(port, 958));
-        // 1000 B each: 750 packets a second.
-        for round in 0..milliseconds * 3 / 4 {
-            for frame in &frames {
-                wire.send(frame);
-            }
-            let due = apportion_core::units::Time::from_nanos((round + 1) * 4_000_000 / 3);
-            while clock.until(due) > Span::ZERO {
-                pause(1);
-            }
-        }
-    });
-    let receiver = far.namespace.spawn("receiver", move || {
-        let mut wire = Wire::open();
-        let clock = apportion_live::clock::Clock::start();
-        let mut counts = [0; 3];
-        let end = apportion_core::units::Time::from_millis(milliseconds);
-        let half = apportion_core::units::Time::from_millis(milliseconds / 2);
-        while clock.until(end) > Span::ZERO {
-            let Some(frame) = wire.next(100) else { continue };
-            let parsed = frame::parse(&frame).unwrap();
-            assert_eq!(wire_label::read(&frame, &parsed), None, "the core takes labels off");
-            let port = u16::from_be_bytes([frame[34], frame[35]]);
-            if clock.until(half) == Span::ZERO {
-                counts[usize::from(port - 1_001)] += 1;
-            }
-        }
-        counts
-    });
-    sender.unwrap().join().unwrap();
-    let counts = receiver.unwrap().join().unwrap();
-    for gateway in gateways {
-        gateway.stop();
+/// What flows got, as parts of six.
+fn sixths(outcome: &Outcome) -> [f64; 3] {
+    let counts = counts(&outcome.far, PORTS);
+    counts.map(|count| count as f64 / outcome.far.len() as f64 * 6.0)
+}
+
+/// Estimates take a part of a second to settle, and drops are by chance.
+fn assert_close(shares: [f64; 3], expected: [f64; 3]) {
+    for (share, expected) in shares.into_iter().zip(expected) {
+        assert!((share / expected - 1.0).abs() < 0.25, "{shares:?}, not {expected:?}");
     }
-    counts
+}
+
+/// The first flow in the one version, the others in the other.
+fn flows([first, others]: [Ip; 2]) -> [Vec<u8>; 3] {
+    [(first, PORTS[0]), (others, PORTS[1]), (others, PORTS[2])].map(|(ip, port)| ip.datagram((port, 9), 986))
 }
 
 pub fn an_edge_and_a_core_divide_by_weights() {
-    // 6 Mb/s by 1 : 2 : 3, over 3 s: 1, 2 and 3 Mb/s, that is 375, 750 and 1125 packets of 1000 B. Estimates take
-    // a part of a second to settle, and drops are by chance.
-    let counts = shares(EDGE, 6_000);
-    let sum: u64 = counts.iter().sum();
-    for (count, weight) in counts.into_iter().zip([1.0, 2.0, 3.0]) {
-        let share = count as f64 / sum as f64 * 6.0;
-        assert!((share / weight - 1.0).abs() < 0.25, "{counts:?}");
-    }
-    assert!(sum > 1_800, "{counts:?}");
+    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, flows([Ip::V4, Ip::V6]), 6_000);
+    // 6 Mb/s by 1 : 2 : 3.
+    assert_close(sixths(&outcome), [1.0, 2.0, 3.0]);
+}
+
+pub fn the_versions_of_ip_change_places() {
+    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, flows([Ip::V6, Ip::V4]), 6_000);
+    assert_close(sixths(&outcome), [1.0, 2.0, 3.0]);
+}
+
+pub fn a_core_divides_among_customers_by_labels() {
+    let customers = "[customer.alice]\nweight = 1\n[customer.bob]\nweight = 1\n\
+        [[rule]]\nname = \"alice\"\nfrom_port = \"1001-1002\"\ncustomer = \"alice\"\n\
+        [[rule]]\nname = \"bob\"\nfrom_port = 1003\ncustomer = \"bob\"\n";
+    let core = CORE.replace("csfq", "hcsfq") + customers;
+    let outcome = run_flows(EDGE, &core, flows([Ip::V4, Ip::V6]), 6_000);
+    // 3 Mb/s each; of Alice's each flow has the half. Without customers each flow had 2.
+    assert_close(sixths(&outcome), [1.5, 1.5, 3.0]);
+}
+
+/// The shares where the first flow says of itself that it sends next to nothing.
+fn with_a_liar(edge: &str) -> [f64; 3] {
+    let [liar, second, third] = flows([Ip::V4, Ip::V6]);
+    sixths(&run_flows(edge, CORE, [labelled(liar, LabelKind::Rate, 1_000.0), second, third], 5_000))
+}
+
+pub fn who_labels_its_own_packets_gains_nothing_behind_an_edge() {
+    assert_close(with_a_liar(EDGE), [2.0, 2.0, 2.0]);
+}
+
+pub fn who_labels_its_own_packets_gains_all_where_it_is_believed() {
+    // The same without an edge: what the test before shows is the edge's doing. The others have no label, and are
+    // dropped.
+    let believing =
+        "down.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\nlabels = { reads = true, writes = true }\n";
+    let shares = with_a_liar(believing);
+    assert!(shares[0] > 5.9, "{shares:?}");
+}
+
+pub fn a_packet_without_room_has_no_label_and_is_dropped_by_the_core() {
+    let mut frames = flows([Ip::V4, Ip::V6]);
+    // May be fragmented, so that its identification is its own; the checksum is for routers to refuse.
+    frames[0][20] = 0;
+    let outcome = run_flows(EDGE, CORE, frames, 3_000);
+    assert_close(sixths(&outcome).map(|share| share + 1e-9), [1e-9, 3.0, 3.0]);
+    let unlabelled = "unlabelled_packets_total{direction=\"up\"} 0\n";
+    assert!(
+        !outcome.told[0].contains(unlabelled) && outcome.told[1].contains(unlabelled),
+        "{}",
+        outcome.told[0]
+    );
 }
 
 pub fn a_label_from_outside_is_not_believed() {
     enter();
     let (near, far) = (host("near", 11), host("far", 12));
-    let mut gateway = open(
-        &EDGE.replace("outside = \"m1\"", "outside = \"far\"").replace("writes = true", "reads = false"),
-    );
+    let mut gateway =
+        open("inside = \"near\"\noutside = \"far\"\nup.rate = \"100Mbit\"\ndown.rate = \"100Mbit\"\n");
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();
-    let mut frame = atomic(1_001, 100);
-    let parsed = frame::parse(&frame).unwrap();
-    let plain = frame.clone();
-    let spoofed = apportion_core::label::Label::new(1.0);
-    assert!(wire_label::write(&mut frame, &parsed, apportion_core::packet::LabelKind::Rate, spoofed));
-    a.send(&frame);
-    let until = gateway.now() + Span::from_millis(200);
-    gateway.run_until(until, None).unwrap();
-    // Off, with a checksum that is right: as it was before the label.
-    assert_eq!(b.next(1_000), Some(plain));
-    let told = crate::common::metrics(&mut gateway);
-    assert!(told.contains("labels_disbelieved_total{direction=\"up\"} 1\n"), "{told}");
+    let mut disbelieved = 0;
+    for ip in Ip::BOTH {
+        let plain = ip.datagram((1_001, 9), 100);
+        for kind in [LabelKind::Rate, LabelKind::Tickets, LabelKind::AckTickets] {
+            let mut pass = |from: &mut Wire, to: &mut Wire| {
+                from.send(&labelled(plain.clone(), kind, 1.0));
+                let until = gateway.now() + Span::from_millis(100);
+                gateway.run_until(until, None).unwrap();
+                // Off, with a checksum that is right: as it was before the label.
+                assert_eq!(to.next(1_000).as_ref(), Some(&plain), "{ip:?} {kind:?}");
+            };
+            pass(&mut a, &mut b);
+            pass(&mut b, &mut a);
+            disbelieved += 1;
+        }
+    }
+    // What is no label stays: identification and flow label are the host's.
+    let own = udp((1, 2), &[7; 50]);
+    a.send(&own);
+    gateway.run_until(gateway.now() + Span::from_millis(100), None).unwrap();
+    assert_eq!(b.next(1_000), Some(own));
+    let told = metrics(&mut gateway);
+    for direction in ["up", "down"] {
+        let line = format!("labels_disbelieved_total{{direction=\"{direction}\"}} {disbelieved}\n");
+        assert!(told.contains(&line), "{told}");
+    }
 }

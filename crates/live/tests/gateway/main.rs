@@ -1,13 +1,16 @@
 //! Gateways between hosts of their own: what passes, who gets what, and reloads under load.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod colours;
 mod common;
 mod labels;
+mod line;
 mod passing;
 #[path = "../common/processes.rs"]
 mod processes;
 mod reloads;
 mod reports;
+mod tickets;
 
 use std::process::ExitCode;
 
@@ -18,11 +21,27 @@ const CASES: &[Case] = cases! {
         what_is_malformed_is_counted_and_dropped,
         an_interface_goes_down_and_comes_back;
     labels: an_edge_and_a_core_divide_by_weights,
+        the_versions_of_ip_change_places,
+        a_core_divides_among_customers_by_labels,
+        who_labels_its_own_packets_gains_nothing_behind_an_edge,
+        who_labels_its_own_packets_gains_all_where_it_is_believed,
+        a_packet_without_room_has_no_label_and_is_dropped_by_the_core,
         a_label_from_outside_is_not_believed;
+    colours: what_is_within_a_profile_passes,
+        yellow_and_red_are_both_out_of_profile_to_rio,
+        without_a_marker_or_a_queue_that_looks_at_colours_both_have_the_same;
     reloads: no_packet_is_lost_or_overtaken_by_a_reload,
         what_waits_survives_reloads;
     reports: what_the_second_gateway_loses_is_discarded_at_the_first,
+        it_is_so_in_ipv6,
         a_gateway_without_the_key_is_not_heard;
+    tickets: what_flows_are_issued_comes_out_behind_two_gateways,
+        the_last_gateway_takes_them_off,
+        an_edge_trades_them_for_what_the_core_issues,
+        a_core_trades_them_once_more,
+        connections_share_a_core_by_their_tickets,
+        connections_share_evenly_where_tickets_do_not_count,
+        acknowledgements_bring_back_what_a_link_is_issued;
 };
 
 fn main() -> ExitCode {

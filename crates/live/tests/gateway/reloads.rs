@@ -52,8 +52,9 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
             told.store(n, Ordering::Relaxed);
         }
     });
+    // Open before anything is sent.
+    let [mut wire, mut sink] = [&near, &far].map(|host| host.namespace.run(Wire::open).unwrap());
     let sender = near.namespace.spawn("sender", move || {
-        let mut wire = Wire::open();
         for number in 0..count {
             for flow in 0..4 {
                 wire.send(&udp((1_000 + flow, 9), &[&number.to_be_bytes()[..], &[0; 192]].concat()));
@@ -64,10 +65,9 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
         }
     });
     let receiver = far.namespace.spawn("receiver", move || {
-        let mut wire = Wire::open();
         let mut next = [0_u64; 4];
         while next != [count; 4] {
-            let Some(frame) = wire.next(5_000) else { break };
+            let Some(frame) = sink.next(5_000) else { break };
             let port = usize::from(u16::from_be_bytes([frame[34], frame[35]]));
             let number = u64::from_be_bytes(*frame[42..].first_chunk().unwrap());
             assert_eq!(number, next[port - 1_000], "of flow {port}");

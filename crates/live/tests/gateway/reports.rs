@@ -3,13 +3,15 @@
 use apportion_core::units::{Span, Time};
 use apportion_live::clock::Clock;
 
-use crate::common::{Wire, enter, host, metrics, open, pause, start, udp, wire_between};
+use crate::common::{Wire, enter, host, metrics, open, pause, start, wire_between};
+use crate::line::Ip;
 
-/// The first gateway, whose way up is wide, and the second, whose is narrow.
-fn configs(keys: [&str; 2]) -> [String; 2] {
+/// The first gateway, whose way up is wide, and the second, whose is narrow; they speak this version.
+fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
+    let net = if ip == Ip::V4 { "192.0.2." } else { "2001:db8::" };
     let config = |inside: &str, outside: &str, last: u8, rate: &str, key: &str| {
         format!(
-            "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"192.0.2.{last}\"\n\
+            "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"{net}{last}\"\n\
              report_key = \"{key}\"\ndown.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
              queue = {{ kind = \"sffc\", report_discards = 0.1 }}\n"
         )
@@ -24,15 +26,15 @@ fn value(told: &str, metric: &str) -> f64 {
 }
 
 /// Datagrams of 4 Mb/s for 3 s. What both gateways tell then.
-fn told(keys: [&str; 2]) -> [String; 2] {
+fn told(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     enter();
     let (near, _far) = (host("near", 11), host("far", 12));
     wire_between();
-    let gateways = configs(keys).map(|config| start(open(&config), |_| ()));
-    let sender = near.namespace.spawn("sender", || {
+    let gateways = configs(ip, keys).map(|config| start(open(&config), |_| ()));
+    let sender = near.namespace.spawn("sender", move || {
         let (mut wire, clock) = (Wire::open(), Clock::start());
         // 1000 B of IP each: 500 packets a second.
-        let frame = udp((5_004, 9), &[0; 972]);
+        let frame = ip.datagram((5_004, 9), 1_000);
         for round in 1..=1_500 {
             wire.send(&frame);
             let due = Time::from_millis(2 * round);
@@ -52,8 +54,9 @@ fn discarded_and_sent(told: &[String; 2]) -> [f64; 3] {
     [value(&told[0], discarded), value(&told[1], discarded), value(&told[1], sent)]
 }
 
-pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
-    let told = told(["00112233445566778899aabbccddeeff"; 2]);
+/// What does not fit at the second gateway is discarded at the first.
+fn is_discarded_early(ip: Ip) {
+    let told = told(ip, ["00112233445566778899aabbccddeeff"; 2]);
     // Of 1500 packets half do not fit: 750, most of which the first gateway learns of.
     let [first, second, sent] = discarded_and_sent(&told);
     assert!(first > 450.0 && second < 250.0 && sent > 550.0, "{first} {second} {sent}");
@@ -62,8 +65,16 @@ pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
     assert!(value(&told[1], "reports_total{what=\"reports_sent\"}") > 10.0, "{}", told[1]);
 }
 
+pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
+    is_discarded_early(Ip::V4);
+}
+
+pub fn it_is_so_in_ipv6() {
+    is_discarded_early(Ip::V6);
+}
+
 pub fn a_gateway_without_the_key_is_not_heard() {
-    let told = told(["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
+    let told = told(Ip::V6, ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
     let [first, second, _] = discarded_and_sent(&told);
     assert!(first == 0.0 && second > 600.0, "{first} {second}");
     assert!(value(&told[0], "reports_total{what=\"refused_forged\"}") > 0.0, "{}", told[0]);

@@ -1,0 +1,101 @@
+//! A gateway as a process between two hosts, and the commands to it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use apportion_live::host::Host;
+use apportion_live::netlink::Netlink;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+pub const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\n\
+    up.rate = \"10Mbit\"\ndown.rate = \"10Mbit\"\n";
+
+/// A folder for files and sockets, and two hosts.
+pub struct Place {
+    pub folder: TempDir,
+    pub hosts: [Host; 2],
+}
+
+pub fn place() -> Place {
+    crate::processes::enter();
+    let mut netlink = Netlink::open().unwrap();
+    let loopback = netlink.index_of("lo").unwrap();
+    netlink.set_up(loopback).unwrap();
+    let host =
+        |name, last| Host::create(name, &[[10, 0, 0, last].into()], apportion_core::units::Bytes::new(1500));
+    let hosts = [host("near", 1).unwrap(), host("far", 2).unwrap()];
+    Place { folder: tempfile::tempdir().unwrap(), hosts }
+}
+
+impl Place {
+    pub fn write(&self, text: &str) -> PathBuf {
+        let path = self.folder.path().join("x.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn command(&self, arguments: &[&str], path: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        command.arg("gateway").args(arguments).arg(path).env("XDG_RUNTIME_DIR", self.folder.path());
+        command
+    }
+
+    pub fn ask(&self, arguments: &[&str], path: &Path) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = self.command(arguments, path).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    /// A gateway that says that it runs; what it says after that is read at the end.
+    pub fn start(&self, path: &Path) -> Gateway {
+        let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("the gateway runs") {
+            assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        // It would wait for whoever does not read what it says.
+        let log = std::thread::spawn(move || {
+            log.read_to_string(&mut said).unwrap();
+            said
+        });
+        Gateway { child, log }
+    }
+}
+
+pub struct Gateway {
+    pub child: Child,
+    /// What it says until it ends.
+    log: JoinHandle<String>,
+}
+
+impl Gateway {
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Stops it; all that it said.
+    pub fn stop(mut self) -> String {
+        self.signal(Signal::SIGTERM);
+        let status = self.child.wait().unwrap();
+        let said = self.log.join().unwrap();
+        assert!(status.success(), "{said}");
+        said
+    }
+}
+
+pub fn get(path: &str) -> String {
+    let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}

@@ -1,0 +1,210 @@
+//! Reloads by the control socket, while more comes in than goes out.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use apportion_core::units::{Span, Time};
+use apportion_live::clock::Clock;
+use apportion_live::gateway::control::ask;
+use nix::poll::{PollTimeout, poll};
+use nix::unistd::alarm;
+use serde_json::Value;
+
+use crate::place::{Place, place};
+
+/// Reloads of a test, one each 20 ms or so: 100 unless `APPORTION_RELOADS` says how many.
+fn reloads() -> u64 {
+    std::env::var("APPORTION_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}
+
+/// The configuration of reload number `n`: other rates, delays, rules and queues, all with the same room.
+fn text(n: u64) -> String {
+    let queue = [
+        "{ kind = \"fifo\", limit = \"200p\" }",
+        "{ kind = \"drr\", limit = \"200p\" }",
+        "{ kind = \"fq_codel\", limit = \"200p\", target = \"20s\", interval = \"100s\" }",
+        "{ kind = \"stfq\", limit = \"200p\" }",
+    ][n as usize % 4];
+    format!(
+        "inside = \"near\"\noutside = \"far\"\ndown.rate = \"10Mbit\"\n[up]\nrate = \"{}Mbit\"\nqueue = {queue}\n\
+         delay = \"{}ms\"\n[[rule]]\nname = \"a{}\"\nfrom_port = {}\nweight = {}\n",
+        2 + n % 2,
+        n % 3,
+        n % 5,
+        5_000 + n % 4,
+        1 + n % 3,
+    )
+}
+
+/// What a gateway has counted on the way up.
+#[derive(Debug, Default)]
+struct Counts {
+    received: u64,
+    sent: u64,
+    dropped: u64,
+    waiting: u64,
+    /// Of those that were dropped, by reloads.
+    left_out: u64,
+    /// Those that the kernel did not keep for the gateway.
+    missed: u64,
+}
+
+impl Counts {
+    fn of(stats: &str) -> Self {
+        let stats: Value = serde_json::from_str(stats).unwrap();
+        let number = |value: &Value| value.as_f64().unwrap() as u64;
+        let up = &stats["directions"]["up"];
+        let mut counts = Self {
+            waiting: number(&up["backlog_packets"]),
+            left_out: number(&up["reload_dropped_packets"]),
+            missed: number(&stats["interfaces"]["near"]["missed_frames"]),
+            ..Self::default()
+        };
+        for rule in up["rules"].as_object().unwrap().values() {
+            counts.received += number(&rule["received_packets"]);
+            counts.sent += number(&rule["sent_packets"]);
+            counts.dropped += rule["dropped_packets"].as_object().unwrap().values().map(number).sum::<u64>();
+        }
+        counts
+    }
+}
+
+fn socket(place: &Place, method: &str, path: &str) -> (u16, String) {
+    ask(&[place.folder.path().to_owned()], "x", method, path).unwrap()
+}
+
+fn counts(place: &Place) -> Counts {
+    Counts::of(&socket(place, "GET", "/stats.json").1)
+}
+
+/// Sends numbered packets of four flows, 6 Mb/s of them, until it is told to stop; how many.
+fn send(stop: &AtomicBool) -> u64 {
+    let sockets = [0, 1, 2, 3].map(|flow| UdpSocket::bind(("10.0.0.1", 5_000 + flow)).unwrap());
+    let clock = Clock::start();
+    let mut number = 0_u64;
+    while !stop.load(Ordering::Relaxed) {
+        let packet = [&number.to_be_bytes()[..], &[0; 214 - 8]].concat();
+        for socket in &sockets {
+            // With headers 256 bytes: four of them every 1.365 ms.
+            socket.send_to(&packet, "10.0.0.2:9").unwrap();
+        }
+        number += 1;
+        let due = Time::ZERO + Span::from_micros(1_365) * number;
+        let left = clock.until(due).as_nanos() / 1_000_000;
+        poll(&mut [], PollTimeout::from(left as u16)).unwrap();
+    }
+    4 * number
+}
+
+/// Receives until nothing comes for a second; how many. Those of each flow come in the order of their numbers.
+fn receive(socket: &UdpSocket) -> u64 {
+    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let (mut next, mut count) = ([0_u64; 4], 0);
+    let mut buffer = [0; 2_048];
+    while let Ok((_, from)) = socket.recv_from(&mut buffer) {
+        let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
+        let next = &mut next[usize::from(from.port() - 5_000)];
+        assert!(number >= *next, "{from}: {number} after {next}");
+        *next = number + 1;
+        count += 1;
+    }
+    count
+}
+
+/// Reloads through the socket, now and then by the command; how long the longest took.
+fn reload_all(place: &Place) -> Span {
+    let (clock, mut longest) = (Clock::start(), Span::ZERO);
+    for n in 1..=reloads() {
+        let path = place.write(&text(n));
+        let before = clock.now();
+        if n % 50 == 0 {
+            let (status, out, error) = place.ask(&["reload"], &path);
+            assert!(status == 0 && out.contains("up.rate: "), "{out}{error}");
+        } else {
+            let (status, told) = socket(place, "POST", "/reload");
+            assert!(status == 200 && told.contains("up.queue: "), "{told}");
+            longest = longest.max(clock.now().since(before));
+        }
+        if n % 10 == 0 {
+            // What came in has gone out, was dropped by the discipline, waits, is in transmission or on the wire: 2 ms
+            // of 3 Mb/s are three packets.
+            let Counts { received, sent, dropped, waiting, .. } = counts(place);
+            let under_way = received.checked_sub(sent + dropped + waiting);
+            assert!(under_way.is_some_and(|packets| packets <= 5), "{n}: {:?}", counts(place));
+        }
+        poll(&mut [], PollTimeout::from(15_u8)).unwrap();
+    }
+    longest
+}
+
+pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
+    let place = place();
+    // More than the usual limit of a test, where it is asked for more.
+    alarm::set(30 + (reloads() / 10) as u32);
+    let gateway = place.start(&place.write(&text(0)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let [near, far] = &place.hosts;
+    let sink = far.namespace.run(|| UdpSocket::bind("10.0.0.2:9").unwrap()).unwrap();
+    let receiver = far.namespace.spawn("receiver", move || receive(&sink)).unwrap();
+    let sender = near.namespace.spawn("sender", move || send(&told)).unwrap();
+    // Until the queue is full.
+    while counts(&place).dropped == 0 {
+        poll(&mut [], PollTimeout::from(10_u8)).unwrap();
+    }
+    let clock = Clock::start();
+    let longest = reload_all(&place);
+    let took = clock.now().since(Time::ZERO);
+    let before = counts(&place);
+    stop.store(true, Ordering::Relaxed);
+    let (offered, arrived) = (sender.join().unwrap(), receiver.join().unwrap());
+    let after = counts(&place);
+    println!(
+        "{} reloads in {took}, the longest took {longest}; {offered} packets offered, {arrived} delivered, {} dropped, \
+         none lost and none overtaken",
+        reloads(),
+        after.dropped
+    );
+    assert!(before.waiting > 150 && before.dropped > 10 * reloads(), "the queue stands: {before:?}");
+    assert_eq!((after.left_out, after.missed, after.waiting), (0, 0, 0), "{after:?}");
+    assert_eq!((after.received, after.sent), (offered, arrived), "{after:?}");
+    assert_eq!(offered, arrived + after.dropped, "{after:?}");
+    // A thousand within a minute.
+    assert!(took < Span::from_millis(60) * reloads(), "{took}");
+    gateway.stop();
+}
+
+pub fn what_a_smaller_queue_leaves_out_is_told() {
+    let place = place();
+    let text = |limit: u32| {
+        // A packet of 256 bytes takes two seconds.
+        format!(
+            "inside = \"near\"\noutside = \"far\"\ndown.rate = \"10Mbit\"\n[up]\nrate = \"1kbit\"\n\
+             queue = {{ kind = \"fifo\", limit = \"{limit}p\" }}\n"
+        )
+    };
+    let gateway = place.start(&place.write(&text(200)));
+    let send = || {
+        let socket = UdpSocket::bind("10.0.0.1:5000").unwrap();
+        (0..100).for_each(|_| assert_eq!(socket.send_to(&[0; 214], "10.0.0.2:9").unwrap(), 214));
+    };
+    place.hosts[0].namespace.run(send).unwrap();
+    // One is in transmission.
+    while counts(&place).waiting < 99 {
+        poll(&mut [], PollTimeout::from(10_u8)).unwrap();
+    }
+    for (limit, left_out, waiting) in [(150, 0, 99), (60, 39, 60), (200, 39, 60)] {
+        let path = place.write(&text(limit));
+        assert_eq!(place.ask(&["reload"], &path).0, 0);
+        let counts = counts(&place);
+        assert_eq!(
+            (counts.left_out, counts.dropped, counts.waiting),
+            (left_out, left_out, waiting),
+            "{counts:?}"
+        );
+    }
+    let said = gateway.stop();
+    assert!(said.contains("\"waiting\":60"), "{said}");
+}

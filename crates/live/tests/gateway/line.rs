@@ -1,0 +1,170 @@
+//! Hosts and gateways in a line: near, the edge, the core, far.
+
+use std::thread::JoinHandle;
+
+use apportion_core::label::Label;
+use apportion_core::packet::LabelKind;
+use apportion_core::units::{Span, Time};
+use apportion_live::clock::Clock;
+use apportion_live::frame;
+use apportion_live::host::Host;
+use apportion_live::wire_label;
+use etherparse::{IpHeaders, Ipv4Header, Ipv6Header, PacketBuilder, ip_number};
+
+use crate::common::{Running, Wire, enter, host, metrics, open, start, wire_between};
+
+/// What carries packets, and labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ip {
+    /// Labels are in identifications of atomic packets.
+    V4,
+    /// Labels are in flow labels.
+    V6,
+}
+
+impl Ip {
+    pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
+
+    /// Without a label, from the first host to the second.
+    fn headers(self, protocol: etherparse::IpNumber) -> IpHeaders {
+        match self {
+            Self::V4 => {
+                let mut header = Ipv4Header::new(0, 64, protocol, [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
+                header.dont_fragment = true;
+                IpHeaders::Ipv4(header, Default::default())
+            }
+            Self::V6 => {
+                let address = |last| [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+                let (source, destination) = (address(1), address(2));
+                let header = Ipv6Header { hop_limit: 64, source, destination, ..Ipv6Header::default() };
+                IpHeaders::Ipv6(header, Default::default())
+            }
+        }
+    }
+
+    /// A datagram between these ports whose IP packet has `length` bytes.
+    pub fn datagram(self, ports: (u16, u16), length: usize) -> Vec<u8> {
+        let payload = vec![0; length - 8 - if self == Self::V4 { 20 } else { 40 }];
+        let mut frame = Vec::new();
+        ethernet()
+            .ip(self.headers(ip_number::UDP))
+            .udp(ports.0, ports.1)
+            .write(&mut frame, &payload)
+            .unwrap();
+        frame
+    }
+
+    /// A segment between these ports that acknowledges what comes before `number`.
+    pub fn segment(self, ports: (u16, u16), number: u32, length: usize) -> Vec<u8> {
+        let mut frame = Vec::new();
+        ethernet()
+            .ip(self.headers(ip_number::TCP))
+            .tcp(ports.0, ports.1, 0, 9_999)
+            .ack(number)
+            .write(&mut frame, &vec![0; length])
+            .unwrap();
+        frame
+    }
+}
+
+fn ethernet() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
+    PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1])
+}
+
+/// The frame with this label.
+pub fn labelled(mut frame: Vec<u8>, kind: LabelKind, value: f64) -> Vec<u8> {
+    let parsed = frame::parse(&frame).unwrap();
+    assert!(wire_label::write(&mut frame, &parsed, kind, Label::new(value)));
+    frame
+}
+
+/// The label of a frame.
+pub fn label(frame: &[u8]) -> Option<(LabelKind, f64)> {
+    let found = wire_label::read(frame, &frame::parse(frame).unwrap());
+    found.map(|(kind, label)| (kind, label.value()))
+}
+
+/// What came out of a line in the second half of the time.
+pub struct Outcome {
+    /// Frames, and the seconds in which they came.
+    pub far: Vec<Vec<u8>>,
+    pub near: Vec<Vec<u8>>,
+    pub seconds: f64,
+    /// What the gateways tell.
+    pub told: [String; 2],
+}
+
+/// Those of the frames that come from this port.
+pub fn from_port(frames: &[Vec<u8>], port: u16) -> impl Iterator<Item = &Vec<u8>> {
+    let is_from = move |frame: &&Vec<u8>| {
+        let headers = frame::parse(frame).unwrap().headers;
+        headers.and_then(|headers| headers.ports).is_some_and(|(from, _)| from == port)
+    };
+    frames.iter().filter(is_from)
+}
+
+/// How many of the frames come from each of these ports.
+pub fn counts<const N: usize>(frames: &[Vec<u8>], ports: [u16; N]) -> [u64; N] {
+    ports.map(|port| from_port(frames, port).count() as u64)
+}
+
+impl Outcome {
+    /// Labels of this kind per second on frames to the far host, by port.
+    pub fn labels<const N: usize>(&self, frames: &[Vec<u8>], kind: LabelKind, ports: [u16; N]) -> [f64; N] {
+        let of_kind = |frame: &Vec<u8>| label(frame).filter(|(of, _)| *of == kind).map_or(0.0, |it| it.1);
+        ports.map(|port| from_port(frames, port).map(of_kind).sum::<f64>() / self.seconds)
+    }
+}
+
+/// Two hosts with two gateways between them that run.
+pub struct Line {
+    pub near: Host,
+    pub far: Host,
+    gateways: [Running; 2],
+}
+
+impl Line {
+    /// With these configurations.
+    pub fn new(edge: &str, core: &str) -> Self {
+        enter();
+        let (near, far) = (host("near", 11), host("far", 12));
+        wire_between();
+        Self { near, far, gateways: [edge, core].map(|text| start(open(text), |_| ())) }
+    }
+
+    /// What the gateways tell in the end.
+    pub fn stop(self) -> [String; 2] {
+        self.gateways.map(|gateway| metrics(&mut gateway.stop()))
+    }
+}
+
+/// Both hosts send these frames, each of them every `gap`, for so long.
+pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, milliseconds: u64) -> Outcome {
+    let line = Line::new(edge, core);
+    let hosts =
+        [(&line.near, up), (&line.far, down)].map(|(host, frames)| play(host, frames, gap, milliseconds));
+    let [near, far] = hosts.map(|thread| thread.join().unwrap());
+    Outcome { far, near, seconds: milliseconds as f64 / 2_000.0, told: line.stop() }
+}
+
+/// A host that sends and takes in; what it took in during the second half.
+fn play(host: &Host, frames: Vec<Vec<u8>>, gap: Span, milliseconds: u64) -> JoinHandle<Vec<Vec<u8>>> {
+    let thread = host.namespace.spawn("host", move || {
+        let (mut wire, clock) = (Wire::open(), Clock::start());
+        let [half, end] = [milliseconds / 2, milliseconds].map(Time::from_millis);
+        let (mut due, mut came) = (Time::ZERO, Vec::new());
+        while clock.until(end) > Span::ZERO {
+            while clock.until(due) == Span::ZERO {
+                frames.iter().for_each(|frame| wire.send(frame));
+                due += gap;
+            }
+            while let Some(frame) = wire.next(0) {
+                if clock.until(half) == Span::ZERO {
+                    came.push(frame);
+                }
+            }
+        }
+        came
+    });
+    thread.unwrap()
+}

@@ -1,0 +1,135 @@
+//! Tickets on packets, through two gateways in a row, in both versions of IP.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use apportion_core::packet::LabelKind;
+use apportion_core::units::{Span, Time};
+use apportion_live::clock::Clock;
+
+use crate::line::{Ip, Line, Outcome, counts, labelled, run};
+
+const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
+/// Windows of a part of a second, and tags of all bits, so that nothing is rounded.
+const EXCHANGE: &str = "exchange = { window = \"0.5s\", policing_window = \"0.5s\", bits = 17 }\n";
+const PORTS: [u16; 2] = [1_001, 1_002];
+const BOTH: &str = "labels = { reads = true, writes = true }\n";
+const WRITES: &str = "labels = { writes = true }\n";
+
+/// A configuration with these ends and these keys for the ways up and down.
+fn config(end: usize, up: &str, down: &str, rules: &str) -> String {
+    format!("{}[up]\nrate = \"100Mbit\"\n{up}[down]\nrate = \"100Mbit\"\n{down}{rules}", ENDS[end])
+}
+
+/// Two flows are issued one and three thousand tickets a second.
+fn issued() -> String {
+    let mark = "mark = { kind = \"tickets\", window = \"0.5s\", policing_window = \"0.5s\", bits = 17 }\n";
+    let rule = |port, tickets| format!("[[rule]]\nfrom_port = {port}\ntickets = {tickets}\n{mark}");
+    rule(1_001, 1_000) + &rule(1_002, 3_000)
+}
+
+/// One flow in each version of IP, in packets of this size.
+fn flows(length: usize) -> Vec<Vec<u8>> {
+    vec![Ip::V4.datagram((PORTS[0], 9), length), Ip::V6.datagram((PORTS[1], 9), length)]
+}
+
+/// Both flows send a hundred packets a second for 5 s: tickets per second that come out with each.
+fn tickets(edge: &str, core: &str) -> [f64; 2] {
+    let outcome = run(edge, core, [flows(200), Vec::new()], Span::from_millis(10), 5_000);
+    assert!(counts(&outcome.far, PORTS).into_iter().all(|count| count > 200), "{}", outcome.told[1]);
+    outcome.labels(&outcome.far, LabelKind::Tickets, PORTS)
+}
+
+/// A twentieth: frames come in steps of milliseconds.
+fn assert_close<const N: usize>(found: [f64; N], expected: [f64; N]) {
+    for (found, expected) in found.into_iter().zip(expected) {
+        assert!((found - expected).abs() <= 0.05 * expected, "{found}, not {expected}");
+    }
+}
+
+pub fn what_flows_are_issued_comes_out_behind_two_gateways() {
+    let edge = config(0, WRITES, "", &issued());
+    assert_close(tickets(&edge, &config(1, BOTH, "", "")), [1_000.0, 3_000.0]);
+}
+
+pub fn the_last_gateway_takes_them_off() {
+    let edge = config(0, WRITES, "", &issued());
+    let core = config(1, "queue = \"tred\"\nlabels = { reads = true }\n", "", "");
+    assert_eq!(tickets(&edge, &core), [0.0, 0.0]);
+}
+
+pub fn an_edge_trades_them_for_what_the_core_issues() {
+    let edge = config(0, &format!("{WRITES}tickets = 800\n{EXCHANGE}"), "", &issued());
+    assert_close(tickets(&edge, &config(1, BOTH, "", "")), [200.0, 600.0]);
+}
+
+pub fn a_core_trades_them_once_more() {
+    let edge = config(0, &format!("{WRITES}tickets = 800\n{EXCHANGE}"), "", &issued());
+    let core = config(1, &format!("{BOTH}tickets = 5000\n{EXCHANGE}"), "", "");
+    assert_close(tickets(&edge, &core), [1_250.0, 3_750.0]);
+}
+
+/// Two connections of the kernel's TCP, which are issued one and three thousand tickets a second, before a core of 6 Mb/s
+/// with this queue: bytes of each that arrive between 4 s and 14 s.
+fn goodput(queue: &str) -> [u64; 2] {
+    let edge = config(0, WRITES, "delay = \"20ms\"\n", &issued().replace("from_port", "to_port"));
+    let up = format!("queue = {queue}\nlabels = {{ reads = true }}\n");
+    let core = config(1, &up, "", "").replacen("100Mbit", "6Mbit", 1);
+    let line = Line::new(&edge, &core);
+    let (clock, [from, end]) = (Clock::start(), [4, 14].map(Time::from_secs));
+    let sinks = PORTS.map(|port| {
+        let listener = line.far.namespace.run(|| TcpListener::bind(("10.0.0.12", port)).unwrap()).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, mut buffer, mut count) = (listener.accept().unwrap().0, [0; 65_536], 0);
+            while clock.until(end) > Span::ZERO {
+                let read = stream.read(&mut buffer).unwrap() as u64;
+                count += if clock.until(from) == Span::ZERO { read } else { 0 };
+            }
+            count
+        })
+    });
+    let sources = PORTS.map(|port| {
+        let mut stream =
+            line.near.namespace.run(|| TcpStream::connect(("10.0.0.12", port)).unwrap()).unwrap();
+        // Until the sink goes away.
+        std::thread::spawn(move || while stream.write_all(&[0; 10_000]).is_ok() {})
+    });
+    let counts = sinks.map(|sink| sink.join().unwrap());
+    sources.into_iter().for_each(|source| source.join().unwrap());
+    line.stop();
+    counts
+}
+
+pub fn connections_share_a_core_by_their_tickets() {
+    let [poor, rich] = goodput("{ kind = \"tred\", window = \"0.5s\" }");
+    assert!(rich > 2 * poor && rich < 5 * poor, "{poor} {rich}");
+}
+
+pub fn connections_share_evenly_where_tickets_do_not_count() {
+    let [poor, rich] = goodput("{ kind = \"tred\", factor = false }");
+    assert!(rich < 2 * poor && poor < 2 * rich, "{poor} {rich}");
+}
+
+/// Data goes up, in segments that an edge marks, and acknowledgements with a hundred thousand tickets a second come down.
+fn with_acknowledgements(edge: &str, core: &str) -> Outcome {
+    let segment = |ip: Ip, port| ip.segment((port, 9), 1, 100);
+    let acknowledgement =
+        |ip: Ip, port, tickets| labelled(ip.segment((9, port), 1, 0), LabelKind::AckTickets, tickets);
+    let up = vec![segment(Ip::V4, PORTS[0]), segment(Ip::V6, PORTS[1])];
+    let down = vec![acknowledgement(Ip::V4, PORTS[0], 400.0), acknowledgement(Ip::V6, PORTS[1], 600.0)];
+    run(edge, core, [up, down], Span::from_millis(10), 6_000)
+}
+
+pub fn acknowledgements_bring_back_what_a_link_is_issued() {
+    let up = |ack_tickets: u32| format!("{BOTH}ack_tickets = {ack_tickets}\n{EXCHANGE}");
+    let down = format!("{BOTH}{EXCHANGE}");
+    let edge = config(0, &up(30_000), &down, &issued());
+    let core = config(1, &up(50_000), &down, "");
+    let outcome = with_acknowledgements(&edge, &core);
+    // The core hears of 100,000 from the far host, and that is what its data carries in the end; it says 50,000 to the
+    // edge, which says 30,000 to the near host.
+    let data = outcome.labels(&outcome.far, LabelKind::Tickets, PORTS);
+    assert_close([data[0] + data[1]], [100_000.0]);
+    assert_close([data[1] / data[0]], [3.0]);
+    assert_close(outcome.labels(&outcome.near, LabelKind::AckTickets, [9]), [30_000.0]);
+}
