@@ -2,12 +2,13 @@
 //! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
 //!
 //! `cargo bench -p apportion-live --bench forwarding`. It needs two cores: one sends, one forwards. The kernel forwards within
-//! the call that sends, on the sender's core. It is left out where tc(8) or HTB is missing.
+//! the call that sends, on the sender's core. It is left out where ip(8), tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -25,11 +26,15 @@ use apportion_live::netlink::{Netlink, Route, Table};
 use apportion_live::pace::Pace;
 use apportion_live::pool::Pool;
 use apportion_live::port::{Port, Received};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 
 const RATE: Rate = Rate::from_mbit(100_000);
 /// Of each measurement.
 const LENGTH: Duration = Duration::from_secs(2);
 const PORT: u16 = 5_001;
+/// Hardware addresses: of every interface, and of none.
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 fn link(number: u32, kind: &str) -> Link {
     let mut selection = Selection::new(kind, None, None).unwrap();
@@ -45,6 +50,9 @@ struct Hosts {
     near: Host,
     far: Host,
     addresses: [Ipv4Addr; 2],
+    /// What frames are sent to, at a hardware address that is not the far host's: it drops them at first sight. What hosts
+    /// do with frames is not to be measured, and is done on the core of whoever hands them over.
+    nowhere: Ipv4Addr,
 }
 
 impl Hosts {
@@ -53,7 +61,8 @@ impl Hosts {
         let make = |name: &str, address: Ipv4Addr| {
             Host::create(&format!("{name}{number}"), &[address.into()], Bytes::new(1_500)).unwrap()
         };
-        Self { near: make("near", addresses[0]), far: make("far", addresses[1]), addresses }
+        let nowhere = Ipv4Addr::new(10, 1, number, 1);
+        Self { near: make("near", addresses[0]), far: make("far", addresses[1]), addresses, nowhere }
     }
 
     fn engine(&self, queue: &str) -> Engine<Bridge> {
@@ -65,29 +74,36 @@ impl Hosts {
     fn route(&self, number: u8) -> bool {
         set_sysctl("net/ipv4/ip_forward", "1").unwrap();
         let mut netlink = Netlink::open().unwrap();
-        for (device, address) in [self.near.port, self.far.port].into_iter().zip(self.addresses) {
+        let [near, far] = self.addresses;
+        for (device, address) in [(self.near.port, near), (self.far.port, far), (self.far.port, self.nowhere)]
+        {
             let route =
                 Route { destination: address.into(), length: 32, device, gateway: None, table: Table::Main };
             netlink.add_route(&route).unwrap();
         }
-        let tc = |rest: &str| {
-            let words = rest.split_whitespace();
-            Command::new("tc").args(words).status().is_ok_and(|status| status.success())
+        let done = |command: String| {
+            let mut words = command.split_whitespace();
+            let mut command = Command::new(words.next().unwrap());
+            command.args(words).status().is_ok_and(|status| status.success())
         };
-        tc(&format!("qdisc add dev far{number} root handle 1: htb default 1"))
-            && tc(&format!("class add dev far{number} parent 1: classid 1:1 htb rate 100gbit quantum 60000"))
+        let nowhere = self.nowhere;
+        done(format!("ip neigh replace {nowhere} lladdr 02:00:00:00:00:09 dev far{number}"))
+            && done(format!("tc qdisc add dev far{number} root handle 1: htb default 1"))
+            && done(format!(
+                "tc class add dev far{number} parent 1: classid 1:1 htb rate 100gbit quantum 60000"
+            ))
     }
 
     /// Sends frames from the near one as fast as it can; how many a second it sent, and how many came to the far one.
-    fn blast(&self, length: usize, flows: u16) -> std::thread::JoinHandle<(f64, f64)> {
-        let [from, to] = self.addresses;
+    fn blast(&self, mac: [u8; 6], length: usize, flows: u16) -> std::thread::JoinHandle<(f64, f64)> {
+        let (from, to) = (self.addresses[0], self.nowhere);
         let far = self.far.namespace.try_clone().unwrap();
         let sender = move || {
             let index = Netlink::open().unwrap().index_of("eth0").unwrap();
             let mut port = Port::open(index).unwrap();
             let before = far.run(received).unwrap();
             let start = Instant::now();
-            let sent = send_frames(&mut port, &|bytes, at| frame(bytes, at % flows, from, to), length);
+            let sent = send_frames(&mut port, &|bytes, at| frame(bytes, mac, at % flows, (from, to)), length);
             let took = start.elapsed().as_secs_f64();
             sleep(Duration::from_millis(50));
             let came = far.run(received).unwrap() - before;
@@ -96,7 +112,7 @@ impl Hosts {
         self.near.namespace.spawn("sender", sender).unwrap()
     }
 
-    /// A TCP connection from the near one to the far one; bits a second that were read.
+    /// A connection of CUBIC from the near one to the far one; bits a second that were read.
     fn tcp(&self) -> std::thread::JoinHandle<f64> {
         let to = (self.addresses[1], PORT);
         let listener = self.far.namespace.run(|| TcpListener::bind(to).unwrap()).unwrap();
@@ -111,7 +127,11 @@ impl Hosts {
             8.0 * read as f64 / start.elapsed().as_secs_f64()
         });
         let sender = move || {
-            let mut stream = TcpStream::connect(to).unwrap();
+            // Before it connects: one that began with BBR would go on to pace.
+            let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
+            setsockopt(&fd, sockopt::TcpCongestion, &"cubic".into()).unwrap();
+            connect(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(to.0, to.1))).unwrap();
+            let mut stream = TcpStream::from(fd);
             let (bytes, start) = (vec![0; 1 << 18], Instant::now());
             while start.elapsed() < LENGTH {
                 stream.write_all(&bytes).unwrap();
@@ -130,8 +150,9 @@ fn received() -> u64 {
 }
 
 /// A UDP frame from one of many ports.
-fn frame(bytes: &mut [u8], flow: u16, from: Ipv4Addr, to: Ipv4Addr) {
-    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 8, 0]);
+fn frame(bytes: &mut [u8], mac: [u8; 6], flow: u16, (from, to): (Ipv4Addr, Ipv4Addr)) {
+    bytes[..6].copy_from_slice(&mac);
+    bytes[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 8, 0]);
     let length = (bytes.len() - 14) as u16;
     let ip = &mut bytes[14..];
     ip[..12].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -171,7 +192,7 @@ fn deadline() -> Time {
 fn forward_frames(number: u8, queue: &str, length: usize, flows: u16) {
     let hosts = Hosts::new(number);
     let mut engine = hosts.engine(queue);
-    let sender = hosts.blast(length, flows);
+    let sender = hosts.blast(NOBODY, length, flows);
     engine.run(deadline(), None).unwrap();
     let (offered, came) = sender.join().unwrap();
     let lost = engine.port_counts(0).unwrap().0.missed;
@@ -195,10 +216,10 @@ fn kernel(first: u8) {
     for (number, length) in (first..).zip([64, 1_514]) {
         let hosts = Hosts::new(number);
         if !hosts.route(number) {
-            println!("kernel, HTB: left out, tc(8) or its HTB is missing");
+            println!("kernel, HTB: left out, ip(8), tc(8) or its HTB is missing");
             return;
         }
-        let (offered, came) = hosts.blast(length, 1).join().unwrap();
+        let (offered, came) = hosts.blast(ROUTER, length, 1).join().unwrap();
         let bits = came * length as f64 * 8.0 / 1e9;
         println!(
             "kernel, HTB  {length:5} B     1 flows  {came:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s"
