@@ -75,8 +75,8 @@ fn tell(path: &Path, method: &str, request: &str) -> anyhow::Result<String> {
 fn is_its_own(path: &Path) -> anyhow::Result<()> {
     let own = tell(path, "GET", "/file")?;
     let own = own.trim_end();
-    match path.canonicalize() {
-        Ok(named) if named.display().to_string() != own => {
+    match (path.canonicalize(), Path::new(own).canonicalize()) {
+        (Ok(named), Ok(read)) if named != read => {
             bail!(
                 "{}: the gateway of this title runs by {own} and reads that again; write the changes there, or give \
                  this file another `title` and start a gateway by it",

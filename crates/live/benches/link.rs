@@ -72,7 +72,7 @@ impl Busy {
     fn new(queue: Discipline<Packet>) -> Self {
         let pace = Pace::rate(Rate::from_mbit(1_000));
         let link = Link::new(LinkParts::new(0, queue, pace, Stream::new(1, "loss")));
-        let books = Books::new(Pool::new(8 * FLOWS, 1_514), FLOWS as usize);
+        let books = Books::new(Pool::new(16 * FLOWS, 1_514), FLOWS as usize);
         let mut busy = Self { link, books, now: Time::ZERO, count: 0 };
         (0..2 * FLOWS).for_each(|_| busy.enter());
         busy
@@ -91,7 +91,7 @@ impl Busy {
             account: flow.0,
             counts: true,
         };
-        let Some(buffer) = self.books.pool.take(self.count as u16 % 2) else { return };
+        let buffer = self.books.pool.take(0).unwrap();
         let packet = Packet::new((buffer, HEAD as u8, 1_514), &described, 0, self.now);
         self.link.enter(self.now, packet, &mut self.books);
     }

@@ -33,9 +33,12 @@ use crate::readiness::Readiness;
 
 /// The owner of buffers of the engine's own packets; of others, the port that they came in by.
 const OWN: u16 = u16::MAX;
-/// Frames that wait for a device that takes no more; beyond that all of them are given up. Chosen: a queue of such a
+/// Frames that wait for a device that takes no more; beyond that the oldest are given up. Chosen: a queue of such a
 /// device.
 const MOST_HELD: usize = 1_024;
+/// Buffers with which a port is looked at again that had none. Chosen: half a batch, or every buffer that comes back would
+/// cost three system calls.
+const ENOUGH: usize = BATCH / 2;
 /// When a device that took no more is tried again. Chosen: eight full frames at 1 Gbit/s.
 const RETRY: Span = Span::from_micros(100);
 
@@ -166,6 +169,9 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+    /// There are more ports than numbers of owners.
+    #[error("there are {0} ports; the engine takes 65534 at most")]
+    Ports(usize),
     /// Waiting failed.
     #[error("cannot wait for frames: {0}")]
     Wait(Errno),
@@ -208,7 +214,7 @@ impl<W: World> Engine<W> {
     /// An engine that goes by `clock`. `routes` is the table that packets go along.
     ///
     /// # Errors
-    /// If the ports cannot be watched.
+    /// If the ports cannot be watched, or are too many.
     pub fn new(
         clock: Clock,
         ports: Vec<Port>,
@@ -217,6 +223,9 @@ impl<W: World> Engine<W> {
         books: Books,
         world: W,
     ) -> Result<Self, EngineError> {
+        if ports.len() >= usize::from(OWN) {
+            return Err(EngineError::Ports(ports.len()));
+        }
         let readiness = Readiness::new().map_err(EngineError::Wait)?;
         for (number, port) in (0..).zip(&ports) {
             readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
@@ -254,15 +263,17 @@ impl<W: World> Engine<W> {
             let now = self.clock.now().min(deadline);
             self.advance(now);
             self.flush()?;
+            // At the deadline it only looks, so that ports are read however late it is.
+            let until = if now == deadline { now } else { self.next().min(deadline) };
+            let is_woken = self.wait(until, wake)?;
             self.receive(deadline)?;
             // Reading took time, in which packets were due.
             self.flush()?;
+            if is_woken {
+                return Ok(Stop::Woken);
+            }
             if now == deadline {
                 return Ok(Stop::Deadline);
-            }
-            let until = self.next().min(deadline);
-            if self.wait(until, wake)? {
-                return Ok(Stop::Woken);
             }
         }
     }
@@ -401,10 +412,11 @@ impl<W: World> Engine<W> {
                 0
             });
             due.drain(..done).for_each(|due| self.lateness.record(now.since(due)));
-            if outbox.len() - done > MOST_HELD {
-                port.give_up((outbox.len() - done) as u64);
-                due.clear();
-                done = outbox.len();
+            let excess = (outbox.len() - done).saturating_sub(MOST_HELD);
+            if excess > 0 {
+                port.give_up(excess as u64);
+                due.drain(..excess);
+                done += excess;
             }
             outbox.drain(..done).for_each(|frame| pool.give_back(frame.buffer));
             !outbox.is_empty()
@@ -426,9 +438,9 @@ impl<W: World> Engine<W> {
                 self.take_in(now, number, frame);
             }
             let port = &self.ports[number as usize].port;
-            if !port.has_room(number as u16, &self.books.pool) {
+            if port.room(number as u16, &self.books.pool) == 0 {
                 // It is readable, and would not let us wait.
-                self.readiness.want(number, port.as_fd(), false).map_err(EngineError::Wait)?;
+                self.readiness.remove(port.as_fd()).map_err(EngineError::Wait)?;
                 self.starved.push(number);
             }
         }
@@ -474,8 +486,8 @@ impl<W: World> Engine<W> {
     fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
         for number in std::mem::take(&mut self.starved) {
             let port = &self.ports[number as usize].port;
-            if port.has_room(number as u16, &self.books.pool) {
-                self.readiness.want(number, port.as_fd(), true).map_err(EngineError::Wait)?;
+            if port.room(number as u16, &self.books.pool) >= ENOUGH {
+                self.readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
             } else {
                 self.starved.push(number);
             }

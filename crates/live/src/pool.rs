@@ -1,10 +1,13 @@
 //! Buffers for frames: a bounded number of one size, made once.
 //!
-//! Each is taken by an owner, the port that its frame comes in by, and no owner can hold more than half of
-//! them: a queue without a limit that fills in one direction leaves the other its way.
+//! Each is taken by an owner, the port that its frame comes in by. An owner can hold at most as many as are left to all, the
+//! dynamic threshold of A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet
+//! switches" (1998): one queue without a limit fills half of them, two a third each, and others keep their way.
 //!
 //! Memory is taken when a buffer is first used: the system hands out zeroed pages on touch, and the buffer
 //! given back last is taken next.
+
+use std::ops::Range;
 
 /// Where the frame starts in a buffer. Before it lie the header that packet sockets put before a frame and
 /// room for a VLAN tag that they took out.
@@ -38,9 +41,9 @@ impl Pool {
         Self { memory, each, free: Vec::new(), owners: Vec::new(), held: Vec::new(), count }
     }
 
-    /// A buffer for `owner`; none if all are in use, or it holds half of them.
+    /// A buffer for `owner`; none if there is no [room](Self::room).
     pub fn take(&mut self, owner: u16) -> Option<BufferId> {
-        if !self.has_room(owner) {
+        if self.room(owner) == 0 {
             return None;
         }
         let buffer = self.free.pop().unwrap_or_else(|| {
@@ -55,11 +58,11 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Whether there is a buffer for `owner`.
+    /// How many more there are for `owner`, if it alone takes some: half of what is left beyond what it holds, rounded up.
     #[must_use]
-    pub fn has_room(&self, owner: u16) -> bool {
+    pub fn room(&self, owner: u16) -> u32 {
         let held = self.held.get(usize::from(owner)).copied().unwrap_or(0);
-        self.used() < self.count && held < self.count.div_ceil(2)
+        (self.count - self.used()).saturating_sub(held).div_ceil(2)
     }
 
     /// Takes a buffer back. Each that was taken is given back once.
@@ -82,10 +85,16 @@ impl Pool {
         &mut self.memory[start..start + self.each]
     }
 
-    /// Where the bytes of a buffer are, [`HEAD`] and [`longest`](Self::longest) of them. What is pointed to stays valid until
-    /// the pool is gone; nothing is borrowed, so that a system call can be given many of them.
-    pub fn pointer(&mut self, buffer: BufferId) -> *mut u8 {
-        self.memory.as_mut_ptr().wrapping_add(buffer.0 as usize * self.each)
+    /// Where these bytes of a buffer are, for a system call that is given many of them. Nothing is borrowed: it holds until
+    /// bytes of the pool are next referred to.
+    ///
+    /// # Panics
+    /// If the buffer has no such bytes: it is of another pool, or the range of another frame.
+    pub fn pointer(&mut self, buffer: BufferId, range: &Range<usize>) -> *mut u8 {
+        let start = buffer.0 as usize * self.each;
+        let is_there = range.start <= range.end && range.end <= self.each && start < self.memory.len();
+        assert!(is_there, "bytes {range:?} of {buffer:?}");
+        self.memory.as_mut_ptr().wrapping_add(start + range.start)
     }
 
     /// The longest frame that a buffer holds.
@@ -126,12 +135,24 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_can_hold_half() {
-        let mut pool = Pool::new(4, 64);
-        let mine = [pool.take(0).unwrap(), pool.take(0).unwrap()];
-        assert_eq!(pool.take(0), None);
-        assert!(pool.take(7).is_some());
+    fn an_owner_can_hold_as_many_as_are_left() {
+        let mut pool = Pool::new(6, 64);
+        assert_eq!(pool.room(0), 3);
+        let mine = [0; 3].map(|owner| pool.take(owner).unwrap());
+        assert_eq!((pool.take(0), pool.room(7)), (None, 2));
+        let others = [pool.take(7).unwrap(), pool.take(7).unwrap()];
+        // One is left, for whoever holds none.
+        assert_eq!((pool.take(0), pool.take(7), pool.room(1)), (None, None, 1));
         pool.give_back(mine[0]);
-        assert_eq!(pool.take(0), Some(mine[0]));
+        others.into_iter().for_each(|buffer| pool.give_back(buffer));
+        assert_eq!((pool.used(), pool.room(0)), (2, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes 0..200 of BufferId(0)")]
+    fn what_a_buffer_has_not_is_pointed_to_by_nobody() {
+        let mut pool = Pool::new(2, 64);
+        let buffer = pool.take(0).unwrap();
+        pool.pointer(buffer, &(0..200));
     }
 }

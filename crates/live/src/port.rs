@@ -15,6 +15,7 @@
 
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -93,13 +94,14 @@ pub struct Port {
     socket: OwnedFd,
     counts: PortCounts,
     /// Buffers that the next frames are read into.
-    ready: Vec<BufferId>,
+    spare: Vec<BufferId>,
     messages: Vec<libc::mmsghdr>,
     vectors: Vec<[libc::iovec; 2]>,
     control: Vec<[u64; CONTROL / 8]>,
 }
 
-// SAFETY: the pointers in `messages` and `vectors` are set before each call and not used after it.
+// SAFETY: the pointers in `messages` and `vectors` lead to what the port itself holds and to buffers; they are set before
+// each call and followed until the next use of the port at most.
 unsafe impl Send for Port {}
 
 impl std::fmt::Debug for Port {
@@ -165,32 +167,30 @@ impl Port {
         Ok(Self {
             socket,
             counts: PortCounts::default(),
-            ready: Vec::with_capacity(BATCH),
+            spare: Vec::with_capacity(BATCH),
             messages: vec![message; BATCH],
             vectors: vec![vector; BATCH],
             control: vec![[0; CONTROL / 8]; BATCH],
         })
     }
 
-    /// Fetches frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes. Whether more
-    /// may wait.
+    /// Fetches frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
-        while self.ready.len() < BATCH {
+    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
+        while self.spare.len() < BATCH {
             let Some(buffer) = pool.take(owner) else { break };
-            self.ready.push(buffer);
+            self.spare.push(buffer);
         }
-        let count = self.ready.len();
+        let count = self.spare.len();
         if count == 0 {
             // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
-            return Ok(false);
+            return Ok(());
         }
-        let longest = pool.longest();
-        for (at, buffer) in self.ready.iter().enumerate() {
-            let head = pool.pointer(*buffer);
-            self.vectors[at] = [vector(head, VNET_HEADER), vector(head.wrapping_add(HEAD), longest)];
+        let end = HEAD + pool.longest();
+        for (at, buffer) in self.spare.iter().enumerate() {
+            self.vectors[at] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
         }
         self.point(count, CONTROL);
         // SAFETY: each message points at vectors, a control block and a buffer, of this length, which live through the
@@ -206,25 +206,29 @@ impl Port {
         });
         let got = match got {
             Ok(got) => got as usize,
-            Err(error) => return self.not_received(error),
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(error) => {
+                self.told(&error);
+                return Ok(());
+            }
         };
         let mut kept = 0;
         for at in 0..got {
-            let buffer = self.ready[at];
+            let buffer = self.spare[at];
             if let Some(frame) = self.accept(at, buffer, pool) {
                 self.counts.received += 1;
                 frames.push(frame);
             } else {
                 // Its buffer is ready for another one.
-                self.ready[kept] = buffer;
+                self.spare[kept] = buffer;
                 kept += 1;
             }
         }
-        self.ready.drain(kept..got);
+        self.spare.drain(kept..got);
         if pool.is_scarce() {
-            self.ready.drain(..).for_each(|buffer| pool.give_back(buffer));
+            self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
         }
-        Ok(got == BATCH)
+        Ok(())
     }
 
     /// Points the first `count` messages at their vectors and `control` bytes of their control blocks. The pointers come
@@ -242,19 +246,14 @@ impl Port {
         }
     }
 
-    fn not_received(&mut self, error: io::Error) -> io::Result<bool> {
+    /// Counts what the socket said of itself: in answer to a call, or of what had happened before it.
+    fn told(&mut self, error: &io::Error) {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::EINTR) => Ok(false),
-            // A super-packet of a kind that the header before a frame has no word for; it is gone, others may wait.
-            Some(libc::EINVAL) => {
-                self.counts.super_packets += 1;
-                Ok(true)
-            }
-            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => Err(error),
-            _ => {
-                self.counts.down += 1;
-                Ok(false)
-            }
+            // A super-packet of a kind that the header before a frame has no word for; it is gone.
+            Some(libc::EINVAL) => self.counts.super_packets += 1,
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counts.down += 1,
+            // Nothing waits, or the system is short of memory.
+            _ => (),
         }
     }
 
@@ -282,10 +281,10 @@ impl Port {
         Some(frame)
     }
 
-    /// Whether there is a buffer for a frame, which `owner` would take.
+    /// Buffers for frames, those that `owner` could take counted.
     #[must_use]
-    pub fn has_room(&self, owner: u16, pool: &Pool) -> bool {
-        !self.ready.is_empty() || pool.has_room(owner)
+    pub fn room(&self, owner: u16, pool: &Pool) -> usize {
+        self.spare.len() + pool.room(owner) as usize
     }
 
     /// Sends frames, in order, from where they are. How many are done with: sent, or counted as refused by the
@@ -308,12 +307,12 @@ impl Port {
 
     fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
         for (at, frame) in frames.iter().enumerate() {
-            let head = pool.pointer(frame.buffer);
-            let body = vector(head.wrapping_add(frame.start.into()), frame.length.into());
-            self.vectors[at] = [vector(head, VNET_HEADER), body];
+            let start = usize::from(frame.start);
+            let ranges = [0..VNET_HEADER, start..start + usize::from(frame.length)];
+            self.vectors[at] = ranges.map(|range| vector(pool, frame.buffer, &range));
         }
         self.point(frames.len(), 0);
-        let mut done = 0;
+        let (mut done, mut refused) = (0, None);
         while done < frames.len() {
             // SAFETY: as in `receive`; the kernel only reads. `done` is below the number of messages.
             let sent = check(unsafe {
@@ -328,16 +327,24 @@ impl Port {
                 Ok(sent) => {
                     done += sent as usize;
                     self.counts.sent += sent as u64;
+                    // It was of what had happened before.
+                    if let Some(error) = refused.take() {
+                        self.told(&error);
+                    }
                 }
+                Err(error) if is_fatal(&error) => return Err(error),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => (),
-                    Some(libc::EAGAIN) => break,
-                    _ if is_refusal(&error) => {
+                    // The buffer of the socket, or the device, is full.
+                    Some(libc::EAGAIN | libc::ENOBUFS) => break,
+                    // It may be of what had happened before, on which the frame has no part.
+                    _ if refused.is_none() => refused = Some(error),
+                    _ => {
                         // The first of those left was refused; the others may do better.
+                        refused = None;
                         done += 1;
                         self.counts.unsent += 1;
                     }
-                    _ => return Err(error),
                 },
             }
         }
@@ -380,16 +387,13 @@ impl AsFd for Port {
     }
 }
 
-/// Whether the device will not take a frame: it is full, down, or the frame is longer than it sends.
-fn is_refusal(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ENOBUFS | libc::ENETDOWN | libc::EMSGSIZE | libc::ENXIO | libc::EINVAL)
-    )
+/// Whether the socket is of no use any more. All else passes: a device that is down, a frame that it does not send.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }
 
-const fn vector(start: *mut u8, length: usize) -> libc::iovec {
-    libc::iovec { iov_base: start.cast(), iov_len: length }
+fn vector(pool: &mut Pool, buffer: BufferId, range: &Range<usize>) -> libc::iovec {
+    libc::iovec { iov_base: pool.pointer(buffer, range).cast(), iov_len: range.len() }
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

@@ -11,10 +11,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use crate::clock::timespec;
 
-/// Most ports that one look tells of; the others are told of by the next. Chosen: a page of the stack.
+/// Most ports that one look tells of; the others are told of by the next. Chosen: 3 kB.
 const MOST: usize = 256;
 
-/// Descriptors by number, with whether frames are wanted from them.
+/// Descriptors by number.
 #[derive(Debug)]
 pub struct Readiness {
     epoll: Epoll,
@@ -39,13 +39,12 @@ impl Readiness {
         self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))
     }
 
-    /// Whether frames of `fd` are wanted. One that is not is not told of, so that its frames let others wait.
+    /// Looks at `fd` no more, not even for errors, which would let nobody wait.
     ///
     /// # Errors
     /// If it was not added.
-    pub fn want(&self, number: u32, fd: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
-        let events = if wanted { EpollFlags::EPOLLIN } else { EpollFlags::empty() };
-        self.epoll.modify(fd, &mut EpollEvent::new(events, number.into()))
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.epoll.delete(fd)
     }
 
     /// Waits until a port has frames or `wake` is readable, at most for `span`; for ever without one. Puts the

@@ -108,10 +108,14 @@ impl Parity {
         Self { rows, faults }
     }
 
-    /// Whether no difference is beyond its budget, in runs that count.
+    /// Whether no difference is beyond its budget, in runs that count, and at each point some are within: what nothing can
+    /// be said of does not hold.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.faults.is_empty() && self.count(|verdict| verdict == Verdict::Beyond) == 0
+        let of_point =
+            |point: &str, is: Verdict| self.rows.iter().any(|row| row.point == point && row.verdict == is);
+        let is_shown = self.rows.iter().all(|row| of_point(&row.point, Verdict::Within));
+        self.faults.is_empty() && is_shown && self.count(|verdict| verdict == Verdict::Beyond) == 0
     }
 
     fn count(&self, is: impl Fn(Verdict) -> bool) -> usize {
@@ -266,6 +270,7 @@ impl fmt::Display for Parity {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::slice::from_ref;
 
     use apportion_core::queue::DropReason;
     use apportion_core::units::{Bytes, Packets, Span, Time};
@@ -436,18 +441,18 @@ mod tests {
         let few = delayed(19, 135.0, 135.0);
         let delay = |parity: &Parity| [METRICS[2], METRICS[3]].map(|metric| said(parity, metric));
         assert_eq!(
-            delay(&one_point(&[&[enough.clone()]], &[delayed(20, 135.0, 135.0)])),
+            delay(&one_point(&[from_ref(&enough)], &[delayed(20, 135.0, 135.0)])),
             [Verdict::Beyond; 2]
         );
         for (sim, lab) in [(&enough, &few), (&few, &enough)] {
-            let parity = one_point(&[&[sim.clone()]], &[lab.clone()]);
+            let parity = one_point(&[from_ref(sim)], from_ref(lab));
             assert_eq!(delay(&parity), [Verdict::NotComparable("few packets"); 2]);
             assert!(parity.holds());
             // What it has got is compared all the same.
             assert_eq!(said(&parity, METRICS[0]), Verdict::Within);
         }
         // One run of several is enough: a mean without it would be of a choice.
-        let parity = one_point(&[&[enough.clone()], &[few]], &[enough]);
+        let parity = one_point(&[from_ref(&enough), &[few]], from_ref(&enough));
         assert_eq!((parity.rows[2].sim, parity.rows[2].difference), (None, None));
         assert_eq!(parity.rows[2].lab, Some(13.0));
     }

@@ -15,7 +15,7 @@
 //! [`super::http`]; others wait in the sockets' queues.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -406,11 +406,14 @@ fn text(path: &Path) -> Result<String, String> {
             path.display()
         )
     };
-    let length = fs::metadata(path).map_err(|error| fail(&error))?.len();
-    if length > LONGEST_FILE {
+    let mut text = String::new();
+    // What is no file has no length that could be asked for first.
+    let file = fs::File::open(path).map_err(|error| fail(&error))?;
+    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(|error| fail(&error))?;
+    if text.len() as u64 > LONGEST_FILE {
         return Err(fail(&"it is longer than 4 MiB"));
     }
-    fs::read_to_string(path).map_err(|error| fail(&error))
+    Ok(text)
 }
 
 fn starting() -> Answer {

@@ -62,7 +62,8 @@ pub enum GatewayError {
 /// # Errors
 /// Why it did not start, or ended.
 pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // As it was named: a link is followed each time that the file is read.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let config = load(&path).map_err(GatewayError::Config)?;
     let wrong = |problems: Vec<String>| {
         GatewayError::Config(

@@ -145,7 +145,11 @@ type OfRule = fn(&Counters) -> u64;
 const OF_RULES: [(&str, &str, OfRule); 6] = [
     ("received_packets_total", "Packets that came in.", |it| it.sent.packets.get()),
     ("received_bytes_total", "What came in, overhead included.", |it| it.sent.bytes.get()),
-    ("sent_packets_total", "Packets that left.", |it| it.delivered.packets.get()),
+    (
+        "sent_packets_total",
+        "Packets handed to the interface; what it then refused is in port_unsent_frames_total.",
+        |it| it.delivered.packets.get(),
+    ),
     ("sent_bytes_total", "What left, overhead included.", |it| it.delivered.bytes.get()),
     ("marked_packets_total", "Packets that were marked by ECN.", |it| it.marked),
     ("lost_packets_total", "Packets lost on the wire, as `loss` asks for.", |it| it.lost),

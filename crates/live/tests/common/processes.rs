@@ -63,23 +63,24 @@ pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
         (case.1)();
         return ExitCode::SUCCESS;
     }
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let is_exact = arguments.iter().any(|argument| argument == "--exact");
+    let (filters, skipped, flags) = sort_arguments(env::args().skip(1));
+    let has = |flag: &str| flags.iter().any(|it| it == flag);
     let is_asked = |name: &str| {
-        let fits = |filter: &&String| if is_exact { name == *filter } else { name.contains(filter.as_str()) };
-        filters.is_empty() || filters.iter().any(fits)
+        let fits = |filter: &String| {
+            if has("--exact") { name == filter } else { name.contains(filter.as_str()) }
+        };
+        (filters.is_empty() || filters.iter().any(fits)) && !skipped.iter().any(fits)
     };
     let chosen: Vec<&Case> = cases.iter().filter(|case| is_asked(case.0)).collect();
-    if arguments.iter().any(|argument| argument == "--list") {
+    if has("--list") {
         chosen.iter().for_each(|case| println!("{}: test", case.0));
         return ExitCode::SUCCESS;
     }
     // None is marked as ignored.
-    if arguments.iter().any(|argument| argument == "--ignored") {
+    if has("--ignored") {
         return ExitCode::SUCCESS;
     }
-    run(&chosen, arguments.iter().any(|argument| argument == "--show-output"))
+    run(&chosen, has("--show-output"))
 }
 
 fn run(chosen: &[&Case], shows: bool) -> ExitCode {
@@ -112,4 +113,19 @@ fn run(chosen: &[&Case], shows: bool) -> ExitCode {
     let passed = chosen.len() - failed.len() - skipped;
     println!("\ntest result: {word}. {passed} passed; {} failed; {skipped} ignored\n", failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Filters, what is to be skipped, and flags, as libtest takes them. Flags with values that mean nothing here are left out.
+fn sort_arguments(arguments: impl Iterator<Item = String>) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let (mut filters, mut skipped, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+    let mut arguments = arguments;
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--skip" => skipped.extend(arguments.next()),
+            "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
+            flag if flag.starts_with('-') => flags.push(argument),
+            _ => filters.push(argument),
+        }
+    }
+    (filters, skipped, flags)
 }
