@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_live::lab;
 use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::outcome::TcpSample;
 
-use crate::common::{flow, link, run, scenario};
+use crate::common::{flow, is_about, link, patience, run, scenario};
 use crate::processes::enter;
 
 /// A flow of datagrams and one of TCP over two links, for as long as `head` says.
@@ -45,11 +46,11 @@ pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
         lab::run(&long, 1, &cancel).unwrap()
     });
     assert!(outcome.is_none());
-    // It looks each 10 ms; a tenth of the run is for a machine that is busy.
+    // It looks each 10 ms; the rest is for a machine that is busy.
     let took = begun.elapsed();
-    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(3), "{took:?}");
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(8), "{took:?}");
     assert!(lab::run(&long, 1, &cancel).unwrap().is_none(), "it is still set");
-    let short = scenario(&two_flows(r#"stop = "500ms""#));
+    let short = scenario(&two_flows(r#"stop = "1s""#));
     let whole = lab::run(&short, 1, &AtomicBool::new(false)).unwrap().unwrap();
     assert!(flow(&whole, "udp").delivered.packets.get() > 30, "{whole:?}");
 }
@@ -64,33 +65,43 @@ pub fn results_are_of_all_flows_links_and_samples() {
     assert!(links.iter().eq(scenario.links.iter().map(|link| &link.name)));
     assert_eq!((outcome.seed, outcome.measured), (1, Span::from_millis(1_500)));
 
-    // Samples are of the whole run, counts of the measured part: 187 or 188 packets, and the buffer of a socket
-    // holds more if nobody comes to send or to read them.
+    // Samples are of the whole run, counts of the measured part.
     let udp = flow(&outcome, "udp");
     assert_eq!((udp.series.len(), udp.tcp.len()), (20, 0));
-    assert!(udp.sent.packets.get().abs_diff(187) <= 20, "{:?}", udp.sent);
-    let sampled: u64 = udp.series.iter().map(|bytes| bytes.get()).sum();
-    assert!(sampled > udp.delivered.bytes.get() && sampled <= 250_000, "{sampled} of {:?}", udp.delivered);
+    assert!(is_about(udp.sent.packets.get(), 125.0, 1.5, &outcome), "{:?}", udp.sent);
+    let after_5 = |series: &[Bytes]| series[5..].iter().copied().sum::<Bytes>();
+    assert_eq!(after_5(&udp.series), udp.delivered.bytes);
     assert_eq!(udp.delay.count, udp.delivered.packets.get());
     assert_eq!(outcome.packet_hops, outcome.links.iter().map(|link| link.sent.packets.get()).sum::<u64>());
 
-    // Files take 0.4 s, and what happened before the measured part does not count.
     for tcp in ["tcp.1", "tcp.2"].map(|name| flow(&outcome, name)) {
         assert_eq!((tcp.series.len(), tcp.tcp.len()), (20, 20));
-        assert!(tcp.tcp[0].window >= 10.0 && tcp.tcp[0].srtt > Some(Span::from_millis(10)), "{:?}", tcp.tcp);
-        let delivered: u64 = tcp.series.iter().map(|bytes| bytes.get()).sum();
-        // 69 segments with headers of 40 bytes, and what opens and closes a connection; some twice.
-        assert!((102_760..150_000).contains(&delivered), "{delivered}");
+        let is_open = |sample: &TcpSample| sample.window >= 10.0 && sample.srtt > Some(Span::from_millis(10));
+        assert!(tcp.tcp.iter().any(is_open), "{:?}", tcp.tcp);
+        let whole: Bytes = tcp.series.iter().copied().sum();
+        assert!(whole >= tcp.delivered.bytes && whole > Bytes::ZERO, "{tcp:?}");
+        // Files take 0.4 s. One that lost its last segments while everything stood still waits for seconds.
+        if patience(&outcome) < 0.1 {
+            let [done] = tcp.completions[..] else { panic!("{tcp:?}") };
+            assert_eq!((done.start, done.size), (Time::ZERO, Bytes::new(100_000)));
+            assert!(done.took > Span::from_millis(100) && done.took < Span::from_secs(2), "{done:?}");
+        }
     }
     let (first, second) = (link(&outcome, "first"), link(&outcome, "second"));
     assert_eq!((first.watched, first.series.len(), first.queue_delay.count), (false, 0, 0));
     assert_eq!((second.watched, second.series.len(), second.backlog.len()), (true, 20, 20));
     assert_eq!(second.queue_delay.count, second.sent.packets.get());
+    assert_eq!(after_5(&second.series), second.sent.bytes);
 
     let kept = outcome.timekeeping.as_ref().unwrap();
-    assert!(kept.lateness.count >= udp.delivered.packets.get(), "{kept:?}");
+    // Each frame that was handed over in the measured part, forth or back; 62 acknowledgements fit the wire back.
+    let delivered = outcome.flows.iter().map(|flow| flow.delivered.packets.get()).sum::<u64>();
+    let frames = delivered + link(&outcome, "first.back").sent.packets.get();
+    assert!(kept.lateness.count.abs_diff(frames) <= 62, "{frames}: {kept:?}");
+    // Most frames wait for a thread that sleeps and is woken at once; it is the others that a busy machine delays.
+    assert!(kept.lateness.quantile(0.5).unwrap() < lab::LATENESS_LIMIT, "{kept:?}");
     // Those of the whole run.
-    assert!(kept.writes.count.abs_diff(250) <= 1, "{kept:?}");
+    assert!(is_about(kept.writes.count, 125.0, 2.0, &outcome), "{kept:?}");
     assert_eq!((kept.limit, kept.missed, kept.refused, kept.unusable), (lab::LATENESS_LIMIT, 0, 0, 0));
     assert_eq!(kept.failures, [""; 0]);
 }

@@ -1,17 +1,19 @@
 //! What links do to packets: rate, delay, order of service, changes.
 //!
 //! Links are moved by their model, not by the clock, so on a busy machine what they carry stays exact as long as
-//! packets wait for them: queues hold several tenths of a second, and few packets are sent, so that the buffers
-//! of sockets hold as much.
+//! packets wait for them: queues hold more than half a second where that counts, and few packets are sent, so that
+//! the buffers of sockets hold as much. What depends on when somebody came round has the [`patience`] of its run.
 
 use apportion_core::units::{Rate, Span};
 use apportion_scenario::outcome::Outcome;
 
-use crate::common::{flow, link, run};
+use crate::common::{flow, is_about, link, patience, run};
 
-/// Goodput in Mb/s.
-fn goodput(outcome: &Outcome, name: &str) -> f64 {
-    flow(outcome, name).goodput.bits() as f64 / outcome.measured.as_secs_f64() / 1e6
+/// How much of `mbit` its sinks read of a flow, and by how much that may be wrong.
+fn goodput(outcome: &Outcome, name: &str, mbit: f64) -> (f64, f64) {
+    let seconds = outcome.measured.as_secs_f64();
+    let share = flow(outcome, name).goodput.bits() as f64 / seconds / 1e6 / mbit;
+    (share, patience(outcome) / seconds)
 }
 
 pub fn a_full_link_carries_its_rate_in_bytes_of_the_scenario() {
@@ -37,20 +39,20 @@ pub fn a_full_link_carries_its_rate_in_bytes_of_the_scenario() {
     assert_eq!(slow.bytes.get(), slow.packets.get() * 1_000);
     let udp = flow(&outcome, "udp");
     assert_eq!(udp.delivered.bytes.get(), udp.delivered.packets.get() * 1_000);
-    // 28 of the 1000 bytes are headers. What reads them comes round up to a tenth of a second late.
-    let expected = 0.972;
-    assert!((goodput(&outcome, "udp") / expected - 1.0).abs() < 0.1, "{}", goodput(&outcome, "udp"));
+    // 28 of the 1000 bytes are headers.
+    let (read, late) = goodput(&outcome, "udp", 0.972);
+    assert!((read - 1.0).abs() < 0.01 + late, "{read}");
     // As much again is too much, and dropped.
-    let dropped = udp.dropped.values().sum::<u64>();
-    assert!(dropped.abs_diff(250) < 50, "{dropped}");
+    assert!(is_about(udp.dropped.values().sum(), 125.0, 2.0, &outcome), "{udp:?}");
 
     // Of TCP, what the scenario says of headers is what counts, though Linux has no headers of 100 bytes.
     let (fast, tcp) = (link(&outcome, "fast"), flow(&outcome, "tcp"));
-    assert!(fast.utilisation > 0.9 && fast.utilisation < 1.001, "{}", fast.utilisation);
+    assert!(fast.utilisation > 0.95 - patience(&outcome) / 2.0 && fast.utilisation < 1.001, "{fast:?}");
     let size = tcp.delivered.bytes.get() as f64 / tcp.delivered.packets.get() as f64;
     assert!(size > 1_550.0 && size <= 1_560.0, "{size}");
-    let share = goodput(&outcome, "tcp") / (10.0 * 1_460.0 / 1_560.0);
-    assert!(share > 0.85 && share < 1.1, "{share}");
+    // Its queue of 370 ms is empty now and then where it stands still, and a twentieth was sent twice or before.
+    let (read, late) = goodput(&outcome, "tcp", 10.0 * 1_460.0 / 1_560.0);
+    assert!((read - 1.0).abs() < 0.1 + late, "{read}");
 }
 
 pub fn packets_take_the_delay_of_their_links() {
@@ -58,6 +60,8 @@ pub fn packets_take_the_delay_of_their_links() {
         seed = 1
         stop = "2s"
         sample = "100ms"
+        # Room for what a sender that was late sends at once.
+        defaults.link.queue = { kind = "fifo", limit = "500p" }
         link.one = { from = "src", to = "mid", rate = "10Mbit", delay = "5ms" }
         link.two = { from = "mid", to = "dst", rate = "5Mbit", delay = "10ms" }
         link.wire = { from = "near", to = "far", rate = "100Mbit", delay = "15ms" }
@@ -71,14 +75,14 @@ pub fn packets_take_the_delay_of_their_links() {
         # Four segments.
         tcp = { profile = "rfc", algorithm = "cubic", window = "5840B" }
     "#);
-    // 1 Mb/s for 2 s are 250 packets, of which the last few are under way at the end.
+    // 1 Mb/s are 125 packets a second, of which two are under way at the end.
     let udp = flow(&outcome, "udp");
-    assert!(udp.sent.packets.get().abs_diff(250) <= 1, "{:?}", udp.sent);
-    assert!((240..=250).contains(&udp.delivered.packets.get()), "{:?}", udp.delivered);
+    assert!(is_about(udp.sent.packets.get(), 125.0, 2.0, &outcome), "{:?}", udp.sent);
+    assert!(is_about(udp.delivered.packets.get() + 2, 125.0, 2.0, &outcome), "{:?}", udp.delivered);
     assert!(udp.dropped.is_empty());
     // Of 972 bytes each, as the sink read them.
     let read = udp.goodput.get() / 972;
-    assert!(read <= udp.delivered.packets.get() && read >= 220, "{read}");
+    assert!(is_about(read + 2, 125.0, 2.0, &outcome) && read <= udp.delivered.packets.get(), "{read}");
     // 5 + 10 ms, and 0.8 + 1.6 ms on the wire. A sender that was late makes them wait for each other.
     let delay = |share| udp.delay.quantile(share).unwrap();
     assert_eq!(delay(0.0), Span::from_micros(17_400));
@@ -96,22 +100,24 @@ pub fn a_fair_queue_divides_by_weights() {
         [topology]
         kind = "dumbbell"
         pairs = 3
-        bottleneck = { rate = "10Mbit", delay = "5ms", queue = { kind = "stfq", limit = "300p" } }
+        bottleneck = { rate = "10Mbit", delay = "5ms", queue = { kind = "stfq", limit = "150p" } }
         access = { rate = "100Mbit", delay = "1ms" }
         [flow.tcp]
         count = 3
         from = "l{i}"
         to = "r{i}"
-        weight = "i * i"
+        weight = "max(i, 4 * (i - 2))"
         tcp = { profile = "rfc", algorithm = "cubic" }
     "#);
     let all: u64 = outcome.flows.iter().map(|flow| flow.delivered.bytes.get()).sum();
-    for (name, weight) in [("tcp.1", 1.0), ("tcp.2", 4.0), ("tcp.3", 9.0)] {
-        // Flows with packets in the queue are kept to within packets of each other, of 1667. The rest is for
-        // times in which one has none, as when this process stands still for longer than the third's 180 ms.
-        // Without weights it would be 4.67, 1.17 and 0.52.
-        let share = flow(&outcome, name).delivered.bytes.get() as f64 / all as f64 * 14.0 / weight;
-        assert!((share - 1.0).abs() < 0.1, "{name}: {share}");
+    // Flows with packets in the queue are kept to within packets of each other, of 1667. A twentieth is for times in
+    // which one has none after a loss. Standing still empties a queue of 150 packets, of which the first flow has a
+    // third: 50 packets of its 238.
+    let most = if patience(&outcome) < 0.1 { 0.05 } else { 0.3 };
+    for (name, weight) in [("tcp.1", 1.0), ("tcp.2", 2.0), ("tcp.3", 4.0)] {
+        // Without weights it would be 2.33, 1.17 and 0.58.
+        let share = flow(&outcome, name).delivered.bytes.get() as f64 / all as f64 * 7.0 / weight;
+        assert!((share - 1.0).abs() < most, "{name}: {share}");
     }
 }
 
@@ -133,10 +139,10 @@ pub fn a_change_of_rate_comes_at_its_time() {
     let wire = link(&outcome, "wire");
     // The mean of both.
     assert!(wire.rate.as_bit().abs_diff(1_250_000) <= 1, "{}", wire.rate);
-    // 25 packets in a tenth of a second, later 6.25; after the first 300 ms there are always some that wait. One
-    // more where one begins.
+    // 25 packets in a tenth of a second, later 6.25; after the first half second there are always some that
+    // wait. One more where one begins.
     assert_eq!(wire.series.len(), 20);
-    for (at, sent) in wire.series.iter().enumerate().skip(3) {
+    for (at, sent) in wire.series.iter().enumerate().skip(5) {
         let expected = if at < 10 { 25_000 } else { 6_250 };
         assert!(sent.get().abs_diff(expected) <= 1_000, "{at}: {:?}", wire.series);
     }
@@ -159,10 +165,11 @@ pub fn a_change_of_a_flows_rate_reaches_its_source() {
         set = "flow.udp.rate"
         to = "0bit"
     "#);
-    // 125 packets in the first second, and none after the change but those on the wire.
+    // 125 packets in the first second, or half of them where the source stood still up to the change; and none after
+    // it but those on the wire.
     let udp = flow(&outcome, "udp");
-    assert!(udp.sent.packets.get().abs_diff(125) <= 5, "{:?}", udp.sent);
-    let late: u64 = udp.series[12..].iter().map(|bytes| bytes.get()).sum();
+    assert!((62..=126).contains(&udp.sent.packets.get()), "{:?}", udp.sent);
+    let late: u64 = udp.series[16..].iter().map(|bytes| bytes.get()).sum();
     assert_eq!(late, 0, "{:?}", udp.series);
     assert_eq!(link(&outcome, "wire").rate, Rate::from_mbit(10));
 }
