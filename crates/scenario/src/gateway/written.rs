@@ -243,6 +243,7 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add(ALL, "weight", number(gives.weight.get()));
     section.add(ALL, "guarantee", quoted(&gives.guarantee.to_string()));
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
+    section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
     section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));
     section.add_if(ALL, "customer", gives.customer.as_deref(), quoted);
