@@ -212,7 +212,7 @@ impl Treatment {
     #[must_use]
     pub fn writes_tickets(&self) -> bool {
         let takes = |mark: &Written<MarkerParams>| matches!(mark.params, MarkerParams::Tickets(_));
-        self.ack_tickets.is_none() && self.mark.as_ref().is_some_and(takes)
+        self.ack_tickets.is_none() && (self.tickets.is_some() || self.mark.as_ref().is_some_and(takes))
     }
 
     /// Whether acknowledgements say how many those are.

@@ -138,7 +138,7 @@ fn the_examples_load_and_say_what_they_are() {
             config.title
         })
         .collect();
-    assert_eq!(titles, ["core", "edge", "home"]);
+    assert_eq!(titles, ["core", "edge", "home", "tickets-sink", "tickets-source"]);
 }
 
 /// A value that is refused, as a file, and what is said of it.

@@ -122,12 +122,10 @@ fn goodput_behind(queue: &str) -> [u64; 2] {
 }
 
 fn assert_one_to_three([poor, rich]: [u64; 2]) {
-    println!("{poor} {rich}");
     assert!(rich > 2 * poor && rich < 5 * poor, "{poor} {rich}");
 }
 
 fn assert_even([one, other]: [u64; 2]) {
-    println!("{one} {other}");
     assert!(one < 2 * other && other < 2 * one, "{one} {other}");
 }
 
