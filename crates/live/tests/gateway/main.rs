@@ -19,6 +19,7 @@ use processes::{Case, cases};
 const CASES: &[Case] = cases! {
     passing: what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip,
         what_is_malformed_is_counted_and_dropped,
+        whatever_comes_is_forwarded_or_counted,
         an_interface_goes_down_and_comes_back;
     labels: an_edge_and_a_core_divide_by_weights,
         the_versions_of_ip_change_places,
