@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 use apportion_live::gateway::control::{ask, load, title};
 use apportion_live::gateway::interfaces::{self, Interface};
+use apportion_live::gateway::log::Log;
 use apportion_live::gateway::run::run;
 use apportion_scenario::gateway::GatewayConfig;
 use tracing_subscriber::filter::LevelFilter;
@@ -47,7 +48,8 @@ fn folders() -> Vec<PathBuf> {
 
 fn listen_to_logs(arguments: &Gateway) {
     let level: LevelFilter = arguments.log_level.into();
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    let json = matches!(arguments.log_format, LogFormat::Json);
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(move || Log { json });
     match arguments.log_format {
         LogFormat::Text => log.with_target(false).with_ansi(false).init(),
         LogFormat::Json => log.json().flatten_event(true).with_target(false).init(),

@@ -20,7 +20,8 @@ const CASES: &[Case] = cases! {
     commands: a_wrong_configuration_ends_with_status_2,
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,
-        a_second_gateway_of_the_same_title_is_refused;
+        a_second_gateway_of_the_same_title_is_refused,
+        nobody_has_to_read_the_log;
     refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
         a_reload_by_another_file_is_refused,
         a_socket_that_one_left_behind_is_taken_over;

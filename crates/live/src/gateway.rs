@@ -13,6 +13,7 @@
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | [`http`] | the little of HTTP that this takes |
 //! | [`interfaces`] | the interfaces: looked at, prepared, given back |
+//! | [`log`] | where the log goes, without a wait |
 //! | [`rights`] | capabilities that are no longer needed, and word to systemd |
 //!
 //! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
@@ -22,6 +23,7 @@ pub mod classify;
 pub mod control;
 pub mod http;
 pub mod interfaces;
+pub mod log;
 pub mod marks;
 pub mod reload;
 pub mod reports;

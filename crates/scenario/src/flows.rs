@@ -119,7 +119,7 @@ impl<'a> Builder<'a> {
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
-        let mark = marking::of_flow(&fields, tcp.is_some(), problems);
+        let mark = marking::of_flow(&fields, tcp.is_some(), false, problems);
         Some(Group {
             name,
             count,

@@ -195,7 +195,9 @@ pub struct Treatment {
     pub guarantee: Rate,
     /// What it is issued, if anything is.
     pub tickets: Option<TicketRate>,
-    /// What marks its packets.
+    /// Receiver-based: what its sink is issued, if anything is.
+    pub ack_tickets: Option<TicketRate>,
+    /// What marks its packets, or with `ack_tickets` its acknowledgements.
     pub mark: Option<Written<MarkerParams>>,
     /// Its round-trip time, if known.
     pub rtt: Option<Span>,
@@ -203,6 +205,21 @@ pub struct Treatment {
     pub customer: Option<String>,
     /// What is a flow.
     pub flows: Grouping,
+}
+
+impl Treatment {
+    /// Whether tickets are written on its packets.
+    #[must_use]
+    pub fn writes_tickets(&self) -> bool {
+        let takes = |mark: &Written<MarkerParams>| matches!(mark.params, MarkerParams::Tickets(_));
+        self.ack_tickets.is_none() && (self.tickets.is_some() || self.mark.as_ref().is_some_and(takes))
+    }
+
+    /// Whether acknowledgements say how many those are.
+    #[must_use]
+    pub fn follows_sink(&self) -> bool {
+        self.writes_tickets() && self.tickets.is_none()
+    }
 }
 
 /// Which packets that match a rule are one flow.

@@ -38,8 +38,14 @@ pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option
     Part::Marker.read(item, path, MarkerParams::from_args, problems).map(Arc::new)
 }
 
-/// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked.
-pub(crate) fn of_flow(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
+/// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`
+/// says whether its acknowledgements may bring what somebody else issues to its sink.
+pub(crate) fn of_flow(
+    fields: &Fields<'_>,
+    tcp: bool,
+    sink_elsewhere: bool,
+    problems: &mut Problems,
+) -> Option<Arc<MarkerParams>> {
     let issued = ["tickets", "ack_tickets"].map(|key| fields.item(key).is_some());
     if issued == [true, true] {
         let message = "`tickets` are issued to the source, `ack_tickets` to the sink, which then decides for \
@@ -47,8 +53,11 @@ pub(crate) fn of_flow(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -
         fields.refuse("ack_tickets", message, problems);
     }
     if issued[1] && !tcp {
-        let message = "only a flow with TCP has acknowledgements to carry them; write for example \
-                       tcp = \"rfc\", or issue `tickets` to the source";
+        let mend = if fields.kind("tcp").is_some() { "tcp = \"rfc\"" } else { "protocol = \"tcp\"" };
+        let message = format!(
+            "only a flow with TCP has acknowledgements to carry them; write for example {mend}, or issue \
+             `tickets` to the source"
+        );
         fields.refuse("ack_tickets", message, problems);
     }
     let issued = issued.contains(&true);
@@ -56,21 +65,14 @@ pub(crate) fn of_flow(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -
     let item = fields.item("mark").or_else(|| issued.then_some(&*TICKETS))?;
     let marker = marker(item, &fields.path_of("mark"), problems)?;
     let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
-    if takes_tickets && !issued {
-        let sinks = if fields.kind("ack_tickets").is_some() {
-            ", or ack_tickets = 100 for a sink that decides"
-        } else {
-            ""
-        };
-        let message = format!("what is the flow issued? write for example tickets = 100{sinks}");
+    if takes_tickets && !issued && !sink_elsewhere {
+        let message = "what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a \
+                       sink that decides";
         fields.refuse("mark", message, problems);
     }
     if issued && !takes_tickets {
-        let keys =
-            if fields.kind("ack_tickets").is_some() { "`tickets` and `ack_tickets`" } else { "`tickets`" };
-        let message = format!(
-            "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or leave {keys} out"
-        );
+        let message = "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
+                       leave `tickets` and `ack_tickets` out";
         fields.refuse("mark", message, problems);
     }
     Some(marker)

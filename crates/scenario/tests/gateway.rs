@@ -48,10 +48,13 @@ fn every_key_is_read() {
     assert_eq!((gives.guarantee, gives.tickets), (Rate::from_mbit(1), TicketRate::new(100.0)));
     let MarkerParams::Tickets(marker) = &gives.mark.as_ref().unwrap().params else { panic!() };
     assert!(marker.decay);
+    let downloads = &config.rules[2].gives;
+    assert_eq!((downloads.tickets, downloads.ack_tickets), (None, TicketRate::new(50.0)));
+    assert!(downloads.mark.is_some() && !downloads.writes_tickets() && gives.writes_tickets());
     assert_eq!((gives.rtt, gives.flows), (Some(Span::from_millis(50)), Grouping::One));
 
     let customers: Vec<u32> = config.rules.iter().map(|rule| config.customer_of(&rule.gives).0).collect();
-    assert_eq!(customers, [0, 1, 2]);
+    assert_eq!(customers, [0, 1, 0, 2]);
     let weights: Vec<f64> = config.customer_weights().into_iter().map(Weight::get).collect();
     assert_eq!(weights, [1.0, 2.0, 1.0]);
 }
@@ -135,7 +138,7 @@ fn the_examples_load_and_say_what_they_are() {
             config.title
         })
         .collect();
-    assert_eq!(titles, ["core", "edge", "home"]);
+    assert_eq!(titles, ["core", "edge", "home", "tickets-sink", "tickets-source"]);
 }
 
 /// A value that is refused, as a file, and what is said of it.
@@ -313,7 +316,16 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         ("rtt = \"0ms\"", "rtt: `0ms`: a time must be above zero here; write for example \"20ms\""),
         ("flows = \"some\"", "flows: `some` is not known here; known: each, one"),
         ("name = \"\"", "name: `` is not a name; write for example \"name\""),
-        ("mark = \"tickets\"", "mark: what is the flow issued? write for example tickets = 100"),
+        (
+            "mark = \"tickets\"",
+            "mark: what is the flow issued? write for example tickets = 100, or labels = { reads = true } for \
+             `up`, where acknowledgements say it",
+        ),
+        (
+            "ack_tickets = 5",
+            "ack_tickets: acknowledgements carry them, and leave `up` without labels; write labels = { writes \
+             = true } there, or leave `ack_tickets` out",
+        ),
         (
             "customer = \"a\"\nguarantee = \"1bit\"",
             "customer: a customer is divided among its flows by their weights; leave \
@@ -336,7 +348,7 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         &tickets,
         9,
         "rule[1].mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
-         leave `tickets` out",
+         leave `tickets` and `ack_tickets` out",
     );
 }
 
@@ -434,65 +446,6 @@ fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
              \"sffc\" for a direction, or leave `report_key` out",
         );
     }
-}
-
-const BOTH: &str = "labels = { reads = true, writes = true }";
-
-#[test]
-fn tickets_need_labels_and_labels_need_a_use() {
-    let paths = |up: &str, rest: &str| -> Vec<String> {
-        let errors = try_load(&minimal("", up, rest)).err().unwrap_or_default();
-        errors.iter().map(|error| error.split(": ").nth(1).unwrap().to_owned()).collect()
-    };
-    let issued = "[[rule]]\nprotocol = 6\ntickets = 100";
-    let fine: [(&str, &str); 9] = [
-        ("queue = \"tred\"", issued),
-        ("labels.writes = true", issued),
-        ("queue = \"tred\"\nlabels.reads = true", ""),
-        (BOTH, ""),
-        ("tickets = 5\nlabels = { reads = true, writes = true }", ""),
-        ("tickets = 5\nlabels.writes = true", issued),
-        ("queue = \"csfq\"", ""),
-        ("queue = \"csfq\"\nlabels.writes = true", ""),
-        ("queue = { kind = \"csfq\", role = \"core\", egress = true }\nlabels.reads = true", ""),
-    ];
-    for (up, rest) in fine {
-        assert_eq!(paths(up, rest), [""; 0], "{up} {rest}");
-    }
-    for (up, rest, expected) in [
-        // Tickets without labels.
-        ("", issued, &["rule[1].tickets"][..]),
-        ("tickets = 5", "", &["up.tickets"]),
-        ("tickets = 5\nlabels.reads = true", "", &["up.tickets", "up.labels"]),
-        ("ack_tickets = 5", "", &["up.ack_tickets"]),
-        ("ack_tickets = 5\nlabels = { reads = true, writes = true }", "", &["up.ack_tickets"]),
-        // Labels without tickets.
-        ("queue = \"tred\"", "", &["up.queue"]),
-        ("labels.writes = true", "", &["up.labels"]),
-        ("labels.reads = true", "", &["up.labels"]),
-        // One label on a packet.
-        ("queue = \"csfq\"\nlabels.writes = true", issued, &["rule[1].tickets"]),
-        ("queue = \"hcsfq\"\ntickets = 5\nlabels.writes = true", "", &["up.tickets"]),
-        // What a queue takes itself to be.
-        ("queue = { kind = \"csfq\", role = \"core\" }", "", &["up.queue"]),
-        ("queue = { kind = \"csfq\", egress = true }\nlabels.writes = true", "", &["up.labels"]),
-    ] {
-        assert_eq!(paths(up, rest), expected, "{up} {rest}");
-    }
-    let down = format!("down.rate = \"10Mbit\"\ndown.{BOTH}\ndown.exchange = {{ window = \"3s\" }}");
-    let receivers =
-        minimal("", &format!("ack_tickets = 5\n{BOTH}"), "").replace("down.rate = \"10Mbit\"", &down);
-    let config = load(&receivers);
-    assert!(
-        config.up.exchange.is_some() && config.down.exchange.is_some(),
-        "data there, acknowledgements here"
-    );
-    let both = receivers.replace("ack_tickets = 5", "ack_tickets = 5\ntickets = 5");
-    assert!(
-        error(&both).contains("up.ack_tickets: with `ack_tickets`, acknowledgements say"),
-        "{}",
-        error(&both)
-    );
 }
 
 #[test]

@@ -26,7 +26,11 @@ fn a_difference_is_told_key_by_key() {
         ("delay = \"5ms\"", "", "up.delay: 5ms -> 0s\n"),
         ("loss = \"1%\"", "loss = 0.02", "up.loss: 0.01 -> 0.02\n"),
         ("tickets = 1000", "tickets = 2000", "up.tickets: 1000.0 -> 2000.0\n"),
-        ("tickets = 1000\nexchange = { window = \"3s\" }\nlabels = { reads = true, writes = true }", "", ""),
+        (
+            "tickets = 1000\nexchange = { window = \"3s\" }\nlabels = { reads = true, writes = true }",
+            "labels.writes = true",
+            "",
+        ),
         ("dscp = \"ef\"", "dscp = 8", "rule.voice.dscp: 46 -> 8\n"),
         ("rtt = \"50ms\"\n", "", "rule.voice.rtt: 50ms -> none\n"),
         ("[customer.alice]\nweight = 2", "", "customer.alice.weight: 2.0 -> 1.0\n"),

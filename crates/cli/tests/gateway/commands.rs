@@ -1,12 +1,14 @@
 //! What a user asks and is told.
 
 use std::fs;
+use std::io::Read as _;
 use std::net::TcpStream;
 
 use apportion_live::netlink::Netlink;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use crate::place::{PLAIN, get, place};
+use crate::place::{PLAIN, Silent, get, place};
 
 pub fn a_wrong_configuration_ends_with_status_2() {
     let place = place();
@@ -111,4 +113,25 @@ pub fn a_second_gateway_of_the_same_title_is_refused() {
     );
     assert_eq!(place.ask(&["stats"], &path).0, 0);
     gateway.stop();
+}
+
+pub fn nobody_has_to_read_the_log() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let Silent { mut child, mut log } = place.start_unread(&path);
+    let asked = |text: &str| {
+        place.write(text);
+        let folder = [place.folder.path().to_owned()];
+        apportion_live::gateway::control::ask(&folder, "x", "POST", "/reload").unwrap().0
+    };
+    // Some lines each, 200 kB of them.
+    let other = PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\"");
+    for _ in 0..300 {
+        assert_eq!((asked(&other), asked(PLAIN)), (200, 200));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    assert!(said.len() < 70_000 && said.matches("\"message\":\"reloaded\"").count() > 50, "{}", said.len());
 }

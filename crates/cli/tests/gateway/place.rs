@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -53,21 +53,32 @@ impl Place {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    /// A gateway that says that it runs; what it says after that is read at the end.
-    pub fn start(&self, path: &Path) -> Gateway {
+    /// A gateway that says that it runs; nobody reads what it says after that.
+    pub fn start_unread(&self, path: &Path) -> Silent {
         let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("the gateway runs") {
             assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
         }
-        // It would wait for whoever does not read what it says.
+        Silent { child, log }
+    }
+
+    /// The same, and what it says is read at the end.
+    pub fn start(&self, path: &Path) -> Gateway {
+        let Silent { child, mut log } = self.start_unread(path);
         let log = std::thread::spawn(move || {
+            let mut said = String::new();
             log.read_to_string(&mut said).unwrap();
             said
         });
         Gateway { child, log }
     }
+}
+
+pub struct Silent {
+    pub child: Child,
+    pub log: BufReader<ChildStderr>,
 }
 
 pub struct Gateway {

@@ -1,4 +1,5 @@
 //! Reloads by the control socket, while more comes in than goes out.
+#![allow(clippy::print_stdout, reason = "how long they take is of interest")]
 
 use std::net::UdpSocket;
 use std::sync::Arc;

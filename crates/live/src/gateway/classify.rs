@@ -385,20 +385,20 @@ impl Classifier {
     }
 
     /// In the other direction, everything before `number` of the flow `tuple` of this one was acknowledged. The
-    /// marks of the flow and how many bytes are new.
-    pub fn acknowledged(&mut self, tuple: &FlowTuple, number: u32) -> Option<(&mut FlowMarks, u32)> {
+    /// flow, if something marks it, and how many bytes are new.
+    pub fn acknowledged(&mut self, tuple: &FlowTuple, number: u32) -> Option<(FlowId, u32)> {
         if !self.marking {
             return None;
         }
         let at = (self.table.find(tuple)?.0 - FIRST) as usize;
         let flow = self.flows.get_mut(at)?;
-        let marks = self.slots.get_mut(flow.id.index())?.marks.as_deref_mut()?;
+        self.slots.get(flow.id.index())?.marks.as_ref()?;
         // Numbers wrap; one that is behind by less than half of them is an old one (RFC 9293 section 3.4).
         let before = flow.acknowledged.unwrap_or(number);
         let new = number.wrapping_sub(before);
         let new = if new < 1 << 31 { new } else { 0 };
         flow.acknowledged = Some(before.wrapping_add(new));
-        Some((marks, new))
+        Some((flow.id, new))
     }
 
     /// What tells packets of a flow from others; none if it is all that a rule takes for one.

@@ -1,11 +1,13 @@
 //! What marks the packets of a flow where it comes into a gateway.
 //!
 //! A marker of tickets counts what was acknowledged in the other direction. It counts in packets, and
-//! acknowledgements say bytes: one packet is the mean payload of those that the flow sent lately.
+//! acknowledgements say bytes: one packet is the mean payload of those that the flow sent lately. Where the sink of
+//! a flow is issued tickets, they are marked on its acknowledgements instead.
 //!
 //! Cost: O(1) per packet; 300 bytes per flow that is marked.
 
-use apportion_core::mark::{AnyMarker, Marker, MarkerSetup};
+use apportion_core::mark::ticket::TicketMarker;
+use apportion_core::mark::{AnyMarker, Marker, MarkerParams, MarkerSetup};
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Time};
@@ -43,13 +45,19 @@ impl Maker {
         let mark = treatment.mark.as_ref()?;
         self.made += 1;
         let name = format!("{}.mark.{}.{}", self.direction.name(), flow.0, self.made);
-        let marker = mark.params.build(MarkerSetup {
-            tickets: treatment.tickets,
+        let setup = MarkerSetup {
+            tickets: treatment.tickets.or(treatment.ack_tickets),
             acknowledged: protocol == protocol::TCP,
             start: now,
             random: Stream::new(self.seed, &name),
-        });
-        Some(Box::new(FlowMarks { marker, payload: 0.0 }))
+        };
+        let (marker, at_sink) = match &mark.params {
+            MarkerParams::Tickets(params) if treatment.ack_tickets.is_some() => {
+                (AnyMarker::Tickets(TicketMarker::at_sink(params, setup)), true)
+            }
+            params => (params.build(setup), false),
+        };
+        Some(Box::new(FlowMarks { marker, at_sink, payload: 0.0 }))
     }
 }
 
@@ -57,6 +65,8 @@ impl Maker {
 #[derive(Debug)]
 pub struct FlowMarks {
     marker: AnyMarker,
+    /// Whether it marks acknowledgements.
+    at_sink: bool,
     /// Mean of its packets that have some, in bytes; zero before the first.
     payload: f64,
 }
@@ -70,7 +80,16 @@ impl FlowMarks {
         } else if bytes > 0.0 {
             self.payload += SHARE * (bytes - self.payload);
         }
-        self.marker.mark(now, packet);
+        if !self.at_sink {
+            self.marker.mark(now, packet);
+        }
+    }
+
+    /// A packet goes on that acknowledges others of the flow.
+    pub fn mark_acknowledgement(&mut self, now: Time, packet: &mut Packet) {
+        if self.at_sink {
+            self.marker.mark(now, packet);
+        }
     }
 
     /// `bytes` were acknowledged that had not been before, by a packet with this label.

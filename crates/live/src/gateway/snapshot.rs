@@ -336,3 +336,23 @@ fn number(value: f64) -> Value {
 fn plain(name: &str) -> String {
     name.trim_start_matches("port_").trim_end_matches("_total").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_in_the_documentation() {
+        let page = include_str!("../../../../docs/gateway.md");
+        let names = OF_RULES.map(|(name, ..)| name).into_iter();
+        let names = names.chain(OF_WAYS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
+        for name in names {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
+    fn json_says_whole_numbers_as_such() {
+        assert_eq!([0.0, 2.0, 0.5].map(|value| number(value).to_string()), ["0", "2", "0.5"]);
+    }
+}

@@ -36,6 +36,8 @@ pub struct GatewayWorld {
     settings: Settings,
     /// The payload of that packet, for its marker.
     payload: Bytes,
+    /// The flow of the other direction that it acknowledges, if that is marked.
+    acknowledges: Option<FlowId>,
     /// If some queue reports.
     reports: Option<Reports>,
 }
@@ -90,7 +92,14 @@ impl GatewayWorld {
                 unlabelled: 0,
             }
         });
-        Self { ways, accounts, settings: Settings::new(), payload: Bytes::ZERO, reports: None }
+        Self {
+            ways,
+            accounts,
+            settings: Settings::new(),
+            payload: Bytes::ZERO,
+            acknowledges: None,
+            reports: None,
+        }
     }
 
     /// One direction.
@@ -167,12 +176,16 @@ impl World for GatewayWorld {
         }
         let label = written.filter(|_| way.labels.reads);
         self.payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
+        self.acknowledges = None;
         let found = match headers.as_ref().zip(parsed.flow()) {
             Some((headers, tuple)) => {
                 if let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges)
-                    && let Some((marks, bytes)) = other_way.flows.acknowledged(&tuple.reversed(), number)
+                    && let Some((flow, bytes)) = other_way.flows.acknowledged(&tuple.reversed(), number)
                 {
-                    marks.acknowledged(now, bytes, label);
+                    self.acknowledges = Some(flow);
+                    if let Some(marks) = other_way.flows.marks(flow) {
+                        marks.acknowledged(now, bytes, label);
+                    }
                 }
                 way.flows.find(now, tuple, headers, account(UNMATCHED, number), &mut self.settings)
             }
@@ -195,8 +208,13 @@ impl World for GatewayWorld {
 
     fn enter(&mut self, now: Time, packet: &mut Packet) {
         // The table of routes has two places for each direction.
-        let way = &mut self.ways[(packet.hop as usize / 2) & 1];
-        if let Some(marks) = way.flows.marks(apportion_core::Packet::flow(packet)) {
+        let number = (packet.hop as usize / 2) & 1;
+        let acknowledged = self.acknowledges.take();
+        if let Some(marks) = acknowledged.and_then(|flow| self.ways[1 - number].flows.marks(flow)) {
+            marks.mark_acknowledgement(now, packet);
+        }
+        // What its own rule says is on it in the end.
+        if let Some(marks) = self.ways[number].flows.marks(apportion_core::Packet::flow(packet)) {
             marks.mark(now, packet, self.payload);
         }
     }

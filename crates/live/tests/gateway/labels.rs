@@ -18,7 +18,7 @@ const PORTS: [u16; 3] = [1_001, 1_002, 1_003];
 const GAP: Span = Span::from_nanos(4_000_000 / 3);
 
 /// These flows of 6 Mb/s each for so many milliseconds.
-fn run_flows(edge: &str, core: &str, frames: [Vec<u8>; 3], milliseconds: u64) -> Outcome {
+fn run_flows(edge: &str, core: &str, frames: &[Vec<u8>; 3], milliseconds: u64) -> Outcome {
     let [edge, core] = [format!("{}{edge}", ENDS[0]), format!("{}{core}", ENDS[1])];
     let outcome = run(&edge, &core, [frames.to_vec(), Vec::new()], GAP, milliseconds);
     assert!(outcome.far.len() as u64 > 200 * milliseconds / 1_000, "{}", outcome.told[1]);
@@ -47,13 +47,13 @@ fn flows([first, others]: [Ip; 2]) -> [Vec<u8>; 3] {
 }
 
 pub fn an_edge_and_a_core_divide_by_weights() {
-    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, flows([Ip::V4, Ip::V6]), 6_000);
+    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, &flows([Ip::V4, Ip::V6]), 6_000);
     // 6 Mb/s by 1 : 2 : 3.
     assert_close(sixths(&outcome), [1.0, 2.0, 3.0]);
 }
 
 pub fn the_versions_of_ip_change_places() {
-    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, flows([Ip::V6, Ip::V4]), 6_000);
+    let outcome = run_flows(&(EDGE.to_owned() + WEIGHTS), CORE, &flows([Ip::V6, Ip::V4]), 6_000);
     assert_close(sixths(&outcome), [1.0, 2.0, 3.0]);
 }
 
@@ -62,7 +62,7 @@ pub fn a_core_divides_among_customers_by_labels() {
         [[rule]]\nname = \"alice\"\nfrom_port = \"1001-1002\"\ncustomer = \"alice\"\n\
         [[rule]]\nname = \"bob\"\nfrom_port = 1003\ncustomer = \"bob\"\n";
     let core = CORE.replace("csfq", "hcsfq") + customers;
-    let outcome = run_flows(EDGE, &core, flows([Ip::V4, Ip::V6]), 6_000);
+    let outcome = run_flows(EDGE, &core, &flows([Ip::V4, Ip::V6]), 6_000);
     // 3 Mb/s each; of Alice's each flow has the half. Without customers each flow had 2.
     assert_close(sixths(&outcome), [1.5, 1.5, 3.0]);
 }
@@ -70,7 +70,7 @@ pub fn a_core_divides_among_customers_by_labels() {
 /// The shares where the first flow says of itself that it sends next to nothing.
 fn with_a_liar(edge: &str) -> [f64; 3] {
     let [liar, second, third] = flows([Ip::V4, Ip::V6]);
-    sixths(&run_flows(edge, CORE, [labelled(liar, LabelKind::Rate, 1_000.0), second, third], 5_000))
+    sixths(&run_flows(edge, CORE, &[labelled(liar, LabelKind::Rate, 1_000.0), second, third], 5_000))
 }
 
 pub fn who_labels_its_own_packets_gains_nothing_behind_an_edge() {
@@ -90,7 +90,7 @@ pub fn a_packet_without_room_has_no_label_and_is_dropped_by_the_core() {
     let mut frames = flows([Ip::V4, Ip::V6]);
     // May be fragmented, so that its identification is its own; the checksum is for routers to refuse.
     frames[0][20] = 0;
-    let outcome = run_flows(EDGE, CORE, frames, 3_000);
+    let outcome = run_flows(EDGE, CORE, &frames, 3_000);
     assert_close(sixths(&outcome).map(|share| share + 1e-9), [1e-9, 3.0, 3.0]);
     let unlabelled = "unlabelled_packets_total{direction=\"up\"} 0\n";
     assert!(

@@ -67,6 +67,14 @@ impl Ip {
     }
 }
 
+/// The frame with its addresses changed over, which no checksum notices.
+pub fn turned(mut frame: Vec<u8>) -> Vec<u8> {
+    let [source, destination, end] = if frame[12..14] == [8, 0] { [26, 30, 34] } else { [22, 38, 54] };
+    let (left, right) = frame[source..end].split_at_mut(destination - source);
+    left.swap_with_slice(right);
+    frame
+}
+
 fn ethernet() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
     PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1])
 }
@@ -94,13 +102,14 @@ pub struct Outcome {
     pub told: [String; 2],
 }
 
+/// From which port to which a frame goes.
+pub fn ports(frame: &[u8]) -> Option<(u16, u16)> {
+    frame::parse(frame).unwrap().headers?.ports
+}
+
 /// Those of the frames that come from this port.
 pub fn from_port(frames: &[Vec<u8>], port: u16) -> impl Iterator<Item = &Vec<u8>> {
-    let is_from = move |frame: &&Vec<u8>| {
-        let headers = frame::parse(frame).unwrap().headers;
-        headers.and_then(|headers| headers.ports).is_some_and(|(from, _)| from == port)
-    };
-    frames.iter().filter(is_from)
+    frames.iter().filter(move |frame| ports(frame).is_some_and(|(from, _)| from == port))
 }
 
 /// How many of the frames come from each of these ports.

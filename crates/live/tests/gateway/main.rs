@@ -19,6 +19,7 @@ use processes::{Case, cases};
 const CASES: &[Case] = cases! {
     passing: what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip,
         what_is_malformed_is_counted_and_dropped,
+        whatever_comes_is_forwarded_or_counted,
         an_interface_goes_down_and_comes_back;
     labels: an_edge_and_a_core_divide_by_weights,
         the_versions_of_ip_change_places,
@@ -36,11 +37,15 @@ const CASES: &[Case] = cases! {
         it_is_so_in_ipv6,
         a_gateway_without_the_key_is_not_heard;
     tickets: what_flows_are_issued_comes_out_behind_two_gateways,
+        who_is_issued_nothing_cannot_label_its_own_packets,
         the_last_gateway_takes_them_off,
         an_edge_trades_them_for_what_the_core_issues,
         a_core_trades_them_once_more,
         connections_share_a_core_by_their_tickets,
         connections_share_evenly_where_tickets_do_not_count,
+        connections_share_a_core_as_their_sinks_decide,
+        connections_share_evenly_where_no_sink_decides,
+        what_a_sink_is_issued_is_on_its_acknowledgements,
         acknowledgements_bring_back_what_a_link_is_issued;
 };
 

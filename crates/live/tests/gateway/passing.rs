@@ -1,6 +1,8 @@
 //! What passes a gateway, and what does not.
 
-use crate::common::{Wire, enter, host, metrics, open, start, udp};
+use apportion_core::random::Stream;
+
+use crate::common::{Wire, enter, host, metrics, open, snapshot, start, udp};
 
 const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nup.rate = \"100Mbit\"\ndown.rate = \"100Mbit\"\n";
 
@@ -79,6 +81,38 @@ pub fn what_is_malformed_is_counted_and_dropped() {
         let line = format!("apportion_gateway_malformed_frames_total{{reason=\"{reason}\"}} {count}\n");
         assert!(told.contains(&line), "{told}");
     }
+}
+
+pub fn whatever_comes_is_forwarded_or_counted() {
+    enter();
+    let (near, far) = (host("near", 11), host("far", 12));
+    let running = start(open(PLAIN), |_| ());
+    let mut a = near.namespace.run(Wire::open).unwrap();
+    let mut b = far.namespace.run(Wire::open).unwrap();
+    let (whole, mut random) = (frames(), Stream::new(1, "frames"));
+    let mut below = |most: usize| (random.uniform() * most as f64) as usize;
+    for _ in 0..5_000 {
+        // Cut, and changed behind the addresses.
+        let mut frame = whole[below(whole.len())].clone();
+        frame.truncate(14 + below(frame.len() - 13));
+        for _ in 0..below(4) {
+            let at = 12 + below(frame.len() - 12).min(60);
+            frame[at] = below(256) as u8;
+        }
+        a.send(&frame);
+        while b.next(0).is_some() {}
+    }
+    // Behind all of them.
+    a.send(&whole[4]);
+    while b.next(2_000).expect("it goes on") != whole[4] {}
+    let told = snapshot(&mut running.stop());
+    let malformed: u64 = told.malformed.iter().map(|(_, count)| count).sum();
+    let [came, went]: [u64; 2] = told.ways[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
+        [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
+    });
+    // The kernel keeps some to itself, as those that end within a VLAN tag.
+    assert!(told.ports[0].received > 4_000 && malformed > 1_000 && came > 1_000, "{told:?}");
+    assert_eq!((told.ports[0].received, went), (malformed + came, came), "{told:?}");
 }
 
 pub fn an_interface_goes_down_and_comes_back() {

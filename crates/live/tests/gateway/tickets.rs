@@ -7,7 +7,7 @@ use apportion_core::packet::LabelKind;
 use apportion_core::units::{Span, Time};
 use apportion_live::clock::Clock;
 
-use crate::line::{Ip, Line, Outcome, counts, labelled, run};
+use crate::line::{Ip, Line, Outcome, counts, from_port, label, labelled, ports, run, turned};
 
 const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
 /// Windows of a part of a second, and tags of all bits, so that nothing is rounded.
@@ -15,6 +15,9 @@ const EXCHANGE: &str = "exchange = { window = \"0.5s\", policing_window = \"0.5s
 const PORTS: [u16; 2] = [1_001, 1_002];
 const BOTH: &str = "labels = { reads = true, writes = true }\n";
 const WRITES: &str = "labels = { writes = true }\n";
+const READS: &str = "labels = { reads = true }\n";
+const DELAY: &str = "delay = \"20ms\"\n";
+const TRED: &str = "{ kind = \"tred\", window = \"0.5s\" }";
 
 /// A configuration with these ends and these keys for the ways up and down.
 fn config(end: usize, up: &str, down: &str, rules: &str) -> String {
@@ -52,6 +55,22 @@ pub fn what_flows_are_issued_comes_out_behind_two_gateways() {
     assert_close(tickets(&edge, &config(1, BOTH, "", "")), [1_000.0, 3_000.0]);
 }
 
+pub fn who_is_issued_nothing_cannot_label_its_own_packets() {
+    let edge = config(0, WRITES, "", &issued());
+    for kind in [LabelKind::Tickets, LabelKind::Rate] {
+        let liars = [(Ip::V4, 1_003), (Ip::V6, 1_004)]
+            .map(|(ip, port)| labelled(ip.datagram((port, 9), 200), kind, 5_000.0));
+        let frames = [flows(200), liars.to_vec()].concat();
+        let outcome =
+            run(&edge, &config(1, BOTH, "", ""), [frames, Vec::new()], Span::from_millis(10), 2_000);
+        for port in [1_003, 1_004] {
+            let labels: Vec<_> = from_port(&outcome.far, port).map(|frame| label(frame)).collect();
+            assert!(labels.len() > 50 && labels.iter().all(Option::is_none), "{labels:?}");
+        }
+        assert!(from_port(&outcome.far, PORTS[0]).all(|frame| label(frame).is_some()));
+    }
+}
+
 pub fn the_last_gateway_takes_them_off() {
     let edge = config(0, WRITES, "", &issued());
     let core = config(1, "queue = \"tred\"\nlabels = { reads = true }\n", "", "");
@@ -69,14 +88,10 @@ pub fn a_core_trades_them_once_more() {
     assert_close(tickets(&edge, &core), [1_250.0, 3_750.0]);
 }
 
-/// Two connections of the kernel's TCP, which are issued one and three thousand tickets a second, before a core of 6 Mb/s
-/// with this queue: bytes of each that arrive between 4 s and 14 s.
-fn goodput(queue: &str) -> [u64; 2] {
-    let edge = config(0, WRITES, "delay = \"20ms\"\n", &issued().replace("from_port", "to_port"));
-    let up = format!("queue = {queue}\nlabels = {{ reads = true }}\n");
-    let core = config(1, &up, "", "").replacen("100Mbit", "6Mbit", 1);
-    let line = Line::new(&edge, &core);
-    let (clock, [from, end]) = (Clock::start(), [4, 14].map(Time::from_secs));
+/// Two connections of the kernel's TCP through these gateways: bytes of each that arrive between 3 s and 11 s.
+fn goodput(edge: &str, core: &str) -> [u64; 2] {
+    let line = Line::new(edge, core);
+    let (clock, [from, end]) = (Clock::start(), [3, 11].map(Time::from_secs));
     let sinks = PORTS.map(|port| {
         let listener = line.far.namespace.run(|| TcpListener::bind(("10.0.0.12", port)).unwrap()).unwrap();
         std::thread::spawn(move || {
@@ -89,8 +104,8 @@ fn goodput(queue: &str) -> [u64; 2] {
         })
     });
     let sources = PORTS.map(|port| {
-        let mut stream =
-            line.near.namespace.run(|| TcpStream::connect(("10.0.0.12", port)).unwrap()).unwrap();
+        let connect = || TcpStream::connect(("10.0.0.12", port)).unwrap();
+        let mut stream = line.near.namespace.run(connect).unwrap();
         // Until the sink goes away.
         std::thread::spawn(move || while stream.write_all(&[0; 10_000]).is_ok() {})
     });
@@ -100,14 +115,71 @@ fn goodput(queue: &str) -> [u64; 2] {
     counts
 }
 
-pub fn connections_share_a_core_by_their_tickets() {
-    let [poor, rich] = goodput("{ kind = \"tred\", window = \"0.5s\" }");
+/// The edge marks what flows are issued, and a core of 6 Mb/s has this queue.
+fn goodput_behind(queue: &str) -> [u64; 2] {
+    let edge = config(0, WRITES, DELAY, &issued().replace("from_port", "to_port"));
+    goodput(&edge, &config(1, &format!("queue = {queue}\n{READS}"), "", "").replacen("100Mbit", "6Mbit", 1))
+}
+
+fn assert_one_to_three([poor, rich]: [u64; 2]) {
     assert!(rich > 2 * poor && rich < 5 * poor, "{poor} {rich}");
 }
 
+fn assert_even([one, other]: [u64; 2]) {
+    assert!(one < 2 * other && other < 2 * one, "{one} {other}");
+}
+
+pub fn connections_share_a_core_by_their_tickets() {
+    assert_one_to_three(goodput_behind(TRED));
+}
+
 pub fn connections_share_evenly_where_tickets_do_not_count() {
-    let [poor, rich] = goodput("{ kind = \"tred\", factor = false }");
-    assert!(rich < 2 * poor && poor < 2 * rich, "{poor} {rich}");
+    assert_even(goodput_behind("{ kind = \"tred\", factor = false }"));
+}
+
+/// Receiver-based: the core marks what sinks are issued on acknowledgements, by which the edge marks data.
+fn goodput_of_sinks(down: &str, rules: &str) -> [u64; 2] {
+    let mark = "[[rule]]\ndirection = \"up\"\nprotocol = \"tcp\"\nmark = { kind = \"tickets\", window = \"0.5s\", \
+                policing_window = \"0.5s\", bits = 17 }\n";
+    let edge = config(0, WRITES, &(READS.to_owned() + DELAY), mark);
+    goodput(
+        &edge,
+        &config(1, &format!("queue = {TRED}\n{READS}"), down, rules).replacen("100Mbit", "6Mbit", 1),
+    )
+}
+
+/// Sinks are issued one and three thousand tickets a second for what goes up.
+fn issued_to_sinks() -> String {
+    let rule = |rule: &str| format!("[[rule]]\ndirection = \"up\"\n{rule}");
+    let rules = issued().replace("from_port", "to_port").replace("tickets = ", "ack_tickets = ");
+    rules.split("[[rule]]\n").skip(1).map(rule).collect()
+}
+
+pub fn connections_share_a_core_as_their_sinks_decide() {
+    assert_one_to_three(goodput_of_sinks(WRITES, &issued_to_sinks()));
+}
+
+pub fn connections_share_evenly_where_no_sink_decides() {
+    assert_even(goodput_of_sinks("", ""));
+}
+
+pub fn what_a_sink_is_issued_is_on_its_acknowledgements() {
+    let edge = config(0, "", BOTH, "");
+    let core = config(1, "", WRITES, &issued_to_sinks());
+    let both = [(Ip::V4, PORTS[0]), (Ip::V6, PORTS[1])];
+    let up = both.map(|(ip, port)| ip.segment((port, 9), 1, 100)).to_vec();
+    let down = both.map(|(ip, port)| turned(ip.segment((9, port), 1, 0))).to_vec();
+    let rules = core.replace("to_port", "from_port");
+    let outcome = run(&edge, &rules, [up, down], Span::from_millis(10), 5_000);
+    // They go to the ports of the flows.
+    let found = PORTS.map(|port| {
+        let to_port = |frame: &&Vec<u8>| ports(frame).is_some_and(|(_, to)| to == port);
+        let labels = outcome.near.iter().filter(to_port).filter_map(|frame| label(frame));
+        labels.map(|(kind, value)| if kind == LabelKind::AckTickets { value } else { 0.0 }).sum::<f64>()
+            / outcome.seconds
+    });
+    assert_close(found, [1_000.0, 3_000.0]);
+    assert_eq!(outcome.labels(&outcome.far, LabelKind::Tickets, PORTS), [0.0, 0.0], "data is not marked");
 }
 
 /// Data goes up, in segments that an edge marks, and acknowledgements with a hundred thousand tickets a second come down.

@@ -101,40 +101,94 @@ pub(super) fn labels(
 ) {
     let believed = directions.map(|placed| placed.config.labels);
     for placed in directions {
-        let own = rules.iter().filter(|rule| rule.config.is_for(placed.direction));
-        let issuing: Vec<_> = own.filter(|rule| rule.config.gives.tickets.is_some()).collect();
+        let issuing: Vec<_> = rules.iter().filter_map(|rule| issues(rule, placed.direction)).collect();
         tickets_under_rates(placed, &issuing, problems);
         own_tickets(placed, believed.iter().all(|labels| labels.reads && labels.writes), problems);
-        sources_and_uses(placed, !issuing.is_empty(), problems);
+        let followed = rules
+            .iter()
+            .any(|rule| rule.config.is_for(placed.direction.other()) && rule.config.gives.follows_sink());
+        sources_and_uses(placed, [!issuing.is_empty(), followed], problems);
         roles(placed, problems);
     }
-    for rule in rules.iter().filter(|rule| rule.config.gives.tickets.is_some()) {
-        let own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
-        let seen = |placed: &&PlacedDirection<'_>| {
-            placed.config.labels.writes || placed.config.queue.params.reads() == Some(LabelKind::Tickets)
-        };
-        if !own.clone().any(seen) {
-            let names: Vec<_> = own.map(|placed| format!("`{}`", placed.direction.name())).collect();
-            let message = format!(
-                "nobody sees these tickets: the queue of {} does not go by them, and packets leave without \
-                 labels; write labels = {{ writes = true }} there, or a queue that goes by tickets such as \
-                 \"tred\", or leave `tickets` out",
-                names.join(" and of ")
-            );
-            rule.fields.refuse("tickets", message, problems);
+    for rule in rules {
+        if acknowledgements(directions, rule, problems) {
+            tickets_unseen(directions, rule, problems);
         }
     }
 }
 
+/// Where tickets that a rule has written in this direction stand in the file, if it does.
+fn issues<'r, 'a>(rule: &'r PlacedRule<'a>, direction: Direction) -> Option<(&'r Fields<'a>, &'static str)> {
+    let gives = &rule.config.gives;
+    if gives.writes_tickets() && rule.config.is_for(direction) {
+        return Some((&rule.fields, if gives.tickets.is_some() { "tickets" } else { "mark" }));
+    }
+    let returns = gives.ack_tickets.is_some() && rule.config.is_for(direction.other());
+    returns.then_some((&rule.fields, "ack_tickets"))
+}
+
+/// Tickets on packets are for the queue, or for others.
+fn tickets_unseen(directions: [&PlacedDirection<'_>; 2], rule: &PlacedRule<'_>, problems: &mut Problems) {
+    let own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
+    let seen = |placed: &&PlacedDirection<'_>| {
+        placed.config.labels.writes || placed.config.queue.params.reads() == Some(LabelKind::Tickets)
+    };
+    if !rule.config.gives.writes_tickets() || own.clone().any(seen) {
+        return;
+    }
+    let key = if rule.config.gives.tickets.is_some() { "tickets" } else { "mark" };
+    let names: Vec<_> = own.map(|placed| format!("`{}`", placed.direction.name())).collect();
+    let message = format!(
+        "nobody sees these tickets: the queue of {} does not go by them, and packets leave without labels; write \
+         labels = {{ writes = true }} there, or a queue that goes by tickets such as \"tred\", or leave `{key}` out",
+        names.join(" and of ")
+    );
+    rule.fields.refuse(key, message, problems);
+}
+
+/// What acknowledgements bring comes and goes by the other direction. Whether it does.
+fn acknowledgements(
+    directions: [&PlacedDirection<'_>; 2],
+    rule: &PlacedRule<'_>,
+    problems: &mut Problems,
+) -> bool {
+    let gives = &rule.config.gives;
+    let back = directions.into_iter().filter(|placed| rule.config.is_for(placed.direction.other()));
+    for placed in back {
+        let (labels, name) = (placed.config.labels, placed.direction.name());
+        if gives.ack_tickets.is_some() && !labels.writes {
+            let message = format!(
+                "acknowledgements carry them, and leave `{name}` without labels; write labels = {{ writes = true }} \
+                 there, or leave `ack_tickets` out"
+            );
+            rule.fields.refuse("ack_tickets", message, problems);
+            return false;
+        }
+        if gives.follows_sink() && !labels.reads {
+            let message = format!(
+                "what is the flow issued? write for example tickets = 100, or labels = {{ reads = true }} for \
+                 `{name}`, where acknowledgements say it"
+            );
+            rule.fields.refuse("mark", message, problems);
+            return false;
+        }
+    }
+    true
+}
+
 /// A packet carries one label: where the queue writes rates, there is no room for tickets.
-fn tickets_under_rates(placed: &PlacedDirection<'_>, issuing: &[&PlacedRule<'_>], problems: &mut Problems) {
+fn tickets_under_rates(
+    placed: &PlacedDirection<'_>,
+    issuing: &[(&Fields<'_>, &'static str)],
+    problems: &mut Problems,
+) {
     if placed.config.queue.params.writes() != Some(LabelKind::Rate) {
         return;
     }
     let name = placed.direction.name();
     let issued = [("tickets", placed.config.tickets), ("ack_tickets", placed.config.ack_tickets)];
     let own = issued.iter().filter(|(_, tickets)| tickets.is_some()).map(|(key, _)| (&placed.fields, *key));
-    for (fields, key) in own.chain(issuing.iter().map(|rule| (&rule.fields, "tickets"))) {
+    for (fields, key) in own.chain(issuing.iter().copied()) {
         let message = format!(
             "the queue of `{name}` writes the rate of flows on packets, and a packet carries one label: its \
              tickets would be lost; give the direction another queue than csfq, or leave `{key}` out"
@@ -163,8 +217,9 @@ fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems)
     }
 }
 
-/// Labels come from packets that arrive, from rules or from the queue, and are for the queue or for others.
-fn sources_and_uses(placed: &PlacedDirection<'_>, issued: bool, problems: &mut Problems) {
+/// Labels come from packets that arrive, from rules or from the queue, and are for the queue, for others or, on
+/// acknowledgements, for rules of the other direction. `issued` and `followed` say whether rules write and read some.
+fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2], problems: &mut Problems) {
     let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
     if queue.reads() == Some(LabelKind::Tickets) && !labels.reads && !issued {
         let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to \
@@ -175,7 +230,7 @@ fn sources_and_uses(placed: &PlacedDirection<'_>, issued: bool, problems: &mut P
                        those of arriving packets are not believed; write reads = true, or writes = false";
         placed.fields.refuse("labels", message, problems);
     }
-    if labels.reads && !labels.writes && queue.reads().is_none() {
+    if labels.reads && !labels.writes && queue.reads().is_none() && !followed {
         let message = "labels are believed, but the queue does not go by any and none stay; write writes = \
                        true for others to see them, or reads = false";
         placed.fields.refuse("labels", message, problems);

@@ -14,6 +14,8 @@ use crate::{customers, flows, marking};
 /// Protocols whose packets have ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
+const TCP: u8 = 6;
+
 /// A rule and where it was written.
 pub(super) struct Placed<'a> {
     pub config: RuleConfig,
@@ -51,7 +53,8 @@ fn rule(number: usize, fields: &Fields<'_>, problems: &mut Problems) -> Option<R
     let direction = fields.text("direction");
     let direction = Direction::BOTH.into_iter().find(|known| direction == Some(known.name()));
     let when = conditions(fields, problems);
-    let gives = treatment(fields, problems);
+    let tcp = when.as_ref().is_none_or(|when| when.protocol.is_none_or(|protocol| protocol == TCP));
+    let gives = treatment(fields, tcp, problems);
     Some(RuleConfig {
         name: fields.text("name").map_or_else(|| format!("rule {number}"), ToOwned::to_owned),
         direction,
@@ -100,12 +103,13 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
     matches.then_some(rule)
 }
 
-fn treatment(fields: &Fields<'_>, problems: &mut Problems) -> Option<Treatment> {
+/// `tcp` says whether the flows may have acknowledgements.
+fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Treatment> {
     let weight = fields.number("weight", 1, problems).and_then(Weight::new);
     let guarantee = fields.rate("guarantee", 1, problems);
-    let tickets = fields.tickets("tickets", 1, problems);
+    let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, 1, problems));
     let implied = Item::text(Part::Marker.example(), fields.place);
-    let mark = marking::of_flow(fields, true, problems).map(|params| {
+    let mark = marking::of_flow(fields, tcp, true, problems).map(|params| {
         let item = fields.item("mark").unwrap_or(&implied);
         Written::new(Part::Marker, item, (*params).clone())
     });
@@ -116,6 +120,7 @@ fn treatment(fields: &Fields<'_>, problems: &mut Problems) -> Option<Treatment> 
         weight: weight?,
         guarantee: guarantee?,
         tickets,
+        ack_tickets,
         mark,
         rtt: fields.span("rtt", 1, problems),
         customer: customer.map(ToOwned::to_owned),

@@ -168,11 +168,19 @@ pub(super) const RULE: &[Key] = &[
          packets leave with labels.",
     ),
     key(
+        "ack_tickets",
+        TICKETS,
+        Optional,
+        "Receiver-based: tickets per second that the sink of each flow is issued, which return on its \
+         acknowledgements, in the other direction. Instead of `tickets`. Nearer to the source, mark = \
+         \"tickets\" takes them on.",
+    ),
+    key(
         "mark",
         MARK,
         Optional,
-        "What marks packets: a marker, or a table with parameters; `tickets` if absent where flows are \
-         issued some, else nothing.",
+        "What marks packets: a marker, or a table with parameters; `tickets` if absent where flows or their \
+         sinks are issued some, else nothing. Without either, `tickets` marks what acknowledgements bring.",
     ),
     key("rtt", SPAN, Optional, "The round-trip time of each flow, where buffer space is divided by that."),
     key(

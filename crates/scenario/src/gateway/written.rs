@@ -243,6 +243,7 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add(ALL, "weight", number(gives.weight.get()));
     section.add(ALL, "guarantee", quoted(&gives.guarantee.to_string()));
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
+    section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
     section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));
     section.add_if(ALL, "customer", gives.customer.as_deref(), quoted);
@@ -286,6 +287,41 @@ fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
         let (from, to) = (find(old, entry.key), find(new, entry.key));
         if from != to {
             changes.push(Change { setting: entry.setting, path: join(&new.path, entry.key), from, to });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::tables::{DIRECTION, ROOT, RULE};
+    use super::*;
+    use crate::keys::{Key, Kind};
+    use crate::tables::CUSTOMER;
+
+    /// What is not written here is lost in the canonical text, and no reload would notice that it changes.
+    #[test]
+    fn every_key_is_written() {
+        let everything = include_str!("../../../../fuzz/corpus/gateway_config/everything.toml");
+        let receivers = "inside = \"a\"\noutside = \"b\"\n[down]\nrate = \"1Mbit\"\nlabels = { reads = true, writes = true }\n\
+                         [up]\nrate = \"1Mbit\"\nack_tickets = 5\nlabels = { reads = true, writes = true }\n";
+        let load = |text: &str| GatewayConfig::load(text, Path::new("x.toml")).unwrap();
+        let sections: Vec<Section> =
+            [everything, receivers].map(load).iter().flat_map(GatewayConfig::sections).collect();
+        for (start, keys) in [("", ROOT), ("[up]", DIRECTION), ("[[rule]]", RULE), ("[customer", CUSTOMER)] {
+            let is_own =
+                |it: &&Section| it.header.is_empty() == start.is_empty() && it.header.starts_with(start);
+            let own: Vec<&Section> = sections.iter().filter(is_own).collect();
+            let is_written =
+                |key: &Key| own.iter().any(|it| it.entries.iter().any(|entry| entry.key == key.name));
+            // Those of the file that are tables are sections of their own.
+            let is_section = |key: &Key| {
+                start.is_empty() && matches!(key.kind, Kind::Table(_) | Kind::Tables(_) | Kind::Map(_))
+            };
+            for key in keys.iter().filter(|key| !is_section(key)) {
+                assert!(is_written(key), "{start} {}", key.name);
+            }
         }
     }
 }
