@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Puts what flows got in the simulator, in the lab and in Linux side by side: table.py FOLDER, which `run` has filled."""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "validation"))
+import common  # noqa: E402
+
+METRICS = ["Mb/s", "median ms", "p95 ms", "dropped %"]
+# What docs/parity.md lets two worlds differ by: of an even share, of the delay in Linux or in ms, in points of 100.
+SHARE, DELAY, DELAY_MS, DROPS, SIGMAS = 0.15, 0.25, 3.0, 3.0, 2.0
+# What 99 of 100 packets may be late, as in the lab; what the clock may have lost in minutes.
+LATE_MS, CLOCK_MS = 2.0, 100.0
+
+
+def metrics(row):
+    """The metrics of a row of flows.csv or of a flow in linux.json."""
+    dropped = sum(float(value) for name, value in row.items() if name.startswith("drop"))
+    percent = 100 * dropped / max(float(row["sent_packets"]), 1)
+    return [float(row[name] or 0) for name in ["throughput_mbps", "delay_p50_ms", "delay_p95_ms"]] + [percent]
+
+
+def world(folder):
+    """By point of the sweep: by flow, the metrics of each run."""
+    points = {}
+    for row in common.read_csv(folder / "flows.csv"):
+        point = points.setdefault(row["point"].removeprefix("queue="), {})
+        point.setdefault(row["flow"], []).append(metrics(row))
+    return points
+
+
+def beside(linux, runs, deviations, even):
+    """The means of `runs` as text, marked where they differ from Linux by more than they may; and how many do."""
+    budgets = [SHARE * even, max(DELAY * linux[1], DELAY_MS), max(DELAY * linux[2], DELAY_MS), DROPS]
+    # Linux ran once, and so is one draw.
+    chance = SIGMAS * (1 + 1 / len(runs)) ** 0.5
+    cells, beyond = [], 0
+    for at, (theirs, budget, deviation) in enumerate(zip(linux, budgets, deviations)):
+        mean = statistics.fmean(run[at] for run in runs)
+        differs = abs(mean - theirs) > budget + chance * deviation
+        beyond += differs
+        cells.append(f"{mean:.4g}" + ("!" if differs else ""))
+    return cells, beyond
+
+
+def main():
+    folder = Path(sys.argv[1])
+    sim, lab = world(folder / "sim"), world(folder / "lab")
+    linux = json.loads((folder / "linux.json").read_text())
+    rows, beyond, faults = [], 0, []
+    for run in linux["runs"]:
+        flows = [metrics(flow) for flow in run["flows"]]
+        even = statistics.fmean(flow[0] for flow in flows)
+        for name, theirs in zip(sim[run["queue"]], flows):
+            simulated = sim[run["queue"]][name]
+            deviations = [statistics.stdev(values) for values in zip(*simulated)]
+            sides = [beside(theirs, runs, deviations, even) for runs in [simulated, lab[run["queue"]][name]]]
+            beyond += sum(count for _, count in sides)
+            cells = zip(*[cells for cells, _ in sides], [f"{value:.4g}" for value in theirs])
+            rows.append([run["discipline"].split()[0], name, *(cell for metric in cells for cell in metric)])
+        if run["late_ms"] > LATE_MS:
+            faults.append(f"{run['discipline']}: 1 % of packets left {run['late_ms']:.1f} ms late or more")
+        if run["dropped"] != run["dropped_by_tc"]:
+            faults.append(f"{run['discipline']}: {run['dropped']} drops were seen, tc counts {run['dropped_by_tc']}")
+    # The file has the time of the machine, and in it stands that of user-mode Linux.
+    clock_ms = 1e3 * ((folder / "linux.json").stat().st_mtime - linux["ended"])
+    if abs(clock_ms) > CLOCK_MS:
+        faults.append(f"the clock was {clock_ms:.0f} ms off in the end")
+    common.table(["", "flow", *(name for metric in METRICS for name in [f"{metric}: sim", "lab", "linux"])], rows)
+    late = ", ".join(f"{run['late_ms']:.2f}" for run in linux["runs"])
+    print(f"Linux {linux['kernel']}: 99 % of packets left within {late} ms of their time; clock {clock_ms:+.0f} ms")
+    compared = 2 * len(METRICS) * len(rows)
+    print(f"{compared - beyond} of {compared} differences from Linux are within their budget")
+    for fault in faults:
+        print(f"NOT VALID: {fault}")
+    sys.exit(1 if beyond or faults else 0)
+
+
+main()
