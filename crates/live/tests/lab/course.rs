@@ -9,11 +9,11 @@ use apportion_live::lab;
 use apportion_scenario::model::{Scenario, Transport};
 use apportion_scenario::outcome::TcpSample;
 
-use crate::common::{flow, is_about, link, patience, run, scenario};
+use crate::common::{flow, is_about, link, run, scenario};
 use crate::processes::enter;
 
-/// A flow of datagrams and one of TCP over two links, for as long as `head` says.
-fn two_flows(head: &str) -> String {
+/// Datagrams, a TCP without end whose window is small, and a file over two links, for as long as `head` says.
+fn three_flows(head: &str) -> String {
     format!(
         r#"
         seed = 1
@@ -28,15 +28,20 @@ fn two_flows(head: &str) -> String {
         count = 2
         from = "src"
         to = "dst"
+        tcp = {{ profile = "rfc", algorithm = "cubic", window = "14600B" }}
+        [flow.web]
+        from = "src"
+        to = "dst"
+        start = "400ms"
         tcp = {{ profile = "rfc", algorithm = "cubic" }}
-        source = {{ kind = "file", size = "100kB" }}
+        source = {{ kind = "file", size = "20kB" }}
     "#
     )
 }
 
 pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
     enter();
-    let (long, cancel) = (scenario(&two_flows(r#"stop = "25s""#)), AtomicBool::new(false));
+    let (long, cancel) = (scenario(&three_flows(r#"stop = "25s""#)), AtomicBool::new(false));
     let begun = Instant::now();
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
@@ -50,58 +55,53 @@ pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
     let took = begun.elapsed();
     assert!(took > Duration::from_millis(500) && took < Duration::from_secs(8), "{took:?}");
     assert!(lab::run(&long, 1, &cancel).unwrap().is_none(), "it is still set");
-    let short = scenario(&two_flows(r#"stop = "1s""#));
+    let short = scenario(&three_flows(r#"stop = "1s""#));
     let whole = lab::run(&short, 1, &AtomicBool::new(false)).unwrap().unwrap();
     assert!(flow(&whole, "udp").delivered.packets.get() > 30, "{whole:?}");
 }
 
 pub fn results_are_of_all_flows_links_and_samples() {
-    let text = two_flows("stop = \"2s\"\nmeasure_from = \"500ms\"\nsample = \"100ms\"");
+    let text = three_flows("stop = \"3s\"\nmeasure_from = \"200ms\"\nsample = \"100ms\"");
     let (outcome, scenario) = (run(&text), scenario(&text));
     let flows: Vec<_> = outcome.flows.iter().map(|flow| (&*flow.name, &*flow.group)).collect();
-    assert_eq!(flows, [("tcp.1", "tcp"), ("tcp.2", "tcp"), ("udp", "udp")]);
+    assert_eq!(flows, [("tcp.1", "tcp"), ("tcp.2", "tcp"), ("udp", "udp"), ("web", "web")]);
     let links: Vec<_> = outcome.links.iter().map(|link| &*link.name).collect();
     assert_eq!(links, ["first", "first.back", "second", "second.back"]);
     assert!(links.iter().eq(scenario.links.iter().map(|link| &link.name)));
-    assert_eq!((outcome.seed, outcome.measured), (1, Span::from_millis(1_500)));
+    assert_eq!((outcome.seed, outcome.measured), (1, Span::from_millis(2_800)));
 
     // Samples are of the whole run, counts of the measured part.
     let udp = flow(&outcome, "udp");
-    assert_eq!((udp.series.len(), udp.tcp.len()), (20, 0));
-    assert!(is_about(udp.sent.packets.get(), 125.0, 1.5, &outcome), "{:?}", udp.sent);
-    let after_5 = |series: &[Bytes]| series[5..].iter().copied().sum::<Bytes>();
-    assert_eq!(after_5(&udp.series), udp.delivered.bytes);
+    assert_eq!((udp.series.len(), udp.tcp.len()), (30, 0));
+    assert!(is_about(udp.sent.packets.get(), 125.0, 2.8, &outcome), "{:?}", udp.sent);
+    let after_2 = |series: &[Bytes]| series[2..].iter().copied().sum::<Bytes>();
+    assert_eq!(after_2(&udp.series), udp.delivered.bytes);
     assert_eq!(udp.delay.count, udp.delivered.packets.get());
     assert_eq!(outcome.packet_hops, outcome.links.iter().map(|link| link.sent.packets.get()).sum::<u64>());
 
     for tcp in ["tcp.1", "tcp.2"].map(|name| flow(&outcome, name)) {
-        assert_eq!((tcp.series.len(), tcp.tcp.len()), (20, 20));
+        assert_eq!((tcp.series.len(), tcp.tcp.len()), (30, 30));
+        assert_eq!(after_2(&tcp.series), tcp.delivered.bytes);
         let is_open = |sample: &TcpSample| sample.window >= 10.0 && sample.srtt > Some(Span::from_millis(10));
         assert!(tcp.tcp.iter().any(is_open), "{:?}", tcp.tcp);
-        let whole: Bytes = tcp.series.iter().copied().sum();
-        assert!(whole >= tcp.delivered.bytes && whole > Bytes::ZERO, "{tcp:?}");
-        // Files take 0.4 s. One that lost its last segments while everything stood still waits for seconds.
-        if patience(&outcome) < 0.1 {
-            let [done] = tcp.completions[..] else { panic!("{tcp:?}") };
-            assert_eq!((done.start, done.size), (Time::ZERO, Bytes::new(100_000)));
-            assert!(done.took > Span::from_millis(100) && done.took < Span::from_secs(2), "{done:?}");
-        }
     }
+    // 14 segments: some round trips of 10 ms; who stood still at the start of a connection tries again after seconds.
+    let [done] = flow(&outcome, "web").completions[..] else { panic!("{outcome:?}") };
+    assert_eq!((done.start, done.size), (Time::from_millis(400), Bytes::new(20_000)));
+    assert!(done.took > Span::from_millis(20) && done.took < Span::from_millis(2_600), "{done:?}");
     let (first, second) = (link(&outcome, "first"), link(&outcome, "second"));
     assert_eq!((first.watched, first.series.len(), first.queue_delay.count), (false, 0, 0));
-    assert_eq!((second.watched, second.series.len(), second.backlog.len()), (true, 20, 20));
+    assert_eq!((second.watched, second.series.len(), second.backlog.len()), (true, 30, 30));
     assert_eq!(second.queue_delay.count, second.sent.packets.get());
-    assert_eq!(after_5(&second.series), second.sent.bytes);
+    assert_eq!(after_2(&second.series), second.sent.bytes);
 
     let kept = outcome.timekeeping.as_ref().unwrap();
     // Each frame that was handed over in the measured part, forth or back; 62 acknowledgements fit the wire back.
     let delivered = outcome.flows.iter().map(|flow| flow.delivered.packets.get()).sum::<u64>();
     let frames = delivered + link(&outcome, "first.back").sent.packets.get();
     assert!(kept.lateness.count.abs_diff(frames) <= 62, "{frames}: {kept:?}");
-    // Most frames wait for a thread that sleeps and is woken at once; it is the others that a busy machine delays.
-    assert!(kept.lateness.quantile(0.5).unwrap() < lab::LATENESS_LIMIT, "{kept:?}");
     // Those of the whole run.
-    assert!(is_about(kept.writes.count, 125.0, 2.0, &outcome), "{kept:?}");
+    assert!(is_about(kept.writes.count, 125.0, 3.0, &outcome), "{kept:?}");
     assert_eq!((kept.limit, kept.missed, kept.refused, kept.unusable), (lab::LATENESS_LIMIT, 0, 0, 0));
     assert_eq!(kept.failures, [""; 0]);
 }
@@ -159,6 +159,6 @@ pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {
     assert_eq!(tcp(87, 40), segments);
     assert_eq!(tcp(32_756, 40), segments);
     assert_eq!(tcp(32_755, 32_246), format!("flow.x.tcp.segment: {large}"));
-    let fits = scenario(&two_flows(r#"stop = "1s""#));
+    let fits = scenario(&three_flows(r#"stop = "1s""#));
     assert!(lab::check(&fits).is_ok());
 }

@@ -5,6 +5,7 @@
 //! the buffers of sockets hold as much. What depends on when somebody came round has the [`patience`] of its run.
 
 use apportion_core::units::{Rate, Span};
+use apportion_live::lab::LATENESS_LIMIT;
 use apportion_scenario::outcome::Outcome;
 
 use crate::common::{flow, is_about, link, patience, run};
@@ -87,9 +88,13 @@ pub fn packets_take_the_delay_of_their_links() {
     let delay = |share| udp.delay.quantile(share).unwrap();
     assert_eq!(delay(0.0), Span::from_micros(17_400));
     assert!(delay(0.5) < Span::from_millis(25), "{}", delay(0.5));
-    // The kernel's own word: 30 ms there and back, and what it takes itself.
+    // The kernel's own word: 30 ms there and back, and what it takes itself. A frame that is read late counts as of
+    // when the lab last looked round, which makes up for some of its lateness.
     let srtt = flow(&outcome, "tcp").tcp.iter().filter_map(|sample| sample.srtt).min().unwrap();
-    assert!(srtt > Span::from_millis(30) && srtt < Span::from_millis(40), "{srtt}");
+    assert!(srtt > Span::from_millis(20) && srtt < Span::from_millis(40), "{srtt}");
+    // Most frames wait for a thread that sleeps and is woken at once; it is the others that a busy machine delays.
+    let late = outcome.timekeeping.as_ref().unwrap().lateness.quantile(0.5).unwrap();
+    assert!(late < LATENESS_LIMIT, "{late}");
 }
 
 pub fn a_fair_queue_divides_by_weights() {
@@ -135,19 +140,23 @@ pub fn a_change_of_rate_comes_at_its_time() {
         at = "1s"
         set = "link.wire.rate"
         to = "500kbit"
+        [[change]]
+        at = "1500ms"
+        set = "link.wire.rate"
+        to = "1Mbit"
     "#);
     let wire = link(&outcome, "wire");
-    // The mean of both.
-    assert!(wire.rate.as_bit().abs_diff(1_250_000) <= 1, "{}", wire.rate);
-    // 25 packets in a tenth of a second, later 6.25; after the first half second there are always some that
-    // wait. One more where one begins.
+    // 2 Mb/s for half of the time, and 0.5 and 1 Mb/s for a quarter each.
+    assert!(wire.rate.as_bit().abs_diff(1_375_000) <= 1, "{}", wire.rate);
+    // 25 packets in a tenth of a second, later 6.25 and 12.5; after the first 0.7 s there are always some that
+    // wait. One more where one begins, and one that began at another rate goes on so.
     assert_eq!(wire.series.len(), 20);
-    for (at, sent) in wire.series.iter().enumerate().skip(5) {
-        let expected = if at < 10 { 25_000 } else { 6_250 };
-        assert!(sent.get().abs_diff(expected) <= 1_000, "{at}: {:?}", wire.series);
+    for (at, sent) in wire.series.iter().enumerate().skip(7) {
+        let expected = [25_000, 6_250, 12_500][usize::from(at >= 10) + usize::from(at >= 15)];
+        assert!(sent.get().abs_diff(expected) <= 2_000, "{at}: {:?}", wire.series);
     }
-    let sent: u64 = wire.series[10..].iter().map(|sent| sent.get()).sum();
-    assert!(sent.abs_diff(62_500) <= 1_000, "{sent}");
+    let slow: u64 = wire.series[10..15].iter().map(|sent| sent.get()).sum();
+    assert!(slow.abs_diff(31_250) <= 2_000, "{slow}");
 }
 
 pub fn a_change_of_a_flows_rate_reaches_its_source() {
