@@ -15,9 +15,9 @@ fn reloads() -> u64 {
 /// The configuration of reload number `n`: other rates, rules, and queues. `rate` in Mb/s.
 fn text(n: u64, rate: u64) -> String {
     let queue = [
-        "{ kind = \"fifo\", limit = \"5000p\" }",
-        "{ kind = \"drr\", limit = \"5000p\" }",
-        "{ kind = \"fq_codel\", limit = \"5000p\", target = \"20s\", interval = \"100s\" }",
+        "{ kind = \"fifo\", limit = \"20000p\" }",
+        "{ kind = \"drr\", limit = \"20000p\" }",
+        "{ kind = \"fq_codel\", limit = \"20000p\", target = \"20s\", interval = \"100s\" }",
     ][n as usize % 3];
     format!(
         "inside = \"near\"\noutside = \"far\"\ndown.rate = \"100Mbit\"\n[up]\nrate = \"{}Mbit\"\nqueue = {queue}\n\
@@ -41,6 +41,8 @@ fn reload(gateway: &mut Gateway, n: u64, rate: u64) {
 /// many Mb/s reloads: all of them arrive, those of each flow in order.
 fn all_arrive(count: u64, pace: u64, rate: u64) {
     enter();
+    // More than the usual limit of a test, where it is asked for more.
+    nix::unistd::alarm::set(30 + (reloads() / 10) as u32);
     let (near, far) = (host("near", 11), host("far", 12));
     let mut n = 0;
     let done = Arc::new(AtomicU64::new(0));
@@ -94,6 +96,7 @@ pub fn no_packet_is_lost_or_overtaken_by_a_reload() {
 }
 
 pub fn what_waits_survives_reloads() {
-    // 8 packets every 4 ms or so, 3.9 Mb/s, into 2: half of them wait, up to 4 * 300 at the end.
+    // 8 packets every 4 ms or so, 3.9 Mb/s, into 2: half of them wait, eight for each reload at the end, for which
+    // queues have room.
     all_arrive(4 * reloads(), 2, 2);
 }
