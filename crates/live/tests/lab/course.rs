@@ -39,6 +39,7 @@ fn three_flows(head: &str) -> String {
     )
 }
 
+#[expect(clippy::disallowed_methods, reason = "the test measures real time, in a thread beside the run")]
 pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
     enter();
     let (long, cancel) = (scenario(&three_flows(r#"stop = "25s""#)), AtomicBool::new(false));
