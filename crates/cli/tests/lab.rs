@@ -1,0 +1,368 @@
+//! `apportion lab` and `apportion compare --parity` over the TCP of this machine, in real time.
+//!
+//! Tests are skipped, with the reason, where the system forbids user namespaces.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Run, apportion};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Two TCP flows and one of datagrams over 2 Mb/s.
+const SCENARIO: &str = r#"
+seed = 3
+stop = "1500ms"
+measure_from = "400ms"
+sample = "100ms"
+link.wire = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = "drr", watch = true }
+[flow.tcp]
+count = 2
+from = "a"
+to = "b"
+tcp = { profile = "rfc", algorithm = "cubic" }
+[flow.udp]
+from = "a"
+to = "b"
+source = { kind = "cbr", rate = "500kbit", packet = "500B" }
+"#;
+
+/// How long what should happen at once may take on a busy machine. Nothing here ends by itself before.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A folder with a scenario in it, and the machine for one test.
+struct Place {
+    folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// That, unless the test is to be skipped.
+fn place(scenario: &str) -> Option<Place> {
+    // Two runs in real time disturb each other. A test that failed leaves no disorder.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let run = apportion(folder.path(), &["shell", "--", "true"]);
+    if run.status == 2 && run.err.contains("cannot make a") {
+        println!("skipped: {}", run.err);
+        return None;
+    }
+    fs::write(folder.path().join("x.toml"), scenario).unwrap();
+    Some(Place { folder, _alone: alone })
+}
+
+fn run_json(folder: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(folder.join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_writes_results_and_a_report_where_it_says() {
+    let Some(place) = place(SCENARIO) else { return };
+    let run = apportion(place.path(), &["lab", "x.toml"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("tcp p95 ms") && run.out.contains("udp p95 ms"), "{}", run.out);
+    assert!(run.out.ends_with("report: results/x-lab/report.html\n"), "{}", run.out);
+    assert!(run.err.starts_with("in real time: this takes 2 s\n"), "{}", run.err);
+    assert!(run.err.contains("tcp.delayed_ack is not told to the kernel"), "{}", run.err);
+    assert!(run.err.ends_with("1/1 runs done\n"), "{}", run.err);
+    let results = place.path().join("results/x-lab");
+    let json = run_json(&results);
+    assert_eq!((&json["complete"], &json["points"][0]["measured_s"]), (&true.into(), &1.1.into()));
+    let report = fs::read_to_string(results.join("report.html")).unwrap();
+    assert!(report.contains("packets left") && report.contains("ms late in the median"), "how late it was");
+}
+
+/// The lines of a table of results, of each the cells that say what it is of.
+fn keys(folder: &Path, name: &str, cells: usize) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(name)).unwrap();
+    let (head, lines) = text.split_once('\n').unwrap();
+    let key = |line: &str| line.split(',').take(cells).collect::<Vec<_>>().join(",");
+    [head.to_owned()].into_iter().chain(lines.lines().map(key)).collect()
+}
+
+#[test]
+fn results_are_those_of_a_simulation_line_by_line() {
+    let Some(place) = place(SCENARIO) else { return };
+    let [lab, sim] = ["lab", "run"].map(|command| {
+        let run = apportion(place.path(), &[command, "x.toml", "--json", "--out", command]);
+        assert_eq!((run.status, run.err.as_str()), (0, ""), "{command}");
+        let of = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+        let of: Vec<String> = run.out.lines().map(|line| of(line)["metric"].to_string()).collect();
+        (place.path().join(command), of)
+    });
+    let files = |folder: &Path| {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files(&lab.0), files(&sim.0));
+    assert_eq!(lab.1, sim.1);
+    // Point, seed, name; of flows also the group and what they are entitled to, of links whether they are watched and
+    // the rate, of series the kind of thing and the time: 15 samples of 3 flows and a link.
+    for (name, cells, lines) in [("flows.csv", 5, 3), ("links.csv", 5, 2), ("series.csv", 5, 60)] {
+        let (lab, sim) = (keys(&lab.0, name, cells), keys(&sim.0, name, cells));
+        assert_eq!((lab.len(), &lab), (1 + lines, &sim), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is() {
+    let Some(place) = place(&SCENARIO.replace("watch = true", "pcap = true")) else { return };
+    let begun = Instant::now();
+    let refused = |arguments: &[&str], part: &str| {
+        let run = apportion(place.path(), arguments);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{}", run.err);
+        assert!(run.err.starts_with("error: x.toml: ") && run.err.contains(part), "{}", run.err);
+        assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    };
+    let captures = "x.toml: link.wire.pcap: captures are for `apportion run`; leave `pcap` out";
+    for command in [&["lab"][..], &["compare", "--parity"]] {
+        refused(&[command, &["x.toml", "--set", "stop=60s"]].concat(), captures);
+    }
+    // The simulator has no BBR; that would be known after a minute.
+    let bbr = SCENARIO.replace("cubic", "bbr").replace("1500ms", "60s");
+    fs::write(place.path().join("x.toml"), bbr).unwrap();
+    refused(&["compare", "--parity", "x.toml"], "the simulator has no BBR");
+    for folder in ["x-lab", "x-parity/lab", "x-parity/sim"] {
+        let files = fs::read_dir(place.path().join("results").join(folder)).unwrap();
+        assert_eq!(files.count(), 0, "{folder}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+/// A scenario of two points, of which the second would take a minute.
+fn long() -> String {
+    SCENARIO.replace("stop = \"1500ms\"", "stop = [\"500ms\", \"60s\"]")
+}
+
+/// The lab at work on the second point of [`long`], in a process group of its own.
+struct UnderWay {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that nobody else is given their
+    /// numbers.
+    namespaces: BTreeMap<PathBuf, File>,
+}
+
+/// What links of this folder below `/proc` point to; nothing where a process has ended.
+fn links(folder: &str) -> Vec<(PathBuf, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| Some((entry.path(), fs::read_link(entry.path()).ok()?))).collect()
+}
+
+/// The user and network namespaces that a process is in or holds: links to them, and their names.
+fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
+    let all = ["ns", "fd"].into_iter().flat_map(|folder| links(&format!("/proc/{process}/{folder}")));
+    let is_namespace = |name: &str| name.starts_with("net:[") || name.starts_with("user:[");
+    all.filter(|(_, name)| name.to_str().is_some_and(is_namespace)).collect()
+}
+
+/// Waits until it is so.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+impl UnderWay {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+            .current_dir(folder)
+            .args(arguments)
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.ends_with("1/2 runs done\n") {
+            assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        // The applications of the second run come last: with them everything is there.
+        let tasks = format!("/proc/{}/task", child.id());
+        wait_for("no run is under way", || {
+            let mut tasks = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
+            tasks.any(|task| {
+                fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "applications\n")
+            })
+        });
+        let own: Vec<_> = namespaces(std::process::id()).into_iter().map(|(_, name)| name).collect();
+        let all = namespaces(child.id()).into_iter().filter(|(_, name)| !own.contains(name));
+        let namespaces = all.map(|(link, name)| (name, File::open(link).unwrap())).collect();
+        Self { child, err, namespaces }
+    }
+
+    /// Processes of its group, and others that are in one of its namespaces or hold one; and mounts that do.
+    fn left(&self) -> Vec<String> {
+        let group = self.child.id().to_string();
+        let mut left = Vec::new();
+        let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+            let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
+            // After the name: state, parent, group.
+            let after_name = status.rsplit(')').next().unwrap_or_default();
+            let is_of_group = after_name.split_whitespace().nth(2) == Some(&group);
+            let is_inside = || namespaces(process).iter().any(|(_, name)| self.namespaces.contains_key(name));
+            if is_of_group || process != std::process::id() && is_inside() {
+                left.push(status);
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let is_mounted = |name: &&PathBuf| mounts.contains(name.to_str().unwrap());
+        left.extend(self.namespaces.keys().filter(is_mounted).map(|name| name.display().to_string()));
+        left
+    }
+
+    /// Waits until nobody has anything of it, so that the kernel takes down its namespaces with the devices in them.
+    fn is_gone(&self) {
+        wait_for("something is left", || self.left().is_empty());
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
+    let Some(place) = place(&long()) else { return };
+    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml", "--out", "out"]);
+    lab.signal(Signal::SIGINT);
+    let begun = Instant::now();
+    let status = lab.child.wait().unwrap();
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    // As of `apportion run`.
+    assert_eq!(status.code(), Some(1));
+    lab.is_gone();
+    let mut said = String::new();
+    lab.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("interrupted"), "{said}");
+    let json = run_json(&place.path().join("out"));
+    let done = [0, 1].map(|point| json["points"][point]["seeds_done"].as_array().unwrap().len());
+    assert_eq!((&json["complete"], done), (&false.into(), [1, 0]));
+}
+
+#[test]
+fn nothing_is_compared_after_an_interrupt() {
+    let Some(place) = place(&long()) else { return };
+    let mut lab = UnderWay::start(place.path(), &["compare", "--parity", "x.toml", "--out", "out"]);
+    lab.signal(Signal::SIGINT);
+    assert_eq!(lab.child.wait().unwrap().code(), Some(1));
+    lab.is_gone();
+    let (mut out, mut err) = (String::new(), String::new());
+    lab.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    lab.err.read_to_string(&mut err).unwrap();
+    assert_eq!(out, "");
+    assert!(err.contains("interrupted before all runs were done: nothing is compared"), "{err}");
+}
+
+#[test]
+fn nothing_is_left_of_a_lab_that_was_killed() {
+    let Some(place) = place(&long()) else { return };
+    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml"]);
+    // A user namespace, one for the engine, and one for each of three hosts: datagrams ask for nothing of a TCP.
+    assert!(lab.namespaces.len() >= 5, "{:?}", lab.namespaces);
+    assert_eq!(lab.left().len(), 1, "it is one process: {:?}", lab.left());
+    // Its devices are in them, and none is here.
+    let devices = fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!devices.contains("host0:"), "{devices}");
+    lab.child.kill().unwrap();
+    assert_eq!(lab.child.wait().unwrap().signal(), Some(9));
+    lab.is_gone();
+}
+
+/// Runs `scenario` in both worlds.
+fn parity(scenario: &str, more: &[&str]) -> Option<(Place, Run)> {
+    let place = place(scenario)?;
+    let run = apportion(place.path(), &[&["compare", "--parity", "x.toml"], more].concat());
+    Some((place, run))
+}
+
+#[test]
+fn datagrams_behind_a_fair_queue_get_the_same_in_both_worlds() {
+    // Three of 1 Mb/s each over 2 Mb/s: a third of them is dropped whoever sends them.
+    let scenario = r#"
+        seed = 3
+        stop = "2s"
+        measure_from = "500ms"
+        link.wire = { from = "a", to = "b", rate = "2Mbit", delay = "20ms", queue = { kind = "drr", limit = "30p" } }
+        [flow.udp]
+        count = 3
+        from = "a"
+        to = "b"
+        source = { kind = "cbr", rate = "1Mbit", packet = "500B", jitter = "5%" }
+    "#;
+    let Some((place, run)) = parity(scenario, &[]) else { return };
+    let rows = |flow: &str| run.out.lines().filter(|line| line.trim_start().starts_with(flow)).count();
+    assert_eq!((rows("udp.1 "), rows("udp.2 "), rows("udp.3 ")), (5, 5, 5), "{}", run.out);
+    let verdict = run.out.lines().last().unwrap();
+    // The status is what the table says. On a machine that is too busy a run does not count, whatever it shows.
+    let does_not_count = run.out.contains("\nNOT VALID: ");
+    if does_not_count {
+        println!("not valid: {}", run.out);
+    } else {
+        assert_eq!(
+            verdict, "15 differences: 15 within their budget, 0 beyond it, 0 not comparable",
+            "{}",
+            run.out
+        );
+    }
+    assert_eq!(run.status, i32::from(does_not_count), "{}", run.out);
+    let done = |world: &str| {
+        let folder = place.path().join("results/x-parity").join(world);
+        assert!(folder.join("report.html").is_file());
+        run_json(&folder)["points"][0]["seeds_done"].as_array().unwrap().len()
+    };
+    assert_eq!((done("lab"), done("sim")), (1, 10));
+}
+
+#[test]
+fn what_differs_is_beyond_and_the_status_is_1() {
+    // Linux is not told where slow start ends: it fills the link in half a second, while a window that begins with two
+    // segments and grows by one each round trip of 100 ms has some 12 of 83 after a second.
+    let scenario = r#"
+        seed = 3
+        stop = "2s"
+        link.wire = { from = "a", to = "b", rate = "10Mbit", delay = "50ms" }
+        [flow.tcp]
+        from = "a"
+        to = "b"
+        tcp = { profile = "rfc", algorithm = "sack", initial_window = "2p", initial_ssthresh = "2p" }
+    "#;
+    let Some((_place, run)) = parity(scenario, &["--json"]) else { return };
+    assert_eq!(run.status, 1, "{}", run.err);
+    let rows: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 5, "{}", run.out);
+    assert_eq!((&rows[0]["metric"], &rows[0]["verdict"]), (&"throughput, Mb/s".into(), &"beyond".into()));
+    let number = |name: &str| rows[0][name].as_f64().unwrap();
+    assert!(number("lab") > 2.0 * number("sim"), "{}", run.out);
+    assert!((number("difference") - (number("lab") - number("sim"))).abs() < 1e-9);
+    assert!(number("difference") > number("allowed") + number("chance"));
+    // The only flow has all that there is, in either world.
+    assert_eq!((&rows[1]["metric"], &rows[1]["verdict"]), (&"share, %".into(), &"within".into()));
+}
