@@ -9,7 +9,7 @@ use apportion_core::catalog::Selection;
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, Setup};
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Time};
 use apportion_live::link::{Books, Link, LinkParts};
 use apportion_live::pace::Pace;
 use apportion_live::packet::{Description, Packet};
@@ -17,8 +17,6 @@ use apportion_live::pool::{HEAD, Pool};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const FLOWS: u32 = 1_000;
-/// Of a packet on the link.
-const TIME: Span = Span::from_micros(12);
 const SIZE: Bytes = Bytes::new(1_500);
 
 /// A kind of queue, its buffer policy, and other keys with values.
@@ -96,16 +94,16 @@ impl Busy {
         self.link.enter(self.now, packet, &mut self.books);
     }
 
-    /// A packet comes in, and one arrives, in the time of one on the link. What was dropped is made up for.
+    /// A packet arrives, and others come in for it and for what was dropped.
     fn step(&mut self) {
-        self.enter();
-        if self.link.backlog().packets.get() < u64::from(2 * FLOWS) {
+        while self.link.backlog().packets.get() < u64::from(2 * FLOWS) {
             self.enter();
         }
-        self.now += TIME;
-        while self.link.next() <= self.now {
-            if let Some(packet) = self.link.handle(self.link.next(), &mut self.books) {
+        loop {
+            self.now = self.link.next();
+            if let Some(packet) = self.link.handle(self.now, &mut self.books) {
                 self.books.pool.give_back(packet.buffer);
+                return;
             }
         }
     }
