@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The experiment of queues.toml over the disciplines of a Linux kernel, as the first process of user-mode Linux.
+"""The experiment of scenarios/parity/queues.toml over the disciplines of a Linux kernel, as the first process of that.
 
 A host is a process in a network namespace of its own. Hosts l1 to l6 reach host r through a router, which is the
 namespace that this process begins in:
@@ -28,7 +28,7 @@ import time
 import traceback
 from pathlib import Path
 
-# The name in queues.toml, and the discipline in the words of tc. A class of Linux's DRR has a queue of its own, here with a
+# The name in the scenario, and the discipline in the words of tc. A class of Linux's DRR has a queue of its own, here with a
 # sixth of the buffer that ours share. SFQ is a round robin over one buffer with drops from the longest queue, as ours is.
 DISCIPLINES = [
     ("fifo", "pfifo limit 60"),
@@ -40,11 +40,10 @@ DISCIPLINES = [
     ("fq_codel", "fq_codel limit 1000 flows 65535 quantum 1514 target 5ms interval 100ms"),
 ]
 DRR_LIMIT = 17
-# As in queues.toml: flows of TCP, and bits per second, bytes and seconds. The headers are those of IP and UDP.
+# As in the scenario: flows of TCP, and bits per second, bytes and seconds. The headers are those of IP and UDP.
 BULK = 5
 RATE, UDP_RATE = 10e6, 3.33e6
 PACKET, HEADERS = 1500, 28
-WINDOW = 4 << 20
 # One way, without queues: wires, and a full packet through two access links of 100 Mb/s and the bottleneck.
 ONE_WAY = {i: (10 + 2 * i) / 1e3 + 8 * PACKET * (2 / 100e6 + 1 / RATE) for i in range(1, BULK + 2)}
 # What a late timer may make up for, in packets.
@@ -111,8 +110,9 @@ class Host:
             "tcp_no_metrics_save": "1",
             "tcp_moderate_rcvbuf": "0",
             "tcp_autocorking": "0",
-            "tcp_rmem": "4096 33554432 33554432",
-            "tcp_wmem": "4096 65536 33554432",
+            # A window of 512 kB. While it grows, two segments by one, Linux acknowledges every segment: more takes seconds.
+            "tcp_rmem": "4096 1048576 1048576",
+            "tcp_wmem": "4096 65536 1048576",
         }
         for name, value in settings.items():
             Path(f"/proc/sys/net/ipv4/{name}").write_text(value)
@@ -155,8 +155,7 @@ def cbr(zero):
 def read(tcp):
     # What is truncated is not copied.
     while tcp.recv(1 << 20, socket.MSG_TRUNC):
-        # As in the lab. With the room of `tcp_rmem` and no such bound Linux acknowledges every segment, not every second.
-        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, WINDOW)
+        pass
 
 
 def sink(_):
