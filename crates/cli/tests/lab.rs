@@ -91,7 +91,10 @@ fn a_run_writes_results_and_a_report_where_it_says() {
     let json = run_json(&results);
     assert_eq!((&json["complete"], &json["points"][0]["measured_s"]), (&true.into(), &1.1.into()));
     let report = fs::read_to_string(results.join("report.html")).unwrap();
-    assert!(report.contains("packets left") && report.contains("ms late in the median"), "how late it was");
+    // How late packets were; on a machine that is too busy, that it does not count.
+    let says_how_late =
+        |text: &str| text.contains("In real time: packets left") != text.contains("NOT VALID: ");
+    assert!(says_how_late(&run.out) && says_how_late(&report), "{}", run.out);
 }
 
 /// The lines of a table of results, of each the cells that say what it is of.
