@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::anyhow;
-use apportion_core::catalog::{self, Entry, Kind, Role, Selection};
+use apportion_core::param::{Entry, Kind, Role};
+use apportion_core::system::catalog::{self, Selection};
 use apportion_scenario::describe::{Described, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};

@@ -105,7 +105,7 @@ fn depth() -> anyhow::Result<u8> {
     let Some(text) = std::env::var_os(DEPTH) else { return Ok(0) };
     let number = text.to_str().and_then(|text| text.parse().ok());
     number.ok_or_else(|| {
-        anyhow!("{DEPTH} is `{}`, no number from 0 to {}; unset it", text.display(), shell::MOST_DEPTH)
+        anyhow!("{DEPTH} is `{}`, no number from 0 to {}; unset it", text.display(), shell::MAX_DEPTH)
     })
 }
 

@@ -6,12 +6,13 @@
 
 use std::hint::black_box;
 
-use apportion_core::catalog::{Role, Selection};
-use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
+use apportion_core::mark::currency_exchange::{CurrencyExchange, ExchangeParams};
 use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
+use apportion_core::param::Role;
 use apportion_core::random::Stream;
-use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
 use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
 use criterion::measurement::WallTime;
@@ -74,7 +75,7 @@ fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<S
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    let setup = Setup::new(Rate::from_mbit(1_000), 1, "bench");
+    let setup = LinkContext::new(Rate::from_mbit(1_000), 1, "bench");
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
@@ -154,7 +155,7 @@ fn rate_matching(criterion: &mut Criterion) {
     for flows in [10, 100, 1_000_u32] {
         let classes = vec![FlowClass::RealRate; flows as usize];
         let selection = Selection::new("ramp", None, None).expect("known");
-        let setup = Setup { classes: &classes, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
+        let setup = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
         let mut queue: Discipline<Small> =
             DisciplineParams::from_args(&selection).expect("valid").build(&setup);
         let packets = packets(flows);
@@ -236,7 +237,7 @@ fn push_out(criterion: &mut Criterion) {
             }
             let rtts: Vec<Span> =
                 (0..flows).map(|flow| Span::from_millis(u64::from(20 + flow % 180))).collect();
-            let setup = Setup { rtts: &rtts, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
+            let setup = LinkContext { rtts: &rtts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
             let mut queue: Discipline<Small> =
                 DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut i = 0_u32;
@@ -317,9 +318,9 @@ fn core_stateless(criterion: &mut Criterion) {
             }
             // Half of each flow's rate.
             let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
-            let setup = Setup {
+            let setup = LinkContext {
                 guarantees: if guaranteed { &guarantees } else { &[] },
-                ..Setup::new(Rate::from_mbit(1_000), 1, "bench")
+                ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench")
             };
             let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut packets = packets(flows);

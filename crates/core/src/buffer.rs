@@ -1,6 +1,6 @@
-//! One buffer: any [buffer policy](crate::drop) with any [scheduler](crate::schedule).
+//! One buffer: any [buffer policy](crate::aqm) with any [scheduler](crate::schedule).
 
-use crate::drop::{BufferPolicy, Verdict};
+use crate::aqm::{Admission, BufferPolicy};
 use crate::packet::Packet;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::Scheduler;
@@ -40,12 +40,12 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
         match self.policy.admit(now, &mut packet, self.scheduler.backlog()) {
-            Verdict::Drop(reason) => return sink.dropped(now, packet, reason),
-            Verdict::Mark => {
+            Admission::Drop(reason) => return sink.dropped(now, packet, reason),
+            Admission::Mark => {
                 packet.set_ce();
                 sink.marked(now, &packet);
             }
-            Verdict::Accept => {}
+            Admission::Accept => {}
         }
         self.scheduler.push(now, packet);
         // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.

@@ -4,7 +4,7 @@
 //! `now` never decreases. This happens in debug builds; in release builds the wrapper costs nothing.
 
 use crate::packet::Packet;
-use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
+use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::Time;
 
 /// A discipline `Q` with its books.
@@ -108,8 +108,8 @@ impl<P: Packet> Sink<P> for Tally<'_, P> {
     fn marked(&mut self, now: Time, packet: &P) {
         self.sink.marked(now, packet);
     }
-    fn exception(&mut self, now: Time, exception: QosException) {
-        self.sink.exception(now, exception);
+    fn overload(&mut self, now: Time, exception: Overload) {
+        self.sink.overload(now, exception);
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     impl Queue<TestPacket> for Overloaded {
         fn enqueue(&mut self, now: Time, packet: TestPacket, sink: &mut dyn Sink<TestPacket>) {
             let (flow, wanted, granted) = (packet.flow, Rate::from_mbit(7), Rate::from_mbit(5));
-            sink.exception(now, QosException { flow, wanted, granted, is_over: false });
+            sink.overload(now, Overload { flow, wanted, granted, is_over: false });
             sink.dropped(now, packet, DropReason::Policy);
         }
         fn dequeue(&mut self, _: Time, _: &mut dyn Sink<TestPacket>) -> Option<TestPacket> {

@@ -10,20 +10,19 @@
 //! |---|---|
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
-//! | [`class`] | rules that tell flows apart, by the headers of their packets |
+//! | [`limit`] | the size of a buffer |
 //! | [`label`] | what a packet tells routers about its flow, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
-//! | [`mod@drop`] | buffer policies: who is dropped or marked |
+//! | [`aqm`] | buffer policies: which packets are dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
-//! | [`mark`], [`exchange`] | what is written on packets at the edge, and rewritten between routers |
-//! | [`tickets`] | how writers of tickets keep to what they were issued |
+//! | [`mark`] | markers that write labels at the edge; the currency exchange that rewrites them between routers |
 //! | [`control`] | what acts by the clock or by messages: shaper, blocks of control loops, the Manager of SF-FC |
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, RAMP |
 //! | [`transmission`] | how long a transmitter needs for each packet |
-//! | [`catalog`] | every discipline and its parameters as data, for loaders, listings and schemas |
+//! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,20 +31,19 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod aqm;
 pub mod buffer;
-pub mod catalog;
-pub mod class;
 pub mod control;
 pub mod counted;
-pub mod drop;
 pub mod estimate;
-pub mod exchange;
 pub mod fairness;
 pub mod label;
+pub mod limit;
 mod list;
 mod longest;
 pub mod mark;
 pub mod packet;
+pub mod param;
 pub mod queue;
 pub mod random;
 pub mod schedule;
@@ -53,10 +51,9 @@ mod smallest;
 pub mod system;
 #[cfg(test)]
 mod testing;
-pub mod tickets;
 pub mod transmission;
 mod tree;
 pub mod units;
 
 pub use packet::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol};
-pub use queue::{Backlog, DropReason, QosException, Queue, Sink};
+pub use queue::{Backlog, DropReason, Overload, Queue, Sink};

@@ -1,7 +1,7 @@
 //! What a discipline may know of a packet. Nothing else of it is visible to core.
 
 use crate::label::Label;
-use crate::units::Bytes;
+use crate::units::{Bytes, Weight};
 
 /// The flow a packet belongs to: a small dense number that the world hands out and reuses.
 ///
@@ -27,6 +27,28 @@ impl FlowId {
     pub const fn slot(self) -> usize {
         self.0 as usize % Self::SLOTS
     }
+}
+
+/// Most customers of a link, beside the one of all other flows. Chosen: 26 MB of state.
+pub const MAX_CUSTOMERS: usize = 65_535;
+
+/// The customer that a flow belongs to: a small dense number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CustomerId(pub u32);
+
+impl CustomerId {
+    /// The customer of all flows that are given no other.
+    pub const OTHERS: Self = Self(0);
+}
+
+/// Whose flows are whose, and what each customer weighs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Customers<'a> {
+    /// By flow number. Flows beyond belong to [`CustomerId::OTHERS`].
+    pub of_flows: &'a [CustomerId],
+    /// By number of the customer, from that of the other flows on; at most one more than [`MAX_CUSTOMERS`]
+    /// are heeded. Flows of customers beyond belong to [`CustomerId::OTHERS`].
+    pub weights: &'a [Weight],
 }
 
 /// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).

@@ -104,7 +104,7 @@ impl DropReason {
 /// Word to the application behind a flow that the link cannot carry what it needs, or can again (Li, Walpole,
 /// McNamee, Pu, Steere 2001, section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QosException {
+pub struct Overload {
     /// The flow.
     pub flow: FlowId,
     /// What it seems to need.
@@ -123,5 +123,5 @@ pub trait Sink<P> {
     /// `packet` was marked "congestion experienced" at `now` and goes on.
     fn marked(&mut self, now: Time, packet: &P);
     /// The link cannot carry what flows need since `now`, or can again. Once for each flow concerned.
-    fn exception(&mut self, _now: Time, _exception: QosException) {}
+    fn overload(&mut self, _now: Time, _exception: Overload) {}
 }

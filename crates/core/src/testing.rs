@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::label::Label;
 use super::units::{Bytes, Time};
-use super::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, QosException, Sink};
+use super::{Colour, DropReason, Ecn, FlowId, LabelKind, Overload, Packet, Protocol, Sink};
 
 /// A packet with an identity, so that tests can follow who left and who was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Packet for TestPacket {
 pub struct Log {
     pub dropped: Vec<(Time, u32, DropReason)>,
     pub marked: Vec<(Time, u32)>,
-    pub exceptions: Vec<(Time, QosException)>,
+    pub exceptions: Vec<(Time, Overload)>,
 }
 
 impl Sink<TestPacket> for Log {
@@ -76,7 +76,7 @@ impl Sink<TestPacket> for Log {
     fn marked(&mut self, now: Time, packet: &TestPacket) {
         self.marked.push((now, packet.id));
     }
-    fn exception(&mut self, now: Time, exception: QosException) {
+    fn overload(&mut self, now: Time, exception: Overload) {
         self.exceptions.push((now, exception));
     }
 }

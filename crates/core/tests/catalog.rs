@@ -5,10 +5,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use apportion_core::catalog::{self, Kind, Param, Role, Selection, Value};
-use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
+use apportion_core::mark::currency_exchange::ExchangeParams;
+use apportion_core::param::{Kind, Param, Role, Value};
 use apportion_core::system::DisciplineParams;
+use apportion_core::system::catalog::{self, Selection};
 use common::{TestPacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
@@ -174,7 +175,7 @@ fn printed(value: Value, optional: bool) -> String {
     if optional { format!("Some({plain})") } else { plain }
 }
 
-fn selection(entry: &catalog::Entry) -> Selection {
+fn selection(entry: &apportion_core::param::Entry) -> Selection {
     if matches!(entry.role, Role::Marker | Role::Exchange) {
         return Selection::of(entry.role, entry.name).expect("its own name");
     }
@@ -183,7 +184,7 @@ fn selection(entry: &catalog::Entry) -> Selection {
 }
 
 /// What an entry builds when only that is set which must be.
-fn default_of(entry: &'static catalog::Entry) -> String {
+fn default_of(entry: &'static apportion_core::param::Entry) -> String {
     let mut default = selection(entry);
     for param in entry.params.iter().filter(|param| param.source == "must be set") {
         default.set(param.name, "1Mbit").expect("a rate");
@@ -248,8 +249,9 @@ fn names_are_unique_and_parameters_of_what_combines_do_not_clash() {
     let names: BTreeSet<_> = catalog::all().map(|entry| entry.name).collect();
     assert_eq!(names.len(), catalog::all().count());
     let of = |role| catalog::all().filter(move |entry| entry.role == role);
-    let names = |entry: &catalog::Entry| entry.params.iter().map(|p| p.name).collect::<BTreeSet<_>>();
-    let check = |a: &catalog::Entry, b: &catalog::Entry| {
+    let names =
+        |entry: &apportion_core::param::Entry| entry.params.iter().map(|p| p.name).collect::<BTreeSet<_>>();
+    let check = |a: &apportion_core::param::Entry, b: &apportion_core::param::Entry| {
         assert!(names(a).is_disjoint(&names(b)), "{} and {} share a parameter name", a.name, b.name);
     };
     for scheduler in of(Role::Scheduler) {
@@ -525,7 +527,7 @@ fn a_discipline_tells_what_it_was_made_from() {
         for (other, asked) in &all {
             // One algorithm with other parameters, of which it tells its kind only.
             let expected = params == asked || name == other;
-            assert_eq!(built.is_made_from(asked), expected, "{name:?} and {other:?}");
+            assert_eq!(built.has_params(asked), expected, "{name:?} and {other:?}");
         }
     }
     for (kind, others) in [
@@ -535,15 +537,15 @@ fn a_discipline_tells_what_it_was_made_from() {
         ("fifo", &["shaper=token_bucket", "rate=1Mbit"]),
     ] {
         let plain = build(kind, &[], &[]);
-        assert!(plain.is_made_from(&read(kind, &[]).unwrap()));
-        assert!(!plain.is_made_from(&read(kind, others).unwrap()), "{kind}");
+        assert!(plain.has_params(&read(kind, &[]).unwrap()));
+        assert!(!plain.has_params(&read(kind, others).unwrap()), "{kind}");
         let other = build(kind, others, &[]);
-        assert!(other.is_made_from(&read(kind, others).unwrap()), "{kind}");
-        assert!(!other.is_made_from(&read(kind, &[]).unwrap()), "{kind}");
+        assert!(other.has_params(&read(kind, others).unwrap()), "{kind}");
+        assert!(!other.has_params(&read(kind, &[]).unwrap()), "{kind}");
     }
     const SHAPED: [&str; 2] = ["shaper=token_bucket", "rate=1Mbit"];
     let built = build("fifo", &SHAPED, &[]);
     for other in ["burst=9kB", "peak=2Mbit"] {
-        assert!(!built.is_made_from(&read("fifo", &[SHAPED[0], SHAPED[1], other]).unwrap()), "{other}");
+        assert!(!built.has_params(&read("fifo", &[SHAPED[0], SHAPED[1], other]).unwrap()), "{other}");
     }
 }

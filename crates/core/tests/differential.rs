@@ -2,7 +2,7 @@
 
 mod common;
 
-use apportion_core::drop::red::RedParams;
+use apportion_core::aqm::red::RedParams;
 use apportion_core::label::Label;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
@@ -488,7 +488,7 @@ fn codel_is_the_rfc_s_through_many_relapses() {
 #[test]
 fn the_transcripts_are_put_through_every_branch() {
     // The differential test of RED means little unless ramp, force and overflow all occur at its settings.
-    let params = RedParams::from_args(&apportion_core::catalog::Args::default()).unwrap();
+    let params = RedParams::from_args(&apportion_core::param::Args::default()).unwrap();
     let mut slow = SlowRed::new(SlowRedParams {
         limit: 25.0,
         min_th: 5.0,

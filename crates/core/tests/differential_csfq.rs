@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::label::Label;
 use apportion_core::random::Stream;
-use apportion_core::system::Setup;
+use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Time, Weight};
 use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::mcsfq::{
@@ -148,7 +148,7 @@ impl Case {
         let pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
         let mut ours = read("mcsfq", &pairs)
             .expect("a valid table")
-            .build::<TestPacket>(&Setup { guarantees: &guarantees, ..setup(&weights) });
+            .build::<TestPacket>(&LinkContext { guarantees: &guarantees, ..setup(&weights) });
         let mut slow = self.slow();
         let (mut drops, mut marks) = (Stream::new(1, "link"), Stream::new(1, "link.marking"));
         let (mut log, mut queue) = (Log::default(), Vec::<(u32, f64, u64)>::new());

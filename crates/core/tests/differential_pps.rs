@@ -6,12 +6,13 @@ mod common;
 
 use std::collections::VecDeque;
 
-use apportion_core::catalog::{Role, Selection};
-use apportion_core::exchange::currency::{CurrencyExchange, ExchangeParams};
 use apportion_core::label::Label;
+use apportion_core::mark::currency_exchange::{CurrencyExchange, ExchangeParams};
 use apportion_core::mark::ticket::{TicketMarker, TicketMarkerParams};
 use apportion_core::mark::{Marker, MarkerSetup};
+use apportion_core::param::Role;
 use apportion_core::random::Stream;
+use apportion_core::system::catalog::Selection;
 use apportion_core::units::{Span, TicketRate, Time};
 use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::red::Outcome;

@@ -4,7 +4,7 @@ mod common;
 
 use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
-use apportion_core::system::{CoreParams, Discipline, Setup};
+use apportion_core::system::{CoreParams, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
@@ -38,7 +38,7 @@ fn ops(classes: bool) -> impl Strategy<Value = Vec<Op>> {
 fn build(pairs: &[&str]) -> Counted<Discipline<TestPacket>> {
     // Flows 0 and 1 are real-rate, 2 and 3 greedy.
     let classes = [FlowClass::RealRate; 2];
-    let setup = Setup { classes: &classes, ..setup(&[]) };
+    let setup = LinkContext { classes: &classes, ..setup(&[]) };
     Counted::new(read("ramp", pairs).expect("a valid table").build(&setup))
 }
 

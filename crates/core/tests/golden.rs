@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use apportion_core::aqm::red::{Red, RedParams};
 use apportion_core::buffer::Buffer;
-use apportion_core::catalog::Args;
-use apportion_core::drop::Limit;
-use apportion_core::drop::red::{Red, RedParams};
+use apportion_core::limit::Limit;
+use apportion_core::param::Args;
 use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::units::{Packets, Rate, Ratio, Span, Time};

@@ -2,11 +2,11 @@
 
 mod common;
 
-use apportion_core::catalog;
 use apportion_core::counted::Counted;
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
 use apportion_core::system::Discipline;
+use apportion_core::system::catalog;
 use apportion_core::units::{Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
 use common::{Log, TestPacket, build, combinations, packet, serve_backlogged};

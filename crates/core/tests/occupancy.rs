@@ -2,13 +2,13 @@
 
 mod common;
 
+use apportion_core::aqm::occupancy::{Choice, Thresholds};
+use apportion_core::aqm::pfd::{End, Pfd, PfdParams};
 use apportion_core::buffer::Buffer;
-use apportion_core::drop::hcsfq::Customers;
-use apportion_core::drop::occupancy::{Choice, Thresholds};
-use apportion_core::drop::pfd::{End, Pfd, PfdParams};
+use apportion_core::packet::Customers;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
-use apportion_core::system::{Discipline, SCHEDULERS, Setup};
+use apportion_core::system::{Discipline, LinkContext, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
 use apportion_reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
@@ -43,7 +43,7 @@ fn build(keys: &str) -> Discipline<TestPacket> {
     let pairs: Vec<&str> = keys.split_whitespace().collect();
     let weights = SHARES.map(|share| Weight::new(share).expect("a weight"));
     let rtts = SHARES.map(|share| Span::from_millis((20.0 * share) as u64));
-    let setup = Setup {
+    let setup = LinkContext {
         link_rate: Rate::from_mbit(10),
         weights: &weights,
         rtts: &rtts,

@@ -13,9 +13,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use apportion_core::catalog::Selection;
 use apportion_core::random::Stream;
-use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::Engine;
@@ -41,7 +41,7 @@ fn link(number: u32, kind: &str) -> Link {
     if kind == "fifo" {
         selection.set("limit", "10000p").unwrap();
     }
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "bench"));
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "bench"));
     Link::new(LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss")))
 }
 

@@ -5,10 +5,10 @@
 //! FIFO beside it, and the FIFO's own part, which the benches of the core tell.
 #![allow(clippy::unwrap_used, reason = "a bench's panic is its message")]
 
-use apportion_core::catalog::Selection;
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
 use apportion_core::random::Stream;
-use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_live::link::{Books, Link, LinkParts};
 use apportion_live::pace::Pace;
@@ -54,7 +54,7 @@ fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> Discipline<Pa
     let mut selection = Selection::new(kind, drop, None).unwrap();
     keys.iter().for_each(|(key, value)| selection.set(key, value).unwrap());
     let classes = vec![FlowClass::RealRate; if kind == "ramp" { FLOWS as usize } else { 0 }];
-    let setup = Setup { classes: &classes, ..Setup::new(Rate::from_mbit(1_000), 1, "bench") };
+    let setup = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
     DisciplineParams::from_args(&selection).unwrap().build(&setup)
 }
 

@@ -22,9 +22,9 @@ pub const ETHERNET: Bytes = Bytes::new(14);
 pub const LONGEST: usize = 1_522;
 /// Frames under way at most, half of them each way. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
-const MOST_FRAMES: u32 = 1 << 16;
+const MAX_FRAMES: u32 = 1 << 16;
 /// Flows kept apart. None is forgotten before there are so many, so that its counts stay its own.
-const MOST_FLOWS: usize = 1 << 16;
+const MAX_FLOWS: usize = 1 << 16;
 const IDLE: Span = Span::MAX;
 
 /// The way out of the first port, and the way back.
@@ -62,8 +62,8 @@ impl Bridge {
         overhead: Bytes,
     ) -> Result<Engine<Self>, EngineError> {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let books = Books::new(Pool::new(MOST_FRAMES, LONGEST), MOST_FLOWS + 1);
-        let flows = FlowTable::new(FlowId(1), MOST_FLOWS, IDLE);
+        let books = Books::new(Pool::new(MAX_FRAMES, LONGEST), MAX_FLOWS + 1);
+        let flows = FlowTable::new(FlowId(1), MAX_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
         let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, doorman: None };
         Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)

@@ -35,7 +35,7 @@ use terminal::{Foreground, set_foreground};
 /// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
 const AFTER_KILL: Span = Span::from_secs(2);
 /// Wake-ups of one wait that are not its end: signals, and interruptions by other handlers.
-const MOST_WAKEUPS: usize = 1_000_000;
+const MAX_WAKEUPS: usize = 1_000_000;
 
 /// A command that cannot be started or waited for.
 #[derive(Debug, thiserror::Error)]
@@ -294,7 +294,7 @@ impl Running {
         let mut watched = vec![PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
         watched.extend(timer.iter().map(|timer| PollFd::new(timer.as_fd(), PollFlags::POLLIN)));
         watched.extend(signals.map(|signals| PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN)));
-        for _ in 0..MOST_WAKEUPS {
+        for _ in 0..MAX_WAKEUPS {
             match poll(&mut watched, PollTimeout::NONE) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(CommandError::Wait(errno)),

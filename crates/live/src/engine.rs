@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use apportion_core::Packet as _;
-use apportion_core::drop::sffc::Sffc;
+use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::units::{Span, Time};
 use apportion_scenario::histogram::Histogram;
@@ -35,7 +35,7 @@ use crate::readiness::Readiness;
 const OWN: u16 = u16::MAX;
 /// Frames that wait for a device that takes no more; beyond that the oldest are given up. Chosen: a queue of such a
 /// device.
-const MOST_HELD: usize = 1_024;
+const MAX_HELD: usize = 1_024;
 /// Buffers with which a port is looked at again that had none. Chosen: half a batch, or every buffer that comes back would
 /// cost three system calls.
 const ENOUGH: usize = BATCH / 2;
@@ -412,7 +412,7 @@ impl<W: World> Engine<W> {
                 0
             });
             due.drain(..done).for_each(|due| self.lateness.record(now.since(due)));
-            let excess = (outbox.len() - done).saturating_sub(MOST_HELD);
+            let excess = (outbox.len() - done).saturating_sub(MAX_HELD);
             if excess > 0 {
                 port.give_up(excess as u64);
                 due.drain(..excess);

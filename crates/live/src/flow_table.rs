@@ -136,7 +136,7 @@ impl FlowTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apportion_core::class::Headers;
+    use apportion_scenario::gateway::classifier::Headers;
 
     fn tuple(port: u16) -> FlowTuple {
         let headers = Headers {

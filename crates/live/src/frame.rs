@@ -10,24 +10,24 @@
 //! the next router to refuse. What TCP and UDP say wrongly is for hosts to judge: such packets merely show
 //! less. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
 //!
-//! Cost: O(extension headers), of which there are at most [`MOST_EXTENSIONS`]; some ns for a frame without;
+//! Cost: O(extension headers), of which there are at most [`MAX_EXTENSIONS`]; some ns for a frame without;
 //! no allocation, and no panic whatever the bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use apportion_core::class::Headers;
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Bytes;
+use apportion_scenario::gateway::classifier::Headers;
 
 mod flow;
 
 pub use flow::FlowTuple;
 
 /// Most VLAN tags that are looked behind: a service tag and a customer tag (IEEE 802.1ad).
-pub const MOST_TAGS: u8 = 2;
+pub const MAX_TAGS: u8 = 2;
 /// Most extension headers that are looked behind. Chosen: one of each kind, and destination options twice, as
 /// RFC 8200 section 4.1 recommends, are eight.
-pub const MOST_EXTENSIONS: usize = 8;
+pub const MAX_EXTENSIONS: usize = 8;
 
 /// EtherTypes (IEEE 802 numbers of IANA).
 mod ethertype {
@@ -77,7 +77,7 @@ pub enum Malformed {
     Ipv6PayloadLength,
     /// An extension header of IPv6 ends beyond the packet.
     ExtensionHeaderLength,
-    /// More than [`MOST_EXTENSIONS`] extension headers of IPv6.
+    /// More than [`MAX_EXTENSIONS`] extension headers of IPv6.
     ExtensionHeaders,
 }
 
@@ -208,7 +208,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     let mut at = 12;
     let mut tags = 0;
     let mut found = word(bytes, at).ok_or(Malformed::TooShort)?;
-    while matches!(found, ethertype::CUSTOMER_TAG | ethertype::SERVICE_TAG) && tags < MOST_TAGS {
+    while matches!(found, ethertype::CUSTOMER_TAG | ethertype::SERVICE_TAG) && tags < MAX_TAGS {
         tags += 1;
         at += 4;
         found = word(bytes, at).ok_or(Malformed::TooShort)?;
@@ -296,7 +296,7 @@ fn behind_extensions(packet: &[u8], mut next: u8) -> Result<Inside, Malformed> {
     let mut at = IPV6_HEADER;
     let mut part = Fragment::Whole;
     // Once more, to see that no other follows the last.
-    for _ in 0..=MOST_EXTENSIONS {
+    for _ in 0..=MAX_EXTENSIONS {
         let is_extension = matches!(
             next,
             protocol::HOP_BY_HOP

@@ -34,13 +34,13 @@ pub mod world;
 
 use std::os::fd::BorrowedFd;
 
-use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
 
-use self::world::{GatewayWorld, MOST_NAMES};
+use self::world::{GatewayWorld, MAX_NAMES};
 use crate::bridge::{ETHERNET, LONGEST};
 use crate::clock::Clock;
 use crate::engine::{Engine, EngineError, Hop, Stop};
@@ -52,9 +52,9 @@ use crate::router::frames::Hardware;
 
 /// Frames under way at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
-const MOST_FRAMES: u32 = 1 << 16;
+const MAX_FRAMES: u32 = 1 << 16;
 /// As much memory for longer frames.
-const MEMORY: u64 = MOST_FRAMES as u64 * LONGEST as u64;
+const MEMORY: u64 = MAX_FRAMES as u64 * LONGEST as u64;
 /// Two VLAN tags.
 const TAGS: Bytes = Bytes::new(8);
 /// How often what is due now and then is done. Chosen: as often as metrics are worth reading.
@@ -82,10 +82,10 @@ impl Gateway {
         world.set_reports(&config, hardware);
         let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
         let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
-        let frames = (MEMORY / longest).min(MOST_FRAMES.into()) as u32;
+        let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
         let pool = Pool::new(frames, longest as usize);
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let books = Books::new(pool, 2 * MOST_NAMES);
+        let books = Books::new(pool, 2 * MAX_NAMES);
         let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }

@@ -51,7 +51,7 @@ use world::LabWorld;
 /// hundred times what a machine that has time shows.
 pub const LATENESS_LIMIT: Span = Span::from_millis(2);
 /// Bytes of frames under way at most. Chosen: 0.4 s of 5 Gbit/s.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Why a scenario cannot be run, or could not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -125,11 +125,11 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     }
     for flow in &scenario.flows {
         let (packet, of, fits) = match &flow.transport {
-            Transport::Udp { packet, .. } => (*packet, "source.packet", *packet >= SMALLEST_DATAGRAM),
+            Transport::Udp { packet, .. } => (*packet, "source.packet", *packet >= MIN_DATAGRAM),
             Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment", tcp::has_segments(tcp.segment)),
         };
         let message = match &flow.transport {
-            _ if packet > LARGEST_PACKET => "packets of the lab have 65000 bytes at most",
+            _ if packet > MAX_PACKET => "packets of the lab have 65000 bytes at most",
             _ if fits => continue,
             Transport::Udp { .. } => {
                 "a datagram on the wire has headers of 28 bytes and a byte of data at least"
@@ -142,9 +142,9 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 }
 
 /// What fits a frame with its headers, below 2^16 bytes.
-const LARGEST_PACKET: Bytes = Bytes::new(65_000);
+const MAX_PACKET: Bytes = Bytes::new(65_000);
 /// IPv4 and UDP headers, and a byte.
-const SMALLEST_DATAGRAM: Bytes = Bytes::new(29);
+const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
 /// What of the TCP of a scenario the kernel is not told and does otherwise, each once.
 #[must_use]
@@ -186,7 +186,7 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     let driver = Driver::open(&hosts, network.connections(scenario, planned), plan)?;
 
     let longest = (network::mtu(scenario) + ETHERNET).get() as usize;
-    let pool = Pool::new((MOST_BYTES / longest) as u32, longest);
+    let pool = Pool::new((MAX_BYTES / longest) as u32, longest);
     // The last one is of messages between routers.
     let books = Books::new(pool, numbers.id_count() + 1);
     let links = network::links(scenario, &tables, seed);

@@ -14,12 +14,12 @@ mod tests;
 use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
+use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
-use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::drop::sffc::Sffc;
-use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
+use apportion_core::packet::CustomerId;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
-use apportion_core::queue::{Backlog, DropReason, QosException, Queue as _, Sink};
+use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
@@ -37,8 +37,8 @@ pub struct Books {
     /// By [account](Packet::account), which most worlds number as flows.
     pub flows: Vec<Counters>,
     /// What disciplines of links, by their number, told of flows, until somebody fetches it; the latest of at
-    /// most [`MOST_EXCEPTIONS`](Self::MOST_EXCEPTIONS).
-    pub exceptions: VecDeque<(Time, u32, QosException)>,
+    /// most [`MAX_EXCEPTIONS`](Self::MAX_EXCEPTIONS).
+    pub exceptions: VecDeque<(Time, u32, Overload)>,
     /// Sees every packet on every link, for logs.
     pub witness: Option<Box<dyn Witness>>,
 }
@@ -60,7 +60,7 @@ pub trait Witness: std::fmt::Debug + Send {
 
 impl Books {
     /// Most exceptions that are kept for whoever fetches them.
-    pub const MOST_EXCEPTIONS: usize = 1_024;
+    pub const MAX_EXCEPTIONS: usize = 1_024;
 
     /// Empty books for accounts with numbers below `flows`.
     #[must_use]
@@ -471,8 +471,8 @@ impl Sink<Packet> for Report<'_> {
             flow.marked += 1;
         }
     }
-    fn exception(&mut self, now: Time, exception: QosException) {
-        if self.books.exceptions.len() == Books::MOST_EXCEPTIONS {
+    fn overload(&mut self, now: Time, exception: Overload) {
+        if self.books.exceptions.len() == Books::MAX_EXCEPTIONS {
             self.books.exceptions.pop_front();
         }
         self.books.exceptions.push_back((now, self.number, exception));

@@ -54,7 +54,7 @@ const MOST: u64 = 4_096;
 /// Descriptors left to the rest of the process.
 const SPARE: u64 = 128;
 /// Doors that were opened and that the proxy has not heard of yet.
-const MOST_ORDERS: usize = 256;
+const MAX_ORDERS: usize = 256;
 /// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what
 /// one reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
 const UNSENT: &str = "131072";
@@ -234,7 +234,7 @@ impl Outside {
         let most = most().map_err(failed("read the limit of descriptors"))?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(failed("make an event descriptor"))?);
-        let (orders, ordered) = sync_channel(MOST_ORDERS);
+        let (orders, ordered) = sync_channel(MAX_ORDERS);
         let doorman = Doorman::new(far.try_clone()?, most, orders, Arc::clone(&wake));
         let shared = Arc::new(Shared::default());
         let desk = Desk::new(helper, addresses);

@@ -13,7 +13,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 /// Of one delivery opportunity: an Ethernet frame of full size, as the tool counts it.
 pub const OPPORTUNITY: Bytes = Bytes::new(1_504);
 /// Most lines of a trace. Chosen: an hour at 10 Gbit/s has 3 billion; a day at 1 Mbit/s 7 million.
-const MOST_LINES: usize = 10_000_000;
+const MAX_LINES: usize = 10_000_000;
 
 /// When packets can be sent.
 #[derive(Clone, Debug)]
@@ -96,8 +96,8 @@ impl Trace {
             if times.last().is_some_and(|last| time < *last) {
                 return fail(line, format!("{ms} ms comes after a later time; sort the lines"));
             }
-            if times.len() == MOST_LINES {
-                return fail(line, format!("there are more than {MOST_LINES} lines; cut the trace"));
+            if times.len() == MAX_LINES {
+                return fail(line, format!("there are more than {MAX_LINES} lines; cut the trace"));
             }
             times.push(time);
         }

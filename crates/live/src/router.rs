@@ -36,7 +36,7 @@ use frames::{Envelope, Hardware, NEIGHBOURS_4, NEIGHBOURS_6};
 pub mod frames;
 
 /// Routers whose place is known. Chosen: those that a [`Manager`] answers by default, on both sides.
-const MOST_ROUTERS: usize = 128;
+const MAX_ROUTERS: usize = 128;
 /// Ports: by each leaves what came in by the other.
 const PORTS: u32 = 2;
 
@@ -160,7 +160,7 @@ impl Router {
         let Ok(message) = Message::decode(message, self.key.as_ref()) else { return };
         let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
         let sender = message.sender();
-        if self.places.len() == MOST_ROUTERS
+        if self.places.len() == MAX_ROUTERS
             && !self.places.contains_key(&sender)
             && let Some(oldest) = self.places.iter().min_by_key(|(_, (at, ..))| *at).map(|(id, _)| *id)
         {

@@ -32,7 +32,7 @@ use std::os::fd::AsFd as _;
 use std::process::Command;
 
 use apportion_core::random::Stream;
-use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -56,7 +56,7 @@ use crate::outside::{
 use crate::pace::Pace;
 use crate::port::{Port, PortError};
 
-pub use addresses::{Addresses, MOST_DEPTH};
+pub use addresses::{Addresses, MAX_DEPTH};
 use flows::FlowSeries;
 use log::LogWitness;
 pub use log::{Log, LogFile};
@@ -71,7 +71,7 @@ const OF_TRACES: Bytes = Bytes::new(4);
 /// How long what runs at the far end may take until it listens; the command starts then in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
 /// Samples at most: an hour of tenths of a second.
-const MOST_SAMPLES: usize = 36_000;
+const MAX_SAMPLES: usize = 36_000;
 
 /// One direction of the link.
 #[derive(Clone, Debug)]
@@ -175,9 +175,7 @@ pub enum ShellError {
     #[error("cannot wait for commands: {0}")]
     Wait(Errno),
     /// Shells are nested too deep.
-    #[error(
-        "there are {0} shells around this one, and at most {MOST_DEPTH} can be; start it further outside"
-    )]
+    #[error("there are {0} shells around this one, and at most {MAX_DEPTH} can be; start it further outside")]
     Depth(u8),
     /// A log could not be written to its end.
     #[error("cannot write the log: {0}; is the disk full?")]
@@ -277,7 +275,7 @@ impl Shell {
             Way::Down => "down",
         };
         let pace = speed.at_start();
-        let queue = queue.build(&Setup::new(pace.mean(), self.seed, &format!("link.{name}.queue")));
+        let queue = queue.build(&LinkContext::new(pace.mean(), self.seed, &format!("link.{name}.queue")));
         Link::new(LinkParts {
             delay: *delay,
             loss: *loss,
@@ -403,7 +401,7 @@ impl Course {
                 self.engine.change(link, |link, books| link.sample(now, &|_| None, books));
             }
             self.flows.sample(&self.engine.world, &self.engine.books);
-            let is_last = self.flows.samples() == MOST_SAMPLES;
+            let is_last = self.flows.samples() == MAX_SAMPLES;
             self.sample = if is_last { Time::MAX } else { sample.map_or(Time::MAX, |span| now + span) };
         }
     }

@@ -8,11 +8,11 @@ mod laws;
 
 use std::path::Path;
 
-use apportion_core::class::Headers;
 use apportion_core::control::sffc::message::FlowKey;
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Bytes;
-use apportion_live::frame::{self, FlowTuple, Fragment, MOST_EXTENSIONS, Malformed, Network, Parsed, parse};
+use apportion_live::frame::{self, FlowTuple, Fragment, MAX_EXTENSIONS, Malformed, Network, Parsed, parse};
+use apportion_scenario::gateway::classifier::Headers;
 use common::{
     Carried, DESTINATION_4, DESTINATION_6, Ip, PORTS, SOURCE_4, SOURCE_6, assert_checksums, ipv4, ipv6,
 };
@@ -279,12 +279,12 @@ fn fragments_after_the_first_show_no_ports() {
 
 #[test]
 fn extension_headers_are_looked_behind_up_to_a_limit() {
-    for n in 0..=MOST_EXTENSIONS {
+    for n in 0..=MAX_EXTENSIONS {
         let parsed = parse(&options(n)).unwrap();
         assert_eq!(parsed.headers.unwrap().protocol, 17);
         assert_eq!((ports(&parsed), parsed.transport_offset), (Some(PORTS), Some(AT + 40 + 8 * n)));
     }
-    assert_eq!(parse(&options(MOST_EXTENSIONS + 1)), Err(Malformed::ExtensionHeaders));
+    assert_eq!(parse(&options(MAX_EXTENSIONS + 1)), Err(Malformed::ExtensionHeaders));
     // An authentication header counts in words of four bytes, less two: 4 is 24 bytes.
     let mut payload = vec![17, 4];
     payload.resize(24, 0);

@@ -94,9 +94,9 @@ pub(crate) fn build(
     }
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
-    if sample.as_nanos().saturating_mul(MOST_SAMPLES) < stop.as_nanos() {
+    if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
         let message =
-            format!("{sample} gives more than {MOST_SAMPLES} intervals until {stop}; write a longer one");
+            format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");
         fields.refuse("sample", message, problems);
     }
     let title = fields.text("title").unwrap_or(file_name).to_owned();
@@ -146,7 +146,7 @@ fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], prob
 }
 
 /// Chosen: a second in steps of 10 us; each flow and link keeps a number for each.
-const MOST_SAMPLES: u64 = 100_000;
+const MAX_SAMPLES: u64 = 100_000;
 
 /// 1, 2 or 5 times a power of ten nanoseconds that gives at most 600 samples: as many as a figure shows.
 fn default_sample(stop: Time) -> Span {

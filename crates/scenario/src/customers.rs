@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apportion_core::drop::hcsfq::{CustomerId, MOST_CUSTOMERS};
+use apportion_core::packet::{CustomerId, MAX_CUSTOMERS};
 use apportion_core::units::{Rate, Weight};
 
 use crate::expression::Pattern;
@@ -79,9 +79,9 @@ pub(crate) fn read<'a>(
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_unstable_by(|a, b| natural(a, b));
     names.dedup();
-    if names.len() > MOST_CUSTOMERS {
+    if names.len() > MAX_CUSTOMERS {
         let message =
-            format!("{of}s belong to {} customers; at most {MOST_CUSTOMERS} can be kept apart", names.len());
+            format!("{of}s belong to {} customers; at most {MAX_CUSTOMERS} can be kept apart", names.len());
         fields.refuse(of, message, problems);
     }
     let one = |name: &&str| Customer { name: (*name).to_owned(), weight: Weight::ONE };

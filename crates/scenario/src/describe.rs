@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::catalog::{self, Role};
+use apportion_core::param::Role;
 use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
@@ -297,8 +297,8 @@ fn names_of(part: Part, roles: &[Role]) -> Vec<&'static str> {
     part.entries().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
-fn param_schema(kind: catalog::Kind) -> Value {
-    use catalog::Kind as K;
+fn param_schema(kind: apportion_core::param::Kind) -> Value {
+    use apportion_core::param::Kind as K;
     match kind {
         K::Limit | K::Packets | K::Bytes | K::Span | K::Rate => json!({ "type": "string" }),
         K::Ratio => json!({ "type": ["number", "string"] }),

@@ -17,7 +17,7 @@ use pcap_file::pcap::PcapParser;
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).
-const MOST_RECORDS: usize = 10_000_000;
+const MAX_RECORDS: usize = 10_000_000;
 
 /// Of a file, or why there is none.
 type Content = Result<Arc<[u8]>, String>;
@@ -84,8 +84,8 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
             Ok(size) if size > 0 => size,
             _ => return Err(format!("line {number}: `{line}` is not a number of bytes from 1")),
         };
-        if frames.len() >= MOST_RECORDS {
-            return Err(format!("more than {MOST_RECORDS} frames"));
+        if frames.len() >= MAX_RECORDS {
+            return Err(format!("more than {MAX_RECORDS} frames"));
         }
         frames.push(Bytes::new(size.into()));
     }
@@ -114,8 +114,8 @@ pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
     };
     let mut packets = Vec::new();
     while !rest.is_empty() {
-        if packets.len() >= MOST_RECORDS {
-            return Err(format!("more than {MOST_RECORDS} packets"));
+        if packets.len() >= MAX_RECORDS {
+            return Err(format!("more than {MAX_RECORDS} packets"));
         }
         // The raw form: the checked one refuses captures that kept only the head of each packet.
         let number = packets.len() + 1;

@@ -1,10 +1,10 @@
 //! What disciplines ask of flows, by the number that they know flows by; and disciplines built with that.
 
-use apportion_core::drop::hcsfq::{CustomerId, Customers};
-use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
+use apportion_core::packet::{CustomerId, Customers};
 use apportion_core::packet::{FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
-use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Weight};
 
 use crate::connections::Numbers;
@@ -59,7 +59,7 @@ impl FlowTables {
     #[must_use]
     pub fn discipline<P: Packet>(&self, link: &Link, params: &DisciplineParams, rate: Rate) -> Discipline<P> {
         let name = format!("link.{}.queue", link.name);
-        params.build(&Setup {
+        params.build(&LinkContext {
             link_rate: rate,
             weights: &self.weights,
             rtts: &self.rtts,

@@ -19,7 +19,7 @@ use crate::model::{
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
-use crate::tables::{FLOW, MOST_FLOWS, SOURCES, START};
+use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
 use crate::tcp::TcpParams;
 use crate::text::{Item, Table, Value, join};
 use crate::transport;
@@ -74,8 +74,8 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let count = group.count.unwrap_or(1);
-            if flows.len() as u64 + count > MOST_FLOWS {
-                group.fields.refuse("count", format!("more than {MOST_FLOWS} flows in all"), problems);
+            if flows.len() as u64 + count > MAX_FLOWS {
+                group.fields.refuse("count", format!("more than {MAX_FLOWS} flows in all"), problems);
                 break;
             }
             flows.reserve(count as usize);
@@ -83,8 +83,8 @@ impl<'a> Builder<'a> {
                 // One wrong member is told of; the others would say the same.
                 let Some(flow) = self.member(&group, i, problems) else { break };
                 connections += u64::from(flow.connections);
-                if connections > MOST_FLOWS {
-                    let message = format!("more than {MOST_FLOWS} connections in all");
+                if connections > MAX_FLOWS {
+                    let message = format!("more than {MAX_FLOWS} connections in all");
                     group.fields.refuse("connections", message, problems);
                     return flows;
                 }

@@ -15,6 +15,7 @@
 //! | `describe` | the keys as Markdown |
 
 mod checks;
+pub mod classifier;
 mod describe;
 mod directions;
 mod forms;
@@ -26,10 +27,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use apportion_core::class::{ClassRules, Rule};
-use apportion_core::drop::hcsfq::CustomerId;
-use apportion_core::exchange::currency::ExchangeParams;
+use crate::gateway::classifier::{Rule, RuleSet};
 use apportion_core::mark::MarkerParams;
+use apportion_core::mark::currency_exchange::ExchangeParams;
+use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
@@ -134,7 +135,7 @@ pub struct DirectionConfig {
     /// What becomes of labels on packets.
     pub labels: Labels,
     /// Those of [`GatewayConfig::rules`] that hold in this direction.
-    pub rules: ClassRules,
+    pub rules: RuleSet,
 }
 
 /// What becomes of labels on packets.
@@ -358,9 +359,9 @@ fn class_rules(
     rules: &[RuleConfig],
     root: &Fields<'_>,
     problems: &mut Problems,
-) -> Option<ClassRules> {
+) -> Option<RuleSet> {
     let own = rules.iter().enumerate().filter(|(_, rule)| rule.is_for(direction));
-    let rules = ClassRules::new(own.map(|(number, rule)| (number, rule.when.clone())).collect());
+    let rules = RuleSet::new(own.map(|(number, rule)| (number, rule.when.clone())).collect());
     rules.map_err(|error| root.refuse("rule", error.message, problems)).ok()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use apportion_core::drop::csfq::RouterRole;
+use apportion_core::aqm::csfq::RouterRole;
 use apportion_core::units::Time;
 
 use crate::keys::Fields;
@@ -20,12 +20,14 @@ pub(crate) fn check_tickets(
 ) {
     let replaced = |at: usize| {
         changes.iter().find_map(|change| match &change.to {
-            Setting::LinkQueue(id, queue) if id.index() == at => queue.writes(),
+            Setting::LinkQueue(id, queue) if id.index() == at => queue.label_written(),
             _ => None,
         })
     };
-    let writes: Vec<bool> =
-        (0..).zip(links).map(|(at, link)| link.queue.writes().or_else(|| replaced(at)).is_some()).collect();
+    let writes: Vec<bool> = (0..)
+        .zip(links)
+        .map(|(at, link)| link.queue.label_written().or_else(|| replaced(at)).is_some())
+        .collect();
     let mut told = BTreeSet::new();
     for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
         let back = flow.back.iter().filter(|_| flow.ack_tickets.is_some());

@@ -13,7 +13,7 @@ use crate::sweep;
 use crate::text;
 
 /// Most flows and links of all points together (chosen: what memory holds).
-const MOST_PARTS: usize = 10_000_000;
+const MAX_PARTS: usize = 10_000_000;
 
 /// A scenario file: one scenario, or one for each point of its sweep.
 #[derive(Clone, Debug)]
@@ -80,9 +80,9 @@ pub fn load(
     for point in sweep::expand(&root, &mut problems) {
         let Some(scenario) = build(&point.root, &name, &files, &mut problems) else { continue };
         parts += scenario.links.len() + scenario.flows.len();
-        if parts > MOST_PARTS {
+        if parts > MAX_PARTS {
             let message =
-                format!("more than {MOST_PARTS} links and flows in all points of the sweep together");
+                format!("more than {MAX_PARTS} links and flows in all points of the sweep together");
             problems.add(Place::Line(1), "", message);
             break;
         }

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use apportion_core::catalog::{Role, Selection};
-use apportion_core::exchange::currency::{self, ExchangeParams};
+use apportion_core::mark::currency_exchange::{self, ExchangeParams};
 use apportion_core::mark::{MarkerParams, ticket};
+use apportion_core::param::Role;
+use apportion_core::system::catalog::Selection;
 
 use crate::keys::Fields;
 use crate::problem::{Place, Problems};
@@ -17,7 +18,7 @@ use crate::text::Item;
 /// When the catalogue's own defaults are refused: a slip in the program that every test finds.
 pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
     static DEFAULT: LazyLock<Arc<ExchangeParams>> = LazyLock::new(|| {
-        let built = Selection::of(Role::Exchange, currency::ENTRY.name)
+        let built = Selection::of(Role::Exchange, currency_exchange::ENTRY.name)
             .and_then(|selection| ExchangeParams::from_args(&selection.args));
         match built {
             Ok(params) => Arc::new(params),

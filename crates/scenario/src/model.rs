@@ -6,8 +6,8 @@
 use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 
-use apportion_core::exchange::currency::ExchangeParams;
 use apportion_core::mark::MarkerParams;
+use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use apportion_core::exchange::currency::ExchangeParams;
+use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate};
 
@@ -16,7 +16,7 @@ use crate::model::{Link, LinkId, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
-use crate::tables::{BACK, LINK, LOST, MOST_LINKS};
+use crate::tables::{BACK, LINK, LOST, MAX_LINKS};
 use crate::text::{Item, Table, Value, join};
 
 /// A network whose links can still be changed.
@@ -257,10 +257,10 @@ impl Network {
 
     /// Sorts everything by name.
     pub(crate) fn finish(mut self, problems: &mut Problems) -> Finished {
-        if self.links.len() as u64 > MOST_LINKS {
-            let message = format!("{} one-way links; at most {MOST_LINKS} are possible", self.links.len());
+        if self.links.len() as u64 > MAX_LINKS {
+            let message = format!("{} one-way links; at most {MAX_LINKS} are possible", self.links.len());
             problems.add(self.links[0].place, "link", message);
-            self.links.truncate(MOST_LINKS as usize);
+            self.links.truncate(MAX_LINKS as usize);
         }
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| natural(&self.nodes[*a], &self.nodes[*b]));

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use apportion_core::catalog::Selection;
 use apportion_core::system::DisciplineParams;
+use apportion_core::system::catalog::Selection;
 
 use crate::problem::Problems;
 use crate::selection::Part;

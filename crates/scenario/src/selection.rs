@@ -1,8 +1,9 @@
 //! What scenario files select from the catalogue: a name, or a table with `kind` and parameters.
 
-use apportion_core::catalog::{self, Entry, ParamError, Role, Selection};
-use apportion_core::exchange::currency;
+use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
+use apportion_core::param::{Entry, ParamError, Role};
+use apportion_core::system::catalog::{self, Selection};
 
 use crate::problem::{Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join, quoted};
@@ -42,7 +43,7 @@ impl Part {
         match self {
             Self::Queue => "fifo",
             Self::Marker => ticket::ENTRY.name,
-            Self::Exchange => currency::ENTRY.name,
+            Self::Exchange => currency_exchange::ENTRY.name,
         }
     }
 
@@ -207,8 +208,8 @@ fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamErr
     })
 }
 
-fn print(value: catalog::Value) -> String {
-    use catalog::Value as V;
+fn print(value: apportion_core::param::Value) -> String {
+    use apportion_core::param::Value as V;
     match value {
         V::Limit(value) => quoted(&value.to_string()),
         V::Packets(value) => quoted(&value.to_string()),

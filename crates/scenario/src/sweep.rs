@@ -12,7 +12,7 @@ use crate::problem::{Place, Problems};
 use crate::text::{Item, Table, Value, join, key_text, parse_override};
 
 /// Most points of a grid.
-const MOST_POINTS: usize = 10_000;
+const MAX_POINTS: usize = 10_000;
 
 /// Most keys in the path of an override (chosen: scenarios need six).
 const DEEPEST: usize = 16;
@@ -42,10 +42,10 @@ pub(crate) fn expand(root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
     let mut axes = Vec::new();
     find_in_table(root, &mut Vec::new(), &mut axes, problems);
     let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
-    let Some(points) = points.filter(|points| *points <= MOST_POINTS) else {
+    let Some(points) = points.filter(|points| *points <= MAX_POINTS) else {
         let sizes: Vec<_> = axes.iter().map(|axis| axis.values.len().to_string()).collect();
         let message = format!(
-            "the sweep has {} points; at most {MOST_POINTS} are possible: shorten a list",
+            "the sweep has {} points; at most {MAX_POINTS} are possible: shorten a list",
             sizes.join(" x ")
         );
         problems.add(axes[0].values[0].place, path_text(&axes[0].path), message);
@@ -130,8 +130,8 @@ pub(crate) fn alternatives(item: &Item) -> Result<Option<Vec<Item>>, String> {
                     (_, Some(values)) => all.extend(values),
                     (_, None) => all.push(item.clone()),
                 }
-                if all.len() > MOST_POINTS {
-                    return Err(format!("more than {MOST_POINTS} values in a sweep"));
+                if all.len() > MAX_POINTS {
+                    return Err(format!("more than {MAX_POINTS} values in a sweep"));
                 }
             }
             Ok(Some(all))
@@ -148,8 +148,8 @@ fn tables(table: &Table, place: Place) -> Result<Vec<Item>, String> {
             continue;
         }
         let Some(values) = alternatives(item)? else { continue };
-        if all.len().saturating_mul(values.len()) > MOST_POINTS {
-            return Err(format!("more than {MOST_POINTS} values in a sweep"));
+        if all.len().saturating_mul(values.len()) > MAX_POINTS {
+            return Err(format!("more than {MAX_POINTS} values in a sweep"));
         }
         let with = |table: &Table, value: &Item| {
             let mut table = table.clone();
@@ -183,14 +183,14 @@ fn range(text: &str, place: Place) -> Result<Option<Vec<Item>>, String> {
         .ok_or_else(|| {
             format!("`{text}` is not a range; write for example \"10ms..50ms step 10ms\", from low to high in one unit")
         })?;
-    let values = found.ok_or_else(|| format!("`{text}` has more than {MOST_POINTS} values"))?;
+    let values = found.ok_or_else(|| format!("`{text}` has more than {MAX_POINTS} values"))?;
     Ok(Some(values.into_iter().map(|value| Item { value, place }).collect()))
 }
 
 /// How many values a range has; the inner `None` if too many, the outer if it is no range.
 fn length(first: u64, last: u64, step: u64) -> Option<Option<u64>> {
     let steps = last.checked_sub(first)?.checked_div(step)?;
-    Some((steps < MOST_POINTS as u64).then_some(steps))
+    Some((steps < MAX_POINTS as u64).then_some(steps))
 }
 
 fn quantities<T: FromStr + ToString>(

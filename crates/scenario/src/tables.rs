@@ -8,12 +8,12 @@ use crate::selection::Part;
 use Need::{Default, Optional, Required};
 
 /// Most flows of a scenario (chosen: what a simulator still holds in memory).
-pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+pub(crate) const MAX_FLOWS: u64 = 1_000_000;
 /// Most connections of a flow: the dynamic ports of its host, 49152 to 65535 (RFC 6335 section 6), of which
 /// each connection to one port of another host takes one.
-pub(crate) const MOST_CONNECTIONS: u64 = 16_384;
+pub(crate) const MAX_CONNECTIONS: u64 = 16_384;
 /// Most one-way links of a scenario (chosen: likewise).
-pub(crate) const MOST_LINKS: u64 = 100_000;
+pub(crate) const MAX_LINKS: u64 = 100_000;
 
 const TIME: Kind = Kind::Amount(Unit::Time, Range::FromZero);
 pub(crate) const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
@@ -211,7 +211,7 @@ pub(crate) const FLOW: &[Key] = &both::<19>(
     &[
         key(
             "count",
-            Kind::Amount(Unit::Count, Range::UpTo(MOST_FLOWS)),
+            Kind::Amount(Unit::Count, Range::UpTo(MAX_FLOWS)),
             Optional,
             "Makes a group: members `x.1`, `x.2`, ... for `i` = 1, 2, ...; without it one flow named `x`, for \
              which `i` is 1.",
@@ -249,7 +249,7 @@ pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 const SHARED_FLOW: [Key; 13] = [
     key(
         "connections",
-        Kind::Amount(Unit::Count, Range::UpTo(MOST_CONNECTIONS)),
+        Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
         Optional,
         "Connections that it consists of, each with its own TCP, random start and copy of the source, whose \
          rate is that of each one; queues, markers and `lost` see one flow. 1 if absent.",
@@ -437,13 +437,13 @@ const ACCESS: &[Key] = &[
 ];
 const PAIRS: Key = key(
     "pairs",
-    Kind::Amount(Unit::Count, Range::UpTo(MOST_LINKS / 4)),
+    Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS / 4)),
     Required,
     "Number of hosts on each side.",
 );
 const HOPS: Key = key(
     "hops",
-    Kind::Amount(Unit::Count, Range::UpTo(MOST_LINKS / 6)),
+    Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS / 6)),
     Required,
     "Number of links between routers.",
 );

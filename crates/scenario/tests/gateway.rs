@@ -8,11 +8,11 @@ mod common;
 
 use std::path::Path;
 
-use apportion_core::class::{Headers, Prefix};
-use apportion_core::drop::hcsfq::CustomerId;
 use apportion_core::mark::MarkerParams;
+use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
+use apportion_scenario::gateway::classifier::{Headers, Prefix};
 use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, read_queue};
 
 use common::{EVERYTHING, error, load, minimal, try_load};

@@ -5,8 +5,9 @@
 use std::io;
 use std::path::Path;
 
-use apportion_core::catalog::{self, Role};
 use apportion_core::packet::FlowClass;
+use apportion_core::param::Role;
+use apportion_core::system::catalog;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};

@@ -6,8 +6,8 @@ mod common;
 
 use apportion_core::label::Format;
 use apportion_core::mark::ticket::TicketMarkerParams;
+use apportion_core::mark::ticket_policer::Rounding;
 use apportion_core::mark::{MARKERS, MarkerParams};
-use apportion_core::tickets::Rounding;
 use apportion_core::units::{Span, TicketRate};
 use apportion_scenario::model::{Flow, Link, Scenario, Setting};
 

@@ -221,8 +221,8 @@ impl<'a> Simulation<'a> {
 /// An event queue for the events that the links of a scenario can be expected to have.
 fn events_for(scenario: &Scenario) -> Events {
     let full_packet = Bytes::new(1_500);
-    let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(LONGEST_TRANSMISSION);
-    let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(LONGEST_HORIZON);
+    let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(MAX_TRANSMISSION);
+    let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(MAX_HORIZON);
     // The fastest watched link carries most of the traffic, over some six links there and back.
     let busiest = scenario.links.iter().filter(|link| link.watched).map(|link| link.rate).max();
     let slowest = scenario.links.iter().map(|link| link.rate).min();
@@ -233,8 +233,8 @@ fn events_for(scenario: &Scenario) -> Events {
 
 /// Of the links that decide how far ahead the event queue looks. Chosen: 1 s; slower ones are rare and have
 /// few events.
-const LONGEST_HORIZON: Span = Span::from_secs(1);
-const LONGEST_TRANSMISSION: Span = Span::from_millis(100);
+const MAX_HORIZON: Span = Span::from_secs(1);
+const MAX_TRANSMISSION: Span = Span::from_millis(100);
 
 /// The table of routes under construction; equal paths share one entry.
 #[derive(Default)]

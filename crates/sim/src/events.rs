@@ -188,7 +188,7 @@ const NO_NODE: u32 = u32::MAX;
 const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
 /// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one
 /// wire come in order, and so do those of one instant.
-const LONGEST_WALK: usize = 16;
+const MAX_WALK: usize = 16;
 
 impl Calendar {
     fn new(places: usize, horizon: Span, per_second: f64) -> Self {
@@ -235,7 +235,7 @@ impl Calendar {
     fn insert_before_last(&mut self, slot: usize, place: u32, key: u128) -> bool {
         let mut previous = NO_NODE;
         let mut next = self.days[slot].first;
-        for _ in 0..LONGEST_WALK {
+        for _ in 0..MAX_WALK {
             if self.nodes[next as usize].key > key {
                 self.nodes[place as usize] = Node { key, next };
                 match previous {

@@ -10,11 +10,11 @@
 use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
+use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
-use apportion_core::drop::sffc::Sffc;
-use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
-use apportion_core::queue::{Backlog, DropReason, QosException, Queue, Sink};
+use apportion_core::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
@@ -38,7 +38,7 @@ pub struct Shared {
     /// The flow of the scenario by id; empty if nobody wants to know what flows are allocated.
     pub flow_of_id: Vec<u32>,
     /// What disciplines of links by their index have told since when, until it goes on its way to sources.
-    pub exceptions: Vec<(Time, u32, QosException)>,
+    pub exceptions: Vec<(Time, u32, Overload)>,
 }
 
 impl Shared {
@@ -552,7 +552,7 @@ impl Sink<Packet> for Books<'_> {
         self.link.marked += 1;
         self.shared.counters[packet.flow().index()].marked += 1;
     }
-    fn exception(&mut self, now: Time, exception: QosException) {
+    fn overload(&mut self, now: Time, exception: Overload) {
         self.shared.exceptions.push((now, self.index, exception));
     }
 }

@@ -4,8 +4,8 @@
 //! there like others, and is read at its end as it was written. A query towards the source of a flow is shown
 //! to every router on its way that takes part.
 
+use apportion_core::aqm::sffc::Sffc;
 use apportion_core::control::sffc::{Handled, Transmit};
-use apportion_core::drop::sffc::Sffc;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
 use apportion_scenario::model::{LinkId, Scenario};
@@ -17,7 +17,7 @@ use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::{ROUTER, Simulation};
 
 /// The largest route table; what a packet can point at.
-const MOST_HOPS: usize = crate::packet::MAX_PLACE as usize;
+const MAX_HOPS: usize = crate::packet::MAX_PLACE as usize;
 
 /// Every router that takes part.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ fn add(table: &mut Vec<u32>, path: &[LinkId]) -> Option<u32> {
     let begin = table.len();
     table.extend(path.iter().map(|link| link.0));
     table.push(ROUTER);
-    if table.len() > MOST_HOPS {
+    if table.len() > MAX_HOPS {
         table.truncate(begin);
         return None;
     }

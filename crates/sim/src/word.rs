@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::connections::Load;
 
@@ -17,7 +17,7 @@ use crate::simulation::Simulation;
 /// Word on its way, by the time of its arrival and then in the order in which it was sent.
 #[derive(Debug, Default)]
 pub struct Word {
-    ahead: BTreeMap<(Time, u64), (u32, QosException)>,
+    ahead: BTreeMap<(Time, u64), (u32, Overload)>,
     sent: u64,
 }
 
@@ -42,7 +42,7 @@ impl Simulation<'_> {
 
     /// The flow of the scenario, and how long word from a link takes to its source; none if its packets do
     /// not pass there.
-    fn way_back(&self, link: u32, exception: QosException) -> Option<(u32, Span)> {
+    fn way_back(&self, link: u32, exception: Overload) -> Option<(u32, Span)> {
         let flow = self.numbers.flow_of(exception.flow)?;
         let path = &self.scenario.flows.get(flow)?.path;
         let before = path.iter().position(|on| on.0 == link)?;
@@ -59,14 +59,14 @@ impl Simulation<'_> {
     }
 
     /// The sources of a flow hear of it, each for its part.
-    fn hear(&mut self, now: Time, flow: u32, exception: QosException) {
+    fn hear(&mut self, now: Time, flow: u32, exception: Overload) {
         if !exception.is_over {
             self.shared.counters[exception.flow.index()].exceptions += 1;
         }
         let members = self.members(flow as usize);
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members.len().max(1) as u64);
         let exception =
-            QosException { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
+            Overload { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
         for index in members {
             if let Load::Writes(generator, _) = &mut self.connections[index as usize].load {
                 generator.hear(now, &exception);

@@ -15,8 +15,8 @@
 //!
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::packet::Packet;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -178,7 +178,7 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
 
     /// Whether its buckets are those of `params`.
     #[must_use]
-    pub fn is_made_from(&self, params: &TokenBucketParams) -> bool {
+    pub fn has_params(&self, params: &TokenBucketParams) -> bool {
         let is = |bucket: &Bucket, rate, burst| bucket.rate == rate && bucket.capacity == tokens(burst);
         is(&self.sustained, params.rate, params.burst)
             && match (&self.peak, params.peak) {
@@ -256,9 +256,9 @@ impl<P: Packet, Q: Queue<P>> Queue<P> for TokenBucket<P, Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aqm::tail::{TailDrop, TailDropParams};
     use crate::buffer::Buffer;
-    use crate::drop::Limit;
-    use crate::drop::tail::{TailDrop, TailDropParams};
+    use crate::limit::Limit;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, TestPacket, packet};
     use crate::units::Packets;

@@ -35,9 +35,9 @@
 //! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
 
 use super::exponential::Exponentials;
-use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
 use crate::label::Format;
 use crate::mark::rate_label::RateLabel;
+use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::units::{Bytes, Rate, Ratio, Span, Time, Weight};
 
 /// K_α, and the window that follows it.

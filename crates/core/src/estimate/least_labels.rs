@@ -9,7 +9,7 @@ use crate::label::Label;
 use crate::units::{Span, Time};
 
 /// Most ranks that are remembered for each half of the window.
-pub const MOST_RANKS: usize = 4;
+pub const MAX_RANKS: usize = 4;
 
 /// The smallest tags of a sliding window, kept for two halves of it.
 #[derive(Clone, Debug)]
@@ -18,27 +18,27 @@ pub struct LeastLabels {
     rank: usize,
     /// The number of the half that runs, its smallest tags ascending, and those of the half before.
     number: u64,
-    now: [Label; MOST_RANKS],
-    before: [Label; MOST_RANKS],
+    now: [Label; MAX_RANKS],
+    before: [Label; MAX_RANKS],
 }
 
 /// Above every tag.
 const NO_TAG: Label = Label::from_code(u32::MAX);
 
 impl LeastLabels {
-    /// A window, of which the tag of this rank from the least, 1 to [`MOST_RANKS`], is asked for.
+    /// A window, of which the tag of this rank from the least, 1 to [`MAX_RANKS`], is asked for.
     #[must_use]
     pub fn new(window: Span, rank: usize) -> Self {
-        let rank = rank.clamp(1, MOST_RANKS);
+        let rank = rank.clamp(1, MAX_RANKS);
         let half = Span::from_nanos((window.as_nanos() / 2).max(1));
-        Self { half, rank, number: 0, now: [NO_TAG; MOST_RANKS], before: [NO_TAG; MOST_RANKS] }
+        Self { half, rank, number: 0, now: [NO_TAG; MAX_RANKS], before: [NO_TAG; MAX_RANKS] }
     }
 
     /// Counts `tag` in, and gives the one of the rank; none before there are as many packets as its rank.
     pub fn update(&mut self, now: Time, tag: Label) -> Option<Label> {
         let number = now.as_nanos() / self.half.as_nanos();
         if number != self.number {
-            let empty = [NO_TAG; MOST_RANKS];
+            let empty = [NO_TAG; MAX_RANKS];
             let finished = core::mem::replace(&mut self.now, empty);
             self.before = if number == self.number + 1 { finished } else { empty };
             self.number = number;

@@ -5,20 +5,20 @@
 //! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
 //! | [`hierarchical`](mod@hierarchical) | a flow has a customer, which has a weight | Bennett, Zhang 1996 |
 //! | [`water_filling`] | one amount over demands, on the way of packets | likewise |
-//! | [`currency`] | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
+//! | [`ticket_shares`](mod@ticket_shares) | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
 
 use core::fmt;
 
-pub mod currency;
 pub mod hierarchical;
 pub mod max_min;
+pub mod ticket_shares;
 pub mod water_filling;
 
-pub use currency::{Exchange, Holding, ticket_shares};
 pub use hierarchical::{CustomerClaim, hierarchical};
 pub use max_min::{Claim, max_min, oversubscribed};
+pub use ticket_shares::{Exchange, Holding, ticket_shares};
 
 /// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
 #[must_use]

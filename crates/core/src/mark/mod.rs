@@ -4,23 +4,28 @@
 //! |---|---|---|
 //! | [`rate_label`] | the rates of the flows that enter a CSFQ router, or a guarantee | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
+//! | [`ticket_policer`] | keeps the tickets written to the tickets issued | the same, sections II-G and III-J |
+//! | [`currency_exchange`] | trades tickets of one currency for those of the next router | the same, sections II-D to II-G |
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |
 //!
 //! A [`Marker`] belongs to one flow and stands at one of its ends. It sees every packet that leaves there,
 //! and at the source also what comes back.
 
+pub mod currency_exchange;
 pub mod rate_label;
 pub mod ticket;
+pub mod ticket_policer;
 pub mod tsw2cm;
 pub mod tsw3cm;
 
 use self::ticket::{TicketMarker, TicketMarkerParams};
 use self::tsw3cm::{Tsw3cm, Tsw3cmParams};
-use crate::catalog::{Entry, ParamError, Selection};
 use crate::label::Label;
 use crate::packet::Packet;
+use crate::param::{Entry, ParamError};
 use crate::random::Stream;
+use crate::system::catalog::Selection;
 use crate::units::{TicketRate, Time};
 
 /// A marker of one flow.
@@ -54,7 +59,7 @@ pub struct KnownMarker {
     /// The entry.
     pub entry: &'static Entry,
     /// Reads its parameters.
-    pub read: fn(&crate::catalog::Args) -> Result<MarkerParams, ParamError>,
+    pub read: fn(&crate::param::Args) -> Result<MarkerParams, ParamError>,
 }
 
 /// The markers.

@@ -22,10 +22,10 @@
 
 use alloc::vec::Vec;
 
-use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
 use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
 use crate::packet::{FlowId, LabelKind, Packet};
+use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 

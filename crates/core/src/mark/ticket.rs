@@ -1,7 +1,7 @@
 //! Ticket marker: each packet carries the tickets that its flow was issued since the packet before.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-B (source),
-//! II-F.1 (sink) and II-G (policing, in [`tickets`](crate::tickets)).
+//! II-F.1 (sink) and II-G (policing, in [`tickets`](crate::mark::ticket_policer)).
 //!
 //! One marker serves three places:
 //! - At a TCP source, AvgRate is the rate of packets that were acknowledged (section II-B).
@@ -19,15 +19,15 @@
 //! Cost: O(1), two averages per packet; 200 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
 use super::{Marker, MarkerSetup};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::packet::{LabelKind, Packet};
-use crate::tickets::read;
-use crate::tickets::{
-    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, ROUNDING, TicketWriter, WINDOW, WriterParams,
+use crate::mark::ticket_policer::read;
+use crate::mark::ticket_policer::{
+    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
+use crate::packet::{LabelKind, Packet};
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::units::{Span, TicketRate, Time};
 
 /// The ticket marker in the catalogue.
@@ -61,7 +61,7 @@ pub const ENTRY: Entry = Entry {
 pub struct TicketMarkerParams {
     pub window: Span,
     pub decay: bool,
-    pub writer: WriterParams,
+    pub writer: PolicerParams,
 }
 
 impl TicketMarkerParams {
@@ -74,7 +74,7 @@ impl TicketMarkerParams {
         Ok(Self {
             window: args.span("window"),
             decay: args.switch("decay"),
-            writer: WriterParams::from_args(&args)?,
+            writer: PolicerParams::from_args(&args)?,
         })
     }
 }
@@ -91,7 +91,7 @@ pub struct TicketMarker {
     acknowledged: bool,
     /// AckInTktRate at a source whose receiver decides.
     ack_in_tkt_rate: Option<Tsw>,
-    writer: TicketWriter,
+    writer: TicketPolicer,
     /// What it writes.
     kind: LabelKind,
 }
@@ -108,7 +108,7 @@ impl TicketMarker {
             floor: 1.0 / params.window.as_secs_f64().max(f64::MIN_POSITIVE),
             acknowledged,
             ack_in_tkt_rate: tickets.is_none().then(|| Tsw::new(params.window, 0.0, start)),
-            writer: TicketWriter::new(&params.writer, tickets, start, random),
+            writer: TicketPolicer::new(&params.writer, tickets, start, random),
             kind: LabelKind::Tickets,
         }
     }
@@ -161,8 +161,8 @@ impl<P: Packet> Marker<P> for TicketMarker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Selection;
     use crate::random::Stream;
+    use crate::system::catalog::Selection;
     use crate::testing::{TestPacket, packet};
 
     fn params(pairs: &[(&str, &str)]) -> TicketMarkerParams {

@@ -7,7 +7,7 @@
 //! Cost: that of TSW3CM. Parameters: [`ENTRY`].
 
 use super::tsw3cm::{CIR, Tsw3cmParams, WINDOW, set};
-use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::param::{Args, Entry, ParamError, Role};
 
 /// TSW2CM in the catalogue.
 pub const ENTRY: Entry = Entry {

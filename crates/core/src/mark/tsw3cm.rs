@@ -15,10 +15,10 @@
 use alloc::format;
 
 use super::{Marker, MarkerSetup};
-use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
+use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 

@@ -27,9 +27,9 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use super::{End, Queued, Scheduler};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::Backlog;
 use crate::units::{Bytes, Time, Weight};
 

@@ -6,8 +6,8 @@
 use alloc::collections::VecDeque;
 
 use super::{End, Queued, Scheduler};
-use crate::catalog::{Entry, Role};
 use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, Role};
 use crate::queue::Backlog;
 use crate::units::Time;
 

@@ -53,7 +53,7 @@ pub enum End {
 
 /// A scheduler: the packets of a buffer and the order in which they leave.
 ///
-/// It admits everything; limits belong to the [buffer policy](crate::drop). Packets of one flow leave in the
+/// It admits everything; limits belong to the [buffer policy](crate::aqm). Packets of one flow leave in the
 /// order in which they came.
 pub trait Scheduler<P: Packet> {
     /// Takes a packet in.

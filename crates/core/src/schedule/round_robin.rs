@@ -12,8 +12,8 @@
 //! Cost: O(1) per packet, at most 64 bytes per flow. Parameters: none.
 
 use super::drr::{Charge, Quanta, Turns, scaled};
-use crate::catalog::{Entry, Role};
 use crate::packet::Packet;
+use crate::param::{Entry, Role};
 use crate::units::{Bytes, Weight};
 
 /// Round robin in the catalogue.

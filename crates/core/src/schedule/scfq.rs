@@ -20,7 +20,7 @@
 //! Cost: O(log flows) per packet; at most 87 bytes per flow, as start-time fair queueing. Parameters: none.
 
 use super::tags::{ByTag, Tag};
-use crate::catalog::{Entry, Role};
+use crate::param::{Entry, Role};
 
 /// SCFQ in the catalogue.
 pub const ENTRY: Entry = Entry {

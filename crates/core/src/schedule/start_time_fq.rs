@@ -18,7 +18,7 @@
 //! 23 for the tournament. Parameters: none.
 
 use super::tags::{ByTag, Tag};
-use crate::catalog::{Entry, Role};
+use crate::param::{Entry, Role};
 
 /// Start-time fair queueing in the catalogue.
 pub const ENTRY: Entry = Entry {

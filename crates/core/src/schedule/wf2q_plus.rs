@@ -25,8 +25,8 @@
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
-use crate::catalog::{Entry, Role};
 use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, Role};
 use crate::queue::Backlog;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Time, Weight};

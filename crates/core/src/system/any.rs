@@ -6,26 +6,27 @@
 use super::choke::{self, ChokeParams};
 use super::fq_codel::{self, FqCodelParams};
 use super::ramp::{self, RampParams};
-use super::{CoreParams, Setup};
-use crate::catalog::{Args, Entry, ParamError};
+use super::{CoreParams, LinkContext};
+use crate::aqm::bred::{self, Bred, BredParams};
+use crate::aqm::codel::{self, Codel, CodelParams};
+use crate::aqm::csfq::{self, Csfq, CsfqParams};
+use crate::aqm::fred::{self, Fred, FredParams};
+use crate::aqm::hcsfq::{self, Hcsfq, HcsfqParams};
+use crate::aqm::head::{self, HeadDrop, HeadDropParams};
+use crate::aqm::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
+use crate::aqm::pfd::{self, Pfd, PfdParams};
+use crate::aqm::random_queue::{self, RandomQueueDrop, RandomQueueDropParams};
+use crate::aqm::red::{self, Red, RedParams};
+use crate::aqm::rio::{self, Rio, RioParams};
+use crate::aqm::sffc::{self, Sffc, SffcParams};
+use crate::aqm::sred::{self, Sred, SredParams};
+use crate::aqm::tail::{self, TailDrop, TailDropParams};
+use crate::aqm::tred::{self, Tred, TredParams};
+use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::control::token_bucket::{self, TokenBucketParams};
-use crate::drop::bred::{self, Bred, BredParams};
-use crate::drop::codel::{self, Codel, CodelParams};
-use crate::drop::csfq::{self, Csfq, CsfqParams};
-use crate::drop::fred::{self, Fred, FredParams};
-use crate::drop::hcsfq::{self, CustomerId, Hcsfq, HcsfqParams};
-use crate::drop::head::{self, HeadDrop, HeadDropParams};
-use crate::drop::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
-use crate::drop::pfd::{self, Pfd, PfdParams};
-use crate::drop::random_queue::{self, RandomQueueDrop, RandomQueueDropParams};
-use crate::drop::red::{self, Red, RedParams};
-use crate::drop::rio::{self, Rio, RioParams};
-use crate::drop::sffc::{self, Sffc, SffcParams};
-use crate::drop::sred::{self, Sred, SredParams};
-use crate::drop::tail::{self, TailDrop, TailDropParams};
-use crate::drop::tred::{self, Tred, TredParams};
-use crate::drop::{BufferPolicy, Limit, Verdict, Victim};
-use crate::packet::{FlowId, Packet};
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowId, Packet};
+use crate::param::{Args, Entry, ParamError};
 use crate::queue::{Backlog, Sink};
 use crate::schedule::drr::{self, Drr, DrrParams};
 use crate::schedule::fifo::{self, Fifo};
@@ -212,7 +213,7 @@ pub enum AnyPolicy {
 }
 
 impl<P: Packet> AnyScheduler<P> {
-    pub(super) fn new(params: &SchedulerParams, setup: &Setup<'_>) -> Self {
+    pub(super) fn new(params: &SchedulerParams, setup: &LinkContext<'_>) -> Self {
         match params {
             SchedulerParams::Fifo => Self::Fifo(Fifo::new()),
             SchedulerParams::Drr(params) => Self::Drr(Drr::new(params, setup.smallest_weight())),
@@ -225,8 +226,8 @@ impl<P: Packet> AnyScheduler<P> {
 }
 
 impl<P> AnyScheduler<P> {
-    /// As [`Discipline::is_made_from`](super::Discipline::is_made_from).
-    pub(super) const fn is_made_from(&self, params: &SchedulerParams) -> bool {
+    /// As [`Discipline::has_params`](super::Discipline::has_params).
+    pub(super) const fn has_params(&self, params: &SchedulerParams) -> bool {
         matches!(
             (self, params),
             (Self::Fifo(_), SchedulerParams::Fifo)
@@ -240,7 +241,7 @@ impl<P> AnyScheduler<P> {
 }
 
 impl AnyPolicy {
-    pub(super) fn new(params: &PolicyParams, setup: &Setup<'_>) -> Self {
+    pub(super) fn new(params: &PolicyParams, setup: &LinkContext<'_>) -> Self {
         match params {
             PolicyParams::Tail(params) => Self::Tail(TailDrop::new(params)),
             PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
@@ -275,8 +276,8 @@ impl AnyPolicy {
 }
 
 impl AnyPolicy {
-    /// As [`Discipline::is_made_from`](super::Discipline::is_made_from).
-    pub(super) fn is_made_from(&self, params: &PolicyParams) -> bool {
+    /// As [`Discipline::has_params`](super::Discipline::has_params).
+    pub(super) fn has_params(&self, params: &PolicyParams) -> bool {
         match (self, params) {
             (Self::Tail(it), PolicyParams::Tail(params)) => it.limit == params.limit,
             (Self::Head(it), PolicyParams::Head(params)) => it.limit == params.limit,
@@ -381,7 +382,7 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
 
 impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     #[inline(always)]
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         policy!(self, it => it.admit(now, packet, backlog))
     }
     #[inline(always)]

@@ -20,13 +20,13 @@
 
 use alloc::collections::VecDeque;
 
-use crate::catalog::{Args, Entry, ParamError, Role};
-use crate::drop::Limit;
-use crate::drop::average::AverageQueue;
-use crate::drop::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
-use crate::drop::red::{GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
-use crate::drop::tail::LIMIT;
+use crate::aqm::average::AverageQueue;
+use crate::aqm::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
+use crate::aqm::red::{GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Ratio, Time};

@@ -20,11 +20,11 @@
 
 use alloc::vec::Vec;
 
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
-use crate::drop::Limit;
-use crate::drop::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, Source, TARGET};
+use crate::aqm::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, Source, TARGET};
+use crate::limit::Limit;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::{Stream, mix};
 use crate::schedule::drr::{Quanta, scaled};
@@ -379,7 +379,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Selection;
+    use crate::system::catalog::Selection;
     use crate::testing::{Log, TestPacket, packet};
 
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<TestPacket> {

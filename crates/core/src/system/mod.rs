@@ -11,6 +11,7 @@
 //! any of them without a box and a virtual call per packet.
 
 pub mod any;
+pub mod catalog;
 pub mod choke;
 pub mod fq_codel;
 pub mod ramp;
@@ -18,17 +19,18 @@ pub mod ramp;
 pub use any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 
 use self::any::{AnyPolicy, AnyScheduler, PolicyParams, SchedulerParams};
+use self::catalog::Selection;
 use self::choke::{Choke, ChokeParams};
 use self::fq_codel::{FqCodel, FqCodelParams};
 use self::ramp::{FlowShare, Ramp, RampParams};
+use crate::aqm::BufferPolicy;
+use crate::aqm::csfq::RouterRole;
+use crate::aqm::sffc::Sffc;
 use crate::buffer::Buffer;
-use crate::catalog::{ParamError, Selection};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
-use crate::drop::csfq::RouterRole;
-use crate::drop::hcsfq::{CustomerId, Customers};
-use crate::drop::sffc::Sffc;
-use crate::drop::{BufferPolicy, Limit};
-use crate::packet::{FlowClass, FlowId, LabelKind, Packet};
+use crate::limit::Limit;
+use crate::packet::{CustomerId, Customers, FlowClass, FlowId, LabelKind, Packet};
+use crate::param::ParamError;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::Scheduler;
@@ -36,7 +38,7 @@ use crate::units::{Rate, Span, Time, Weight};
 
 /// What a discipline learns of the place it is built into.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'a> {
+pub struct LinkContext<'a> {
     /// Rate of the link behind it.
     pub link_rate: Rate,
     /// Weights by flow number. Flows beyond have weight 1.
@@ -55,7 +57,7 @@ pub struct Setup<'a> {
     pub name: &'a str,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> LinkContext<'a> {
     /// Of a place where nothing is known of flows: they have one weight, and no guarantee.
     #[must_use]
     pub fn new(link_rate: Rate, seed: u64, name: &'a str) -> Self {
@@ -64,7 +66,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-impl Setup<'_> {
+impl LinkContext<'_> {
     /// The weight that earns one quantum.
     fn smallest_weight(&self) -> Weight {
         let smallest = |a: Weight, b: &Weight| if *b < a { *b } else { a };
@@ -137,7 +139,7 @@ impl DisciplineParams {
 
     /// The kind of label that it writes on packets, if it writes any.
     #[must_use]
-    pub const fn writes(&self) -> Option<LabelKind> {
+    pub const fn label_written(&self) -> Option<LabelKind> {
         match self.core {
             CoreParams::Buffered { drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_), .. } => {
                 Some(LabelKind::Rate)
@@ -148,10 +150,10 @@ impl DisciplineParams {
 
     /// The kind of label that it goes by, if it reads any.
     #[must_use]
-    pub const fn reads(&self) -> Option<LabelKind> {
+    pub const fn label_required(&self) -> Option<LabelKind> {
         match self.core {
             CoreParams::Buffered { drop: PolicyParams::Tred(_), .. } => Some(LabelKind::Tickets),
-            _ => self.writes(),
+            _ => self.label_written(),
         }
     }
 
@@ -183,7 +185,7 @@ impl DisciplineParams {
 
     /// An empty discipline in its place.
     #[must_use]
-    pub fn build<P: Packet>(&self, setup: &Setup<'_>) -> Discipline<P> {
+    pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
         let core = Core::new(&self.core, setup);
         match &self.shaper {
             Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
@@ -216,7 +218,7 @@ pub enum Discipline<P> {
 }
 
 impl<P: Packet> Core<P> {
-    fn new(params: &CoreParams, setup: &Setup<'_>) -> Self {
+    fn new(params: &CoreParams, setup: &LinkContext<'_>) -> Self {
         let mut core = match params {
             CoreParams::Buffered { schedule, drop } => {
                 Self::Buffered(Buffer::new(AnyScheduler::new(schedule, setup), AnyPolicy::new(drop, setup)))
@@ -245,10 +247,10 @@ impl<P: Packet> Core<P> {
         core
     }
 
-    fn is_made_from(&self, params: &CoreParams) -> bool {
+    fn has_params(&self, params: &CoreParams) -> bool {
         match (self, params) {
             (Self::Buffered(buffer), CoreParams::Buffered { schedule, drop }) => {
-                buffer.scheduler().is_made_from(schedule) && buffer.policy().is_made_from(drop)
+                buffer.scheduler().has_params(schedule) && buffer.policy().has_params(drop)
             }
             (Self::Choke(it), CoreParams::Choke(params)) => it.params == *params,
             (Self::FqCodel(it), CoreParams::FqCodel(params)) => it.params == *params,
@@ -342,13 +344,13 @@ impl<P: Packet> Discipline<P> {
     /// whoever reads back what runs. Schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ tell
     /// their kind only.
     #[must_use]
-    pub fn is_made_from(&self, params: &DisciplineParams) -> bool {
+    pub fn has_params(&self, params: &DisciplineParams) -> bool {
         let shaped = match (self, &params.shaper) {
             (Self::Plain(_), None) => true,
-            (Self::Shaped(shaper), Some(params)) => shaper.is_made_from(params),
+            (Self::Shaped(shaper), Some(params)) => shaper.has_params(params),
             _ => false,
         };
-        shaped && self.core().is_made_from(&params.core)
+        shaped && self.core().has_params(&params.core)
     }
 
     /// Shows numbers by name that say what it has done or stands at, for results.

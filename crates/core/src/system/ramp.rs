@@ -43,10 +43,10 @@ use alloc::vec::Vec;
 pub use self::params::{ENTRY, RampParams};
 use self::requirement::{Controller, Requirement};
 use self::reservations::Reservations;
-use crate::drop::Limit;
+use crate::limit::Limit;
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowClass, FlowId, Packet};
-use crate::queue::{Backlog, DropReason, QosException, Queue, Sink};
+use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::schedule::{End, Queued};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -310,7 +310,7 @@ impl<P: Packet> Ramp<P> {
             };
             if is_news {
                 flow.told = (!is_over).then_some(now);
-                sink.exception(now, QosException { flow: flow.id, wanted, granted, is_over });
+                sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
                 self.exceptions += 1;
             }
         }

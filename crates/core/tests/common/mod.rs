@@ -1,14 +1,13 @@
 //! What the integration tests share: a packet, a sink that remembers, and every discipline of the catalogue.
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
-use apportion_core::catalog::{self, Role, Selection};
-use apportion_core::drop::hcsfq::Customers;
 use apportion_core::label;
-use apportion_core::system::{Discipline, DisciplineParams, Setup};
+use apportion_core::packet::Customers;
+use apportion_core::param::Role;
+use apportion_core::system::catalog::{self, Selection};
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{
-    Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, QosException, Queue, Sink,
-};
+use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Overload, Packet, Protocol, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -18,7 +17,7 @@ pub use testing::{Log, TestPacket, packet};
 pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
     let pairs: Vec<_> = pairs.iter().filter_map(|pair| pair.split_once('=')).collect();
     let of = |key| pairs.iter().find(|pair| pair.0 == key).map(|pair| pair.1);
-    let text = |error: catalog::ParamError| error.to_string();
+    let text = |error: apportion_core::param::ParamError| error.to_string();
     let mut selection = Selection::new(kind, of("drop"), of("shaper")).map_err(text)?;
     for (key, value) in pairs.iter().filter(|pair| !["drop", "shaper"].contains(&pair.0)) {
         selection.set(key, value).map_err(text)?;
@@ -26,8 +25,8 @@ pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
     DisciplineParams::from_args(&selection).map_err(text)
 }
 
-pub fn setup(weights: &[Weight]) -> Setup<'_> {
-    Setup {
+pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
+    LinkContext {
         link_rate: Rate::from_mbit(10),
         weights,
         rtts: &[],

@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 
-use apportion_core::class::{ClassRules, Headers, MOST_RULES};
-use apportion_core::drop::hcsfq::{CustomerId, Customers};
+use apportion_core::packet::{CustomerId, Customers};
 use apportion_core::packet::{FlowClass, FlowId};
-use apportion_core::system::{Discipline, Setup};
+use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Rate, Span, Time, Weight};
+use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
 use super::marks::{FlowMarks, Maker};
@@ -25,7 +25,7 @@ use crate::link::FlowSetting;
 use crate::packet::Packet;
 
 /// The number of the first flow that has one of its own.
-const FIRST: u32 = MOST_RULES as u32 + 1;
+const FIRST: u32 = MAX_RULES as u32 + 1;
 /// Flows that are looked at in one [`Classifier::release`]. Chosen: a round of 65536 flows takes 1.6 s at ten
 /// calls a second.
 const LOOKED_AT: usize = 4_096;
@@ -40,7 +40,7 @@ pub struct Classifier {
     flows: Vec<Flow>,
     /// By number.
     slots: Vec<Slot>,
-    rules: ClassRules,
+    rules: RuleSet,
     treatments: Vec<Given>,
     /// What a rule gives beside that, by its number.
     more: Vec<More>,
@@ -129,7 +129,7 @@ impl Classifier {
             idle: config.flow_idle,
             flows: Vec::new(),
             slots,
-            rules: ClassRules::default(),
+            rules: RuleSet::default(),
             treatments: Vec::new(),
             more: Vec::new(),
             customer_weights: Vec::new(),
@@ -188,7 +188,7 @@ impl Classifier {
         fn all<T>(slots: &[Slot], of: impl Fn(&Given) -> T) -> Vec<T> {
             slots.iter().map(|slot| of(&slot.given)).collect()
         }
-        own.queue.params.build(&Setup {
+        own.queue.params.build(&LinkContext {
             link_rate: own.rate,
             weights: &all(&self.slots, |given| given.weight),
             rtts: &all(&self.slots, |given| given.rtt),
@@ -327,7 +327,7 @@ impl Classifier {
     ) {
         self.take_rules(config, accounts);
         self.slots.iter_mut().for_each(|slot| slot.marks = None);
-        for rule in 0..MOST_RULES as u32 {
+        for rule in 0..MAX_RULES as u32 {
             self.give(FlowId(rule + 1), Given::default(), settings);
         }
         for at in 0..self.flows.len() {

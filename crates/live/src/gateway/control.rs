@@ -39,7 +39,7 @@ use super::snapshot::{Reloads, Snapshot};
 /// How long the thread that moves packets may take to apply a configuration.
 const TO_APPLY: Duration = Duration::from_secs(10);
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
-const LONGEST_FILE: u64 = 4 << 20;
+const MAX_FILE: u64 = 4 << 20;
 
 /// What the thread that moves packets is asked for.
 #[derive(Debug)]
@@ -107,14 +107,14 @@ pub enum ControlError {
 }
 
 /// Most characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
-const LONGEST_TITLE: usize = 40;
+const MAX_TITLE: usize = 40;
 
 /// The name of the control socket of a gateway with this title. One that cannot stand in it as it is is told
 /// from others by its hash.
 #[must_use]
 pub fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let written: String = title.chars().map(safe).take(LONGEST_TITLE).collect();
+    let written: String = title.chars().map(safe).take(MAX_TITLE).collect();
     if written == title {
         return format!("apportion-{title}.sock");
     }
@@ -409,8 +409,8 @@ fn text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     // What is no file has no length that could be asked for first.
     let file = fs::File::open(path).map_err(|error| fail(&error))?;
-    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(|error| fail(&error))?;
-    if text.len() as u64 > LONGEST_FILE {
+    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| fail(&error))?;
+    if text.len() as u64 > MAX_FILE {
         return Err(fail(&"it is longer than 4 MiB"));
     }
     Ok(text)

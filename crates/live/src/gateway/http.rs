@@ -1,8 +1,8 @@
 //! The little of HTTP/1.0 (RFC 1945) that metrics and commands take: one request on a connection, one answer,
 //! and the connection ends.
 //!
-//! A client that is slow or asks for too much is dropped: a request has at most `MOST_BYTES` bytes in
-//! `MOST_CALLS` reads, all of them within `LIMIT`, and its answer has as long once it is known. Bodies of
+//! A client that is slow or asks for too much is dropped: a request has at most `MAX_BYTES` bytes in
+//! `MAX_CALLS` reads, all of them within `LIMIT`, and its answer has as long once it is known. Bodies of
 //! requests are not read.
 
 use std::io::{self, Read, Write};
@@ -14,14 +14,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::clock::Clock;
 
 /// Most bytes of a request. Chosen: browsers send some hundred.
-const MOST_BYTES: usize = 4_096;
+const MAX_BYTES: usize = 4_096;
 /// Most calls that read a request.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 /// Of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections, and
 /// who asks is on this machine.
 const LIMIT: Span = Span::from_millis(150);
 /// Most bytes of an answer that a client takes: the longest configuration has some hundred kB.
-const MOST_ANSWER: u64 = 16 << 20;
+const MAX_ANSWER: u64 = 16 << 20;
 
 /// An answer.
 #[derive(Debug)]
@@ -128,14 +128,14 @@ fn reply(request: &str, answer: impl FnOnce(&str, &str) -> Answer) -> Vec<u8> {
 fn read_request(stream: &mut impl Read) -> io::Result<String> {
     let mut request = Vec::new();
     let mut buffer = [0; 1_024];
-    for _ in 0..MOST_CALLS {
+    for _ in 0..MAX_CALLS {
         let count = stream.read(&mut buffer)?;
         request.extend(&buffer[..count]);
         let is_whole = request.windows(4).any(|four| four == b"\r\n\r\n");
         if is_whole || count == 0 {
             return Ok(String::from_utf8_lossy(&request).into_owned());
         }
-        if request.len() > MOST_BYTES {
+        if request.len() > MAX_BYTES {
             break;
         }
     }
@@ -149,7 +149,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<String> {
 pub fn ask(mut stream: impl Read + Write, method: &str, path: &str) -> io::Result<(u16, String)> {
     write!(stream, "{method} {path} HTTP/1.0\r\n\r\n")?;
     let mut answer = String::new();
-    stream.take(MOST_ANSWER).read_to_string(&mut answer)?;
+    stream.take(MAX_ANSWER).read_to_string(&mut answer)?;
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
     let status = head.split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok());

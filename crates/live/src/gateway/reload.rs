@@ -4,7 +4,7 @@
 //! which it would have been sent; one that is smaller drops what does not fit. A new currency exchange begins
 //! without memory.
 
-use apportion_core::exchange::currency::CurrencyExchange;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::{CoreParams, DisciplineParams, any::PolicyParams};
 use apportion_core::units::{TicketRate, Time};
@@ -90,7 +90,7 @@ impl Gateway {
 }
 
 /// What a link says of itself that is not what its direction is to be, one key a line. Of a queue that is what
-/// [it was made from](apportion_core::system::Discipline::is_made_from).
+/// [it was made from](apportion_core::system::Discipline::has_params).
 fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> String {
     let (way, back) = (direction.name(), direction.other().name());
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
@@ -101,11 +101,11 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
         (format!("{way}.delay"), [link.delay(), own.delay].map(|delay| delay.to_string())),
         (format!("{way}.loss"), [link.loss(), own.loss].map(|loss| loss.to_string())),
     ];
-    if !link.queue().is_made_from(&queue.params) {
+    if !link.queue().has_params(&queue.params) {
         found.push((format!("{way}.queue"), ["another one".to_owned(), queue.text.clone()]));
     }
     let is_asked_for = |(_, found): &(_, CurrencyExchange)| {
-        exchange.is_some_and(|exchange| found.is_made_from(&exchange.params))
+        exchange.is_some_and(|exchange| found.has_params(&exchange.params))
     };
     let kinds = |all: &[(LabelKind, CurrencyExchange)]| all.iter().map(|(kind, _)| *kind).collect::<Vec<_>>();
     let is_same = kinds(link.exchanges()) == kinds(&exchanges(config, direction));

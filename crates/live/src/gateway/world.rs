@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use apportion_core::class::Headers;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::{Bytes, Time};
+use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
 
 use super::classify::{Classifier, Found, Settings};
@@ -21,7 +21,7 @@ use crate::router::frames::Hardware;
 use crate::wire_label;
 
 /// Most names of rules that are counted apart, those of earlier configurations included.
-pub const MOST_NAMES: usize = 4_096;
+pub const MAX_NAMES: usize = 4_096;
 /// The account of flows that no rule matches, and of what is no IP packet or between gateways, as
 /// [`COUNTED_APART`] has them.
 const UNMATCHED: usize = 0;
@@ -65,7 +65,7 @@ impl Accounts {
         if let Some(at) = self.0.iter().position(|known| **known == *name) {
             return at;
         }
-        if self.0.len() < MOST_NAMES {
+        if self.0.len() < MAX_NAMES {
             self.0.push(name.into());
         }
         self.0.len() - 1

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::connections::Load;
 use apportion_scenario::histogram::Histogram;
@@ -47,9 +47,9 @@ use crate::namespace::{NamespaceError, SysctlError};
 use connection::Driven;
 
 /// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
-pub const MOST_CONNECTIONS: usize = 10_000;
+pub const MAX_CONNECTIONS: usize = 10_000;
 /// Commands that may wait for the driver.
-const MOST_COMMANDS: usize = 4_096;
+const MAX_COMMANDS: usize = 4_096;
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum Command {
     /// The source of each connection of a flow has this rate now; zero silences it.
     SetRate(u32, Rate),
     /// A queue has told a flow this.
-    Hear(u32, QosException),
+    Hear(u32, Overload),
     /// Come to the end now.
     Stop,
 }
@@ -152,7 +152,7 @@ pub struct DriverOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// More connections than this is made for.
-    #[error("the scenario has {0} connections; the laboratory runs at most {MOST_CONNECTIONS}")]
+    #[error("the scenario has {0} connections; the laboratory runs at most {MAX_CONNECTIONS}")]
     TooMany(usize),
     /// A connection that the scenario would not have.
     #[error("flow {flow}: {what}")]
@@ -247,7 +247,7 @@ impl Driver {
     /// # Errors
     /// [`DriverError::Start`].
     pub fn start(self, clock: Clock) -> Result<Running, DriverError> {
-        let (commands, inbox) = sync_channel(MOST_COMMANDS);
+        let (commands, inbox) = sync_channel(MAX_COMMANDS);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let bell = EventFd::from_flags(flags).map_err(|error| DriverError::Start(error.into()))?;
         let (bell, is_over) = (Arc::new(bell), Arc::new(AtomicBool::new(false)));

@@ -20,7 +20,7 @@ use apportion_scenario::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::LabError;
-use super::driver::{Connection, End, MOST_CONNECTIONS};
+use super::driver::{Connection, End, MAX_CONNECTIONS};
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::host::Host;
@@ -29,11 +29,11 @@ use crate::pace::Pace;
 use crate::port::Port;
 
 /// Of the source of the first connection; above those of sinks.
-pub const FIRST_PORT: u16 = SINK_PORT + MOST_CONNECTIONS as u16;
+pub const FIRST_PORT: u16 = SINK_PORT + MAX_CONNECTIONS as u16;
 /// Of the sink of the first flow. Below it are the ports of the system.
 pub const SINK_PORT: u16 = 5_000;
 /// Most hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
-pub const MOST_HOSTS: usize = 1_000;
+pub const MAX_HOSTS: usize = 1_000;
 /// The largest IP packet that is worth an interface of its own size.
 const USUAL_MTU: Bytes = Bytes::new(1_500);
 
@@ -71,16 +71,16 @@ impl Network {
     /// # Errors
     /// If there are more than can be had.
     pub fn new(scenario: &Scenario, planned: &[Planned]) -> Result<Self, LabError> {
-        if planned.len() > MOST_CONNECTIONS {
+        if planned.len() > MAX_CONNECTIONS {
             return Err(LabError::TooMany {
                 what: "connections",
                 count: planned.len(),
-                most: MOST_CONNECTIONS,
+                most: MAX_CONNECTIONS,
             });
         }
-        if scenario.flows.len() > MOST_CONNECTIONS {
+        if scenario.flows.len() > MAX_CONNECTIONS {
             let count = scenario.flows.len();
-            return Err(LabError::TooMany { what: "flows", count, most: MOST_CONNECTIONS });
+            return Err(LabError::TooMany { what: "flows", count, most: MAX_CONNECTIONS });
         }
         let mut network = Self::default();
         // By flow: they come one after another.
@@ -93,8 +93,8 @@ impl Network {
             ways[connection.flow as usize] = Some(way);
             network.ways.push(Way { id: connection.id, ..way });
         }
-        if network.hosts.len() > MOST_HOSTS {
-            return Err(LabError::TooMany { what: "hosts", count: network.hosts.len(), most: MOST_HOSTS });
+        if network.hosts.len() > MAX_HOSTS {
+            return Err(LabError::TooMany { what: "hosts", count: network.hosts.len(), most: MAX_HOSTS });
         }
         Ok(network)
     }
@@ -170,7 +170,7 @@ impl Network {
 /// The address of a host: below 10.0.0.0/8, from 10.1.0.1 on.
 #[must_use]
 pub fn address(host: u32) -> IpAddr {
-    // At most MOST_HOSTS.
+    // At most MAX_HOSTS.
     IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes([10, 1, 0, 1]) + host))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::packet::{FlowId, LabelKind};
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::connections::Numbers;
 use apportion_scenario::flow_tables::FlowTables;
@@ -36,7 +36,7 @@ pub(super) struct Lab<'a> {
     pub baseline: Option<Baseline>,
     /// Word of disciplines on its way to sources, by the time of its arrival and in the order in which it was
     /// given.
-    word: BTreeMap<(Time, u64), (u32, QosException)>,
+    word: BTreeMap<(Time, u64), (u32, Overload)>,
     words: u64,
     /// The next change of the scenario.
     changed: usize,
@@ -143,7 +143,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn hear(&mut self, flow: u32, exception: QosException) -> Result<(), LabError> {
+    fn hear(&mut self, flow: u32, exception: Overload) -> Result<(), LabError> {
         if !exception.is_over
             && let Some(counters) = self.engine.books.account(exception.flow.0)
         {
@@ -153,7 +153,7 @@ impl<'a> Lab<'a> {
         let members = self.numbers.members(flow as usize).len().max(1) as u64;
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
         let exception =
-            QosException { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
+            Overload { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
         self.tell(Command::Hear(flow, exception))
     }
 

@@ -20,7 +20,7 @@ use crate::packet::Description;
 use crate::router::frames::{self, Envelope, Hardware};
 
 /// Most places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
-const MOST_HOPS: usize = 1 << 20;
+const MAX_HOPS: usize = 1 << 20;
 /// No interface takes their frames.
 const NOBODY: Hardware = [0; 6];
 
@@ -131,7 +131,7 @@ fn address(node: NodeId) -> IpAddr {
 
 /// Adds a route for messages to the table; none if it is full.
 fn add(routes: &mut Vec<Hop>, path: &[LinkId]) -> Option<u32> {
-    if routes.len() + path.len() >= MOST_HOPS {
+    if routes.len() + path.len() >= MAX_HOPS {
         return None;
     }
     let begin = routes.len() as u32;

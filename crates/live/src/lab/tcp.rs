@@ -43,7 +43,7 @@ const UNSENT_SEGMENTS: u64 = 32;
 /// A buffer holds whole pages for each segment, so that it needs more room than the window has bytes.
 const ROOM: u64 = 8;
 /// What `tcp_rto_max_ms` can be.
-const LONGEST_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
+const MAX_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 
 /// What the kernel calls the congestion control of an algorithm.
 #[must_use]
@@ -189,7 +189,7 @@ pub fn settings(flows: &[&TcpParams]) -> Result<Vec<Setting>, Conflict> {
 /// What these parameters ask of a namespace: parameter, setting, value.
 fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
     let flag = |on: bool| u8::from(on).to_string();
-    let longest = millis(params.max_rto).clamp(*LONGEST_TIMEOUT_MS.start(), *LONGEST_TIMEOUT_MS.end());
+    let longest = millis(params.max_rto).clamp(*MAX_TIMEOUT_MS.start(), *MAX_TIMEOUT_MS.end());
     vec![
         ("header", "tcp_timestamps", flag(has_timestamps(params))),
         ("algorithm", "tcp_sack", flag(params.sack())),
@@ -284,7 +284,7 @@ pub fn untold(params: &TcpParams) -> Vec<Untold> {
         ("min_rto", params.min_rto < Span::from_millis(1), "timeouts are at least some milliseconds"),
         (
             "max_rto",
-            !LONGEST_TIMEOUT_MS.contains(&millis(params.max_rto)),
+            !MAX_TIMEOUT_MS.contains(&millis(params.max_rto)),
             "the longest timeout is between 1 s and 120 s",
         ),
         ("initial_rto", params.initial_rto != Span::from_secs(1), "the first timeout is 1 s (RFC 6298)"),

@@ -1,8 +1,8 @@
 //! A link with hand-made times.
 
-use apportion_core::catalog::Selection;
 use apportion_core::packet::{Ecn, Protocol};
-use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Packets};
 
 use super::*;
@@ -12,7 +12,7 @@ use crate::pool::HEAD;
 fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
     let mut selection = Selection::new(kind, None, None).unwrap();
     selection.set("limit", limit).unwrap();
-    DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(Rate::from_mbit(10), 1, "link"))
+    DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(Rate::from_mbit(10), 1, "link"))
 }
 
 /// 10 Mb/s and 20 ms, with a FIFO of 10 packets.

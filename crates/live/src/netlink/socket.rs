@@ -45,7 +45,7 @@ sockopt_impl!(
 /// The kernel acts on a request before `send` returns, so that this only guards against a broken one.
 const LIMIT_SECONDS: i64 = 5;
 /// Messages that are read before an acknowledgement is no longer expected.
-const MOST_MESSAGES: usize = 64;
+const MAX_MESSAGES: usize = 64;
 /// The kernel fits an answer to what the reader has room for, up to 32 KiB.
 const ROOM: usize = 32 * 1024;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
@@ -126,7 +126,7 @@ impl Socket {
         retried(|| send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())).map_err(failed)?;
 
         let mut found = None;
-        for _ in 0..MOST_MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             let fd = self.fd.as_raw_fd();
             let (length, from) =
                 retried(|| recvfrom::<NetlinkAddr>(fd, &mut self.buffer)).map_err(|errno| match errno {
@@ -166,7 +166,7 @@ impl Socket {
 
 /// Repeats a system call that a signal interrupted, a bounded number of times.
 fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for _ in 0..MOST_MESSAGES {
+    for _ in 0..MAX_MESSAGES {
         match call() {
             Err(Errno::EINTR) => {}
             done => return done,

@@ -1,7 +1,7 @@
 //! Routers on wires in memory, which carry what one sends to the next one.
 
-use apportion_core::class::Headers;
 use apportion_core::units::{Bytes, Span};
+use apportion_scenario::gateway::classifier::Headers;
 
 use super::*;
 use crate::frame;
@@ -252,6 +252,6 @@ fn places_of_routers_are_bounded() {
         let (_, frame) = other.sent().pop().unwrap();
         one.receive(ms(last.into()), DOWN, &frame);
     }
-    assert_eq!(one.router.places.len(), MOST_ROUTERS);
+    assert_eq!(one.router.places.len(), MAX_ROUTERS);
     assert!(one.router.places.values().all(|(at, ..)| *at >= ms(128)));
 }

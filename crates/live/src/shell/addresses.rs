@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
 /// Shells around a shell at most: the kernel's limit on user namespaces inside of each other.
-pub const MOST_DEPTH: u8 = 31;
+pub const MAX_DEPTH: u8 = 31;
 
 /// The addresses of both ends: IPv4 first, then IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Addresses {
                 Ipv6Addr::new(0xfd61, 0x7070, 0x6f72, depth.into(), 0, 0, 0, last.into()).into(),
             ]
         };
-        (depth <= MOST_DEPTH).then(|| Self { near: both(2), far: both(1) })
+        (depth <= MAX_DEPTH).then(|| Self { near: both(2), far: both(1) })
     }
 
     /// Of the command's end.
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(outer.near(true)[1].to_string(), "fd61:7070:6f72::2");
         assert_eq!(inner.near(true)[1].to_string(), "fd61:7070:6f72:1::2");
         assert!(outer.is_near(outer.near[0]) && !inner.is_near(outer.near[0]));
-        assert_eq!(Addresses::at(MOST_DEPTH + 1), None);
+        assert_eq!(Addresses::at(MAX_DEPTH + 1), None);
     }
 
     #[test]

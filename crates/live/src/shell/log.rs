@@ -5,10 +5,10 @@
 //! `d PACKETS BYTES` so many were dropped. What deviates: packets leave after the delay of the wire as well, and
 //! what was lost on the wire stands as dropped, because one link is both here; without a trace the opportunities
 //! are what the rate gives in each millisecond. Lines are written when something happens: of a longer pause than
-//! [`MOST_PARTS`] milliseconds the opportunities are added up, in as many parts, so that a packet after a pause
+//! [`MAX_PARTS`] milliseconds the opportunities are added up, in as many parts, so that a packet after a pause
 //! is not late for what it was not there for.
 //!
-//! Cost: a line per event and per millisecond or opportunity; at most [`MOST_PARTS`] at once without a trace, and
+//! Cost: a line per event and per millisecond or opportunity; at most [`MAX_PARTS`] at once without a trace, and
 //! with one as many as it has in so many milliseconds. The sum over a pause walks through what is in it: 3 ns an
 //! opportunity.
 
@@ -26,7 +26,7 @@ use crate::packet::Packet;
 
 /// Parts in which the opportunities of a pause are written. Chosen: to the millisecond where packets are some
 /// per second, to less than the bins of a graph in a pause of minutes; 100 lines take about 20 us.
-const MOST_PARTS: u64 = 100;
+const MAX_PARTS: u64 = 100;
 
 /// Where a log goes.
 pub type LogFile = Box<dyn Write + Send>;
@@ -173,7 +173,7 @@ impl Opportunities {
         match self {
             Self::Unlimited => 1,
             Self::Trace { at, .. } | Self::Rates { at, .. } => {
-                ms(until).saturating_sub(ms(*at)).div_ceil(MOST_PARTS).max(1)
+                ms(until).saturating_sub(ms(*at)).div_ceil(MAX_PARTS).max(1)
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::pace::{Pace, Trace};
 /// What no queue builds up before: a hundred times what one core forwards.
 const UNLIMITED: Rate = Rate::from_mbit(1_000_000);
 /// Chosen: a change each tenth of a second for a quarter of an hour; more than that is a trace.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
 /// When packets can be sent.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ impl Speed {
                 Some((before, _)) if at <= *before => {
                     return Err(fail("it is not after the step before".to_owned()));
                 }
-                _ if steps.len() == MOST_STEPS => {
-                    return Err(fail(format!("there are more than {MOST_STEPS} steps; use a trace")));
+                _ if steps.len() == MAX_STEPS => {
+                    return Err(fail(format!("there are more than {MAX_STEPS} steps; use a trace")));
                 }
                 _ => steps.push((at, rate)),
             }

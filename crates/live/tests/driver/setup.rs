@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use apportion_core::catalog::Selection;
 use apportion_core::random::Stream;
-use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_live::bridge::Bridge;
 use apportion_live::engine::Engine;
@@ -40,7 +40,7 @@ pub fn engine(hosts: &[Host; 2], limit: &str) -> Engine<Bridge> {
 fn link(number: u32, limit: &str) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", limit).unwrap();
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "wire"));
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "wire"));
     Link::new(LinkParts {
         delay: DELAY,
         ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))

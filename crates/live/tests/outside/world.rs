@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 
-use apportion_core::catalog::Selection;
 use apportion_core::random::Stream;
-use apportion_core::system::{DisciplineParams, Setup};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::{Engine, Stop};
@@ -122,7 +122,7 @@ impl Drop for Waker {
 fn link(number: u32) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", "200p").unwrap();
-    let queue = DisciplineParams::from_args(&selection).unwrap().build(&Setup::new(RATE, 1, "test"));
+    let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "test"));
     Link::new(LinkParts {
         delay: DELAY,
         ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::drop::csfq::RouterRole;
+use apportion_core::aqm::csfq::RouterRole;
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Rate;
 
@@ -31,7 +31,7 @@ pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
         let Some(earlier) = rules[..at].iter().find(|earlier| hides(&earlier.config, &rule.config)) else {
             continue;
         };
-        let everything = earlier.config.when == apportion_core::class::Rule::default();
+        let everything = earlier.config.when == crate::gateway::classifier::Rule::default();
         let what = if everything { "everything" } else { "all of that" };
         let place = &earlier.fields.path;
         let message = format!(
@@ -131,7 +131,7 @@ fn issues<'r, 'a>(rule: &'r PlacedRule<'a>, direction: Direction) -> Option<(&'r
 fn tickets_unseen(directions: [&PlacedDirection<'_>; 2], rule: &PlacedRule<'_>, problems: &mut Problems) {
     let own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
     let seen = |placed: &&PlacedDirection<'_>| {
-        placed.config.labels.writes || placed.config.queue.params.reads() == Some(LabelKind::Tickets)
+        placed.config.labels.writes || placed.config.queue.params.label_required() == Some(LabelKind::Tickets)
     };
     if !rule.config.gives.writes_tickets() || own.clone().any(seen) {
         return;
@@ -182,7 +182,7 @@ fn tickets_under_rates(
     issuing: &[(&Fields<'_>, &'static str)],
     problems: &mut Problems,
 ) {
-    if placed.config.queue.params.writes() != Some(LabelKind::Rate) {
+    if placed.config.queue.params.label_written() != Some(LabelKind::Rate) {
         return;
     }
     let name = placed.direction.name();
@@ -221,16 +221,16 @@ fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems)
 /// acknowledgements, for rules of the other direction. `issued` and `followed` say whether rules write and read some.
 fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2], problems: &mut Problems) {
     let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
-    if queue.reads() == Some(LabelKind::Tickets) && !labels.reads && !issued {
+    if queue.label_required() == Some(LabelKind::Tickets) && !labels.reads && !issued {
         let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to \
                        believe those of arriving packets, or tickets = 100 in a rule";
         placed.fields.refuse("queue", message, problems);
-    } else if labels.writes && !labels.reads && !issued && queue.writes().is_none() {
+    } else if labels.writes && !labels.reads && !issued && queue.label_written().is_none() {
         let message = "no packet has a label that could stay: neither rules nor the queue write any, and \
                        those of arriving packets are not believed; write reads = true, or writes = false";
         placed.fields.refuse("labels", message, problems);
     }
-    if labels.reads && !labels.writes && queue.reads().is_none() && !followed {
+    if labels.reads && !labels.writes && queue.label_required().is_none() && !followed {
         let message = "labels are believed, but the queue does not go by any and none stay; write writes = \
                        true for others to see them, or reads = false";
         placed.fields.refuse("labels", message, problems);

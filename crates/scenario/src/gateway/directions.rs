@@ -1,6 +1,6 @@
 //! The tables `up` and `down`: what happens to packets in one direction.
 
-use apportion_core::class::ClassRules;
+use crate::gateway::classifier::RuleSet;
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
@@ -13,7 +13,7 @@ use crate::{marking, queue};
 
 /// Most bytes that are charged to a packet beside itself. Chosen: several times what any stack of link layers
 /// adds.
-const MOST_OVERHEAD: Bytes = Bytes::new(256);
+const MAX_OVERHEAD: Bytes = Bytes::new(256);
 
 /// A direction and where it was written. Its rules are not known yet.
 pub(super) struct Placed<'a> {
@@ -32,9 +32,9 @@ pub(super) fn read<'a>(
     let fields = walk(root.item(key)?, key, DIRECTION, false, problems)?;
     let rate = fields.rate("rate", 1, problems);
     let overhead = fields.bytes("overhead", 1, problems);
-    if let Some(overhead) = overhead.filter(|overhead| *overhead > MOST_OVERHEAD) {
+    if let Some(overhead) = overhead.filter(|overhead| *overhead > MAX_OVERHEAD) {
         let message =
-            format!("{overhead} beside each packet are more than {MOST_OVERHEAD}; write for example \"14B\"");
+            format!("{overhead} beside each packet are more than {MAX_OVERHEAD}; write for example \"14B\"");
         fields.refuse("overhead", message, problems);
     }
     let fifo = Item::text(Part::Queue.example(), fields.place);
@@ -56,7 +56,7 @@ pub(super) fn read<'a>(
         ack_tickets: fields.tickets("ack_tickets", 1, problems),
         exchange,
         labels: labels?,
-        rules: ClassRules::default(),
+        rules: RuleSet::default(),
     };
     Some(Placed { direction, config, fields })
 }

@@ -7,12 +7,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use apportion_core::class::Prefix;
+use crate::gateway::classifier::Prefix;
 
 use crate::problem::did_you_mean;
 
 /// Longest name of an interface in bytes (`IFNAMSIZ` of `<net/if.h>` is 16 with the zero at the end).
-const LONGEST_NAME: usize = 15;
+const MAX_NAME: usize = 15;
 
 /// Fewest and most bytes of a key: below 16 they can be guessed, above 64 they are hashed (RFC 2104 section
 /// 2).
@@ -54,7 +54,7 @@ pub(super) fn interface(text: &str) -> Result<String, String> {
     let why = match text {
         "" => "it is empty",
         "." | ".." => "it is the name of a folder",
-        _ if text.len() > LONGEST_NAME => "it is longer than 15 bytes",
+        _ if text.len() > MAX_NAME => "it is longer than 15 bytes",
         _ if text.contains(odd) => "it has a slash, a colon or a blank in it",
         _ => return Ok(text.to_owned()),
     };

@@ -1,6 +1,6 @@
 //! The list `rule`: which flows, and what they are given.
 
-use apportion_core::class::Rule;
+use crate::gateway::classifier::Rule;
 use apportion_core::units::Weight;
 
 use super::tables::{GROUPINGS, RULE};

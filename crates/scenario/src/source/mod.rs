@@ -30,7 +30,7 @@ pub mod short_flows;
 pub mod video;
 
 use crate::model::{LawShape, Source};
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
@@ -102,7 +102,7 @@ impl Generator {
 
     /// A queue says at `now` that the flow has less than it needs, or that this is over. Only an adaptive
     /// [`Video`] listens.
-    pub fn hear(&mut self, now: Time, exception: &QosException) {
+    pub fn hear(&mut self, now: Time, exception: &Overload) {
         if let Kind::Video(video) = &mut self.kind {
             video.hear(now, exception);
         }

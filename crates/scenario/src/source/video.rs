@@ -39,7 +39,7 @@
 use std::sync::Arc;
 
 use crate::model::Frames;
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 
@@ -148,8 +148,8 @@ impl Video {
         }
     }
 
-    pub(super) fn hear(&mut self, now: Time, exception: &QosException) {
-        let &QosException { wanted, granted, is_over, .. } = exception;
+    pub(super) fn hear(&mut self, now: Time, exception: &Overload) {
+        let &Overload { wanted, granted, is_over, .. } = exception;
         let full = self.mean * self.scale;
         let Some(quality) = self.quality.as_mut().filter(|_| full > 0.0) else { return };
         let present = quality.at(now);
@@ -357,10 +357,9 @@ mod tests {
         assert_eq!(at(1, &mut video), 4_000);
         let word = |seconds: u64, wanted, granted, is_over| {
             let [wanted, granted] = [wanted, granted].map(Rate::from_kbit);
-            (Time::from_secs(seconds), QosException { flow: FlowId(0), wanted, granted, is_over })
+            (Time::from_secs(seconds), Overload { flow: FlowId(0), wanted, granted, is_over })
         };
-        let hear =
-            |(at, word): (Time, QosException), video: &mut super::super::Generator| video.hear(at, &word);
+        let hear = |(at, word): (Time, Overload), video: &mut super::super::Generator| video.hear(at, &word);
         // 400 kb/s: 0.9 of half.
         hear(word(1, 800, 400, false), &mut video);
         assert_eq!(at(2, &mut video), 1_800);

@@ -1,8 +1,8 @@
 //! Worked numbers for each equation and each reading.
 
 use super::*;
-use crate::catalog::Args;
-use crate::drop::csfq::{CSFQ, MCSFQ};
+use crate::aqm::csfq::{CSFQ, MCSFQ};
+use crate::param::Args;
 
 const C: f64 = 8e6;
 const SIZE: Bytes = Bytes::new(1_000);

@@ -1,9 +1,9 @@
 //! RAMP's parameters.
 
 use super::requirement::{Tuning, Units};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
-use crate::drop::Limit;
-use crate::drop::tail::LIMIT;
+use crate::limit::Limit;
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
 
 /// RAMP in the catalogue.
@@ -176,10 +176,10 @@ pub struct RampParams {
 }
 
 /// Most samples of control delay. Chosen: 8 KB per flow.
-const LONGEST_DELAY: u64 = 1_000;
+const MAX_DELAY: u64 = 1_000;
 
 /// RFC 791 section 3.1.
-const LARGEST_PACKET: Bytes = Bytes::new(65_535);
+const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 impl RampParams {
     /// From the catalogue's values.
@@ -238,7 +238,7 @@ impl RampParams {
             require((0.0..=1e6).contains(&gain), key, "a gain lies between 0 and 1000000")?;
         }
         let samples = self.control_delay.as_nanos() / self.sample.as_nanos();
-        let is_whole = self.sample * samples == self.control_delay && samples <= LONGEST_DELAY;
+        let is_whole = self.sample * samples == self.control_delay && samples <= MAX_DELAY;
         require(is_whole, "control_delay", "it must be a multiple of `sample`, at most 1000 times it")?;
         require(
             self.floor > Ratio::ZERO,
@@ -247,7 +247,7 @@ impl RampParams {
         )?;
         let period = self.period >= Span::from_micros(1) && self.period <= Span::from_secs(1);
         require(period, "period", "a period lies between 1us and 1s; write for example \"0.1ms\"")?;
-        let mtu = self.mtu > Bytes::ZERO && self.mtu <= LARGEST_PACKET;
+        let mtu = self.mtu > Bytes::ZERO && self.mtu <= MAX_PACKET;
         require(mtu, "mtu", "a packet has at least 1B and at most 65535B")?;
         let leaves_some = self.greedy_minimum < Ratio::ONE;
         require(leaves_some, "greedy_minimum", "real-rate flows need something; write for example \"5%\"")?;

@@ -56,7 +56,7 @@ const BANDWIDTH: f64 = 6.0;
 const DAMPING: f64 = 2.5;
 /// Most of an error in bytes that a designed loop corrects within a sample. Chosen: a quarter, or the
 /// low-pass filter, a sample or two late, makes it ring.
-const LARGEST_STEP: f64 = 0.25;
+const MAX_STEP: f64 = 0.25;
 
 /// What the controllers of all flows share.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl Controller {
 /// P and I of a loop in bytes: the bandwidth, and the damping of the second-order loop that a queue makes
 /// with a PI controller, `damping = P / (2 sqrt(I))`.
 fn designed(sample: Span) -> Gains {
-    let p = (BANDWIDTH * sample.as_secs_f64()).min(LARGEST_STEP);
+    let p = (BANDWIDTH * sample.as_secs_f64()).min(MAX_STEP);
     let half = p / (2.0 * DAMPING);
     Gains { p, i: half * half, d: 0.0 }
 }

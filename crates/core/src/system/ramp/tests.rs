@@ -5,8 +5,8 @@ use std::vec::Vec;
 use apportion_reference::ramp::Fluid;
 
 use super::*;
-use crate::catalog::Selection;
 use crate::counted::Counted;
+use crate::system::catalog::Selection;
 use crate::testing::{Log, TestPacket, packet};
 use crate::units::Span;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use apportion_core::queue::QosException;
+use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_scenario::connections::Load;
 use apportion_scenario::histogram::Histogram;
@@ -343,7 +343,7 @@ impl Driven {
         }
     }
 
-    pub(super) fn hear(&mut self, now: Time, exception: &QosException) {
+    pub(super) fn hear(&mut self, now: Time, exception: &Overload) {
         if let Load::Writes(generator, _) = &mut self.load {
             generator.hear(now, exception);
         }

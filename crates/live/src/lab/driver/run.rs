@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use super::connection::{Driven, Token, Tools};
 use super::sockets::Listener;
-use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MOST_COMMANDS, Plan};
+use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MAX_COMMANDS, Plan};
 use crate::agenda::Agenda;
 use crate::clock::{Clock, timespec};
 
@@ -181,7 +181,7 @@ impl Run {
     fn listen(&mut self, now: Time, inbox: &Inbox) {
         // Only says whether it rang.
         let _ = inbox.bell.read();
-        for _ in 0..MOST_COMMANDS {
+        for _ in 0..MAX_COMMANDS {
             match inbox.commands.try_recv() {
                 Ok(Command::SetRate(flow, rate)) => {
                     self.tell(flow, |connection| connection.set_rate(now, rate));

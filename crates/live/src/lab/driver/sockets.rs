@@ -16,7 +16,7 @@ use nix::sys::socket::{
 };
 
 use super::connection::{Carrier, Driven};
-use super::{Connection, Driver, DriverError, MOST_CONNECTIONS, Plan};
+use super::{Connection, Driver, DriverError, MAX_CONNECTIONS, Plan};
 use crate::host::Host;
 use crate::lab::tcp;
 
@@ -36,7 +36,7 @@ pub(super) struct Listener {
 
 /// See [`Driver::open`].
 pub(super) fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> Result<Driver, DriverError> {
-    if connections.len() > MOST_CONNECTIONS {
+    if connections.len() > MAX_CONNECTIONS {
         return Err(DriverError::TooMany(connections.len()));
     }
     check(hosts, &connections, plan)?;

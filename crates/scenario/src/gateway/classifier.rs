@@ -8,15 +8,14 @@
 //!
 //! Cost: O(rules), once for each flow if the caller remembers the answer; 100 bytes per rule.
 
-use alloc::vec::Vec;
-use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use core::ops::RangeInclusive;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
-use crate::catalog::ParamError;
+use apportion_core::param::ParamError;
 
 /// Most rules of a list. Chosen: looked through for each new flow.
-pub const MOST_RULES: usize = 1_000;
+pub const MAX_RULES: usize = 1_000;
 
 /// What the headers of a packet say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +48,12 @@ impl Prefix {
     pub fn new(key: &str, address: IpAddr, length: u8) -> Result<Self, ParamError> {
         let bits = width(address);
         if length > bits {
-            let message = alloc::format!("/{length} is longer than the {bits} bits of {address}");
+            let message = format!("/{length} is longer than the {bits} bits of {address}");
             return Err(ParamError::new(key, message));
         }
         if common(address, address, length) != first_bits(address) {
             let mend = Self { address: first_address(common(address, address, length), address), length };
-            let message = alloc::format!("{address} has bits set after the first {length}; write {mend}");
+            let message = format!("{address} has bits set after the first {length}; write {mend}");
             return Err(ParamError::new(key, message));
         }
         Ok(Self { address, length })
@@ -179,16 +178,13 @@ impl Rule {
     /// A codepoint above 63 or an empty range of ports. The error names the condition, such as `dscp`.
     pub fn check(&self) -> Result<(), ParamError> {
         if let Some(dscp) = self.dscp.filter(|dscp| *dscp > 63) {
-            let message = alloc::format!("{dscp} does not fit six bits; write 0 to 63");
+            let message = format!("{dscp} does not fit six bits; write 0 to 63");
             return Err(ParamError::new("dscp", message));
         }
         for (key, range) in [("from_port", &self.from_port), ("to_port", &self.to_port)] {
             if let Some(range) = range.as_ref().filter(|range| range.is_empty()) {
                 let (first, last) = (range.start(), range.end());
-                return Err(ParamError::new(
-                    key,
-                    alloc::format!("no port is from {first} to {last}; swap them"),
-                ));
+                return Err(ParamError::new(key, format!("no port is from {first} to {last}; swap them")));
             }
         }
         Ok(())
@@ -200,22 +196,22 @@ impl Rule {
 /// A list that holds for a part of the traffic only, such as one direction, leaves rules out, and those that
 /// stay keep their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClassRules(Vec<(usize, Rule)>);
+pub struct RuleSet(Vec<(usize, Rule)>);
 
-impl ClassRules {
+impl RuleSet {
     /// A list of them.
     ///
     /// # Errors
-    /// If there are more than [`MOST_RULES`], or one [can match nothing](Rule::check). The error names the
+    /// If there are more than [`MAX_RULES`], or one [can match nothing](Rule::check). The error names the
     /// key, such as `rule[2].dscp`, where rules count from 1 and their numbers from 0.
     pub fn new(rules: Vec<(usize, Rule)>) -> Result<Self, ParamError> {
-        if rules.len() > MOST_RULES {
-            let message = alloc::format!("{} are too many; write at most {MOST_RULES}", rules.len());
+        if rules.len() > MAX_RULES {
+            let message = format!("{} are too many; write at most {MAX_RULES}", rules.len());
             return Err(ParamError::new("rule", message));
         }
         for (number, rule) in &rules {
             rule.check().map_err(|error| {
-                ParamError::new(&alloc::format!("rule[{}].{}", number + 1, error.key), error.message)
+                ParamError::new(&format!("rule[{}].{}", number + 1, error.key), error.message)
             })?;
         }
         Ok(Self(rules))
@@ -231,7 +227,7 @@ impl ClassRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
+
     use std::string::ToString;
 
     fn ip(text: &str) -> IpAddr {
@@ -328,11 +324,11 @@ mod tests {
         let protocol = |protocol| Rule { protocol: Some(protocol), ..Rule::default() };
         let dscp = Rule { dscp: Some(8), ..Rule::default() };
         // Number 1 is left out.
-        let rules = ClassRules::new(vec![(0, dscp), (2, protocol(17)), (3, protocol(17))]).unwrap();
+        let rules = RuleSet::new(vec![(0, dscp), (2, protocol(17)), (3, protocol(17))]).unwrap();
         assert_eq!(rules.first(&headers()), Some(2));
         assert_eq!(rules.first(&Headers { dscp: 8, ..headers() }), Some(0));
         assert_eq!(rules.first(&Headers { protocol: 6, ..headers() }), None);
-        assert_eq!(ClassRules::default().first(&headers()), None);
+        assert_eq!(RuleSet::default().first(&headers()), None);
     }
 
     #[test]
@@ -362,13 +358,13 @@ mod tests {
 
     #[test]
     fn rules_that_can_match_nothing_are_refused() {
-        let error = |rule| ClassRules::new(vec![(0, Rule::default()), (1, rule)]).unwrap_err().to_string();
+        let error = |rule| RuleSet::new(vec![(0, Rule::default()), (1, rule)]).unwrap_err().to_string();
         let found = error(Rule { dscp: Some(64), ..Rule::default() });
         assert!(found.contains("rule[2].dscp") && found.contains("write 0 to 63"), "{found}");
         #[allow(clippy::reversed_empty_ranges, reason = "that is the slip")]
         let found = error(Rule { from_port: Some(9..=8), ..Rule::default() });
         assert!(found.contains("rule[2].from_port") && found.contains("no port is from 9 to 8"), "{found}");
-        let found = ClassRules::new(vec![(0, Rule::default()); MOST_RULES + 1]).unwrap_err().to_string();
+        let found = RuleSet::new(vec![(0, Rule::default()); MAX_RULES + 1]).unwrap_err().to_string();
         assert!(found.contains("1001 are too many"), "{found}");
     }
 }

@@ -26,10 +26,11 @@ use alloc::vec::Vec;
 use super::average::AverageQueue;
 use super::ramp::{Ramp, check_average, check_thresholds, spread};
 use super::red::{MEAN_PKTSIZE, W_Q};
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -207,18 +208,18 @@ impl Fred {
 }
 
 impl<P: Packet> BufferPolicy<P> for Fred {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.average.update(now, backlog.packets.get() as f64);
         if let Some(reason) = self.judge(packet.flow()) {
-            return Verdict::Drop(reason);
+            return Admission::Drop(reason);
         }
         if !self.params.limit.admits(packet, backlog) {
-            return Verdict::Drop(DropReason::Overflow);
+            return Admission::Drop(DropReason::Overflow);
         }
         let flow = self.flow(packet.flow());
         flow.qlen += 1;
         self.n_active += u32::from(flow.qlen == 1);
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn dequeue<S: Scheduler<P>>(

@@ -3,7 +3,8 @@
 //! All that arrives joins; then packets may have to go. A `Rule` says when, `occupancy.rs` whose.
 
 use super::occupancy::Occupancy;
-use super::{BufferPolicy, Limit, Verdict, Victim};
+use super::{Admission, BufferPolicy, Victim};
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
@@ -48,9 +49,9 @@ impl<R> PushOut<R> {
 
 impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     #[inline]
-    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
         let verdict = self.occupancy.admit(packet);
-        if verdict == Verdict::Accept {
+        if verdict == Admission::Accept {
             self.rule.arrived();
         }
         verdict

@@ -2,7 +2,7 @@
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-G (ticket
 //! policing) and III-J (ticket bits). The writers are the [marker](crate::mark::ticket) at an end of a flow and
-//! the [exchange](crate::exchange::currency) at a link.
+//! the [exchange](crate::mark::currency_exchange) at a link.
 //!
 //! Readings, where the paper leaves room:
 //! - x ← (T/r)(T/x) without memory swings between two values for ever (12.3, 20.8, 12.3, ... for T/r = 16), so
@@ -12,10 +12,10 @@
 //!
 //! Cost: O(1), one division for the policing and one for the average; 64 bytes.
 
-use crate::catalog::{EntryArgs, Kind, Param, ParamError, require};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
+use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 
@@ -28,7 +28,7 @@ pub(crate) const WINDOW: Param = Param {
     source: "the paper, section III",
     doc: "Window of the averages of packets and tickets.",
 };
-/// The parameters of a [`TicketWriter`].
+/// The parameters of a [`TicketPolicer`].
 pub(crate) const POLICING_WINDOW: Param = Param {
     name: "policing_window",
     symbol: "–",
@@ -78,10 +78,10 @@ pub(crate) const ROUNDING: Param = Param {
 /// most that 17 bits hold would spoil the averages of every router on the path.
 const UNKNOWN: f64 = 255.0;
 
-/// Parameters of a [`TicketWriter`].
+/// Parameters of a [`TicketPolicer`].
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the catalogue is their only description")]
-pub struct WriterParams {
+pub struct PolicerParams {
     pub policing_window: Span,
     pub policing_bound: f64,
     pub format: Format,
@@ -99,7 +99,7 @@ pub enum Rounding {
     Stochastic,
 }
 
-impl WriterParams {
+impl PolicerParams {
     /// From the catalogue's values.
     ///
     /// # Errors
@@ -140,18 +140,18 @@ pub fn read(label: Label) -> f64 {
 
 /// Writes tags so that their rate stays what was issued.
 #[derive(Clone, Debug)]
-pub struct TicketWriter {
-    params: WriterParams,
+pub struct TicketPolicer {
+    params: PolicerParams,
     /// None before it is known; packets then carry [`UNKNOWN`] tickets.
     out_tkt_rate: Option<TicketRate>,
     actual_tkt_rate: Tsw,
     random: Stream,
 }
 
-impl TicketWriter {
+impl TicketPolicer {
     /// A writer that is issued `tickets`.
     #[must_use]
-    pub fn new(params: &WriterParams, tickets: Option<TicketRate>, start: Time, random: Stream) -> Self {
+    pub fn new(params: &PolicerParams, tickets: Option<TicketRate>, start: Time, random: Stream) -> Self {
         let initial = tickets.map_or(0.0, TicketRate::get);
         Self {
             actual_tkt_rate: Tsw::new(params.policing_window, initial, start),
@@ -163,7 +163,7 @@ impl TicketWriter {
 
     /// Whether its parameters are these.
     #[must_use]
-    pub fn is_made_from(&self, params: &WriterParams) -> bool {
+    pub fn has_params(&self, params: &PolicerParams) -> bool {
         self.params == *params
     }
 
@@ -210,12 +210,13 @@ impl TicketWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Role, Selection};
-    use crate::exchange::currency;
+    use crate::mark::currency_exchange;
+    use crate::param::Role;
+    use crate::system::catalog::Selection;
     use std::string::ToString;
 
-    fn params(rounding: Rounding) -> WriterParams {
-        WriterParams {
+    fn params(rounding: Rounding) -> PolicerParams {
+        PolicerParams {
             policing_window: Span::from_secs(2),
             policing_bound: 2.0,
             format: Format::Integer { bits: 8 },
@@ -223,12 +224,12 @@ mod tests {
         }
     }
 
-    fn writer(params: &WriterParams, rate: f64) -> TicketWriter {
-        TicketWriter::new(params, TicketRate::new(rate), Time::ZERO, Stream::new(1, "tickets"))
+    fn writer(params: &PolicerParams, rate: f64) -> TicketPolicer {
+        TicketPolicer::new(params, TicketRate::new(rate), Time::ZERO, Stream::new(1, "tickets"))
     }
 
     /// Tickets per second that it writes when each of `per_second` packets is worth `share`, from 20 s to 60 s.
-    fn written(writer: &mut TicketWriter, per_second: u64, share: f64) -> f64 {
+    fn written(writer: &mut TicketPolicer, per_second: u64, share: f64) -> f64 {
         let mut sum = 0.0;
         for i in 1..60 * per_second {
             let tag = writer.write(Time::from_nanos(i * 1_000_000_000 / per_second), share);
@@ -250,8 +251,8 @@ mod tests {
             for (key, value) in pairs {
                 selection.set(key, value).unwrap();
             }
-            let args = selection.args.of(&currency::ENTRY);
-            WriterParams::from_args(&args).map(|params| params.format).map_err(|error| error.to_string())
+            let args = selection.args.of(&currency_exchange::ENTRY);
+            PolicerParams::from_args(&args).map(|params| params.format).map_err(|error| error.to_string())
         };
         let floating = |mantissa| Ok(Format::Floating { mantissa, exponent: 5 });
         assert_eq!(format(&[]), Ok(Format::Integer { bits: 8 }));
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn nothing_known_yet_is_255_and_nothing_issued_at_all_is_one() {
-        let mut writer = TicketWriter::new(&params(Rounding::Nearest), None, Time::ZERO, Stream::new(1, ""));
+        let mut writer = TicketPolicer::new(&params(Rounding::Nearest), None, Time::ZERO, Stream::new(1, ""));
         assert_eq!(writer.write(Time::ZERO, 0.001).value(), 255.0);
         writer.issue(Time::from_secs(1), TicketRate::default());
         assert_eq!(writer.write(Time::from_secs(1), 0.001).value(), 1.0);
@@ -312,9 +313,9 @@ mod tests {
     #[test]
     fn stochastic_rounding_keeps_the_mean_where_the_nearest_tag_does_not() {
         // 960 t/s over 100 packets/s: 9.6 a packet. Nearest is 10; policing makes up for the mean only.
-        let bound = WriterParams { policing_bound: 1.0, ..params(Rounding::Nearest) };
+        let bound = PolicerParams { policing_bound: 1.0, ..params(Rounding::Nearest) };
         let mean = |rounding| {
-            let params = WriterParams { rounding, ..bound.clone() };
+            let params = PolicerParams { rounding, ..bound.clone() };
             written(&mut writer(&params, 960.0), 100, 0.01) / 100.0
         };
         assert_eq!((mean(Rounding::Nearest), mean(Rounding::Down)), (10.0, 9.0));

@@ -12,9 +12,10 @@
 //!
 //! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
 
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::Packet;
+use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Span, Time};
@@ -27,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow",
     params: &[
-        Param { default: Some("1000p"), source: "tc-codel(8)", ..super::tail::LIMIT },
+        Param { default: Some("1000p"), source: "tc-codel(8)", ..crate::param::LIMIT },
         TARGET,
         INTERVAL,
         MTU,
@@ -270,9 +271,9 @@ impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
 }
 
 impl<P: Packet> BufferPolicy<P> for Codel {
-    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let fits = self.params.limit.admits(packet, backlog);
-        if fits { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
+        if fits { Admission::Accept } else { Admission::Drop(DropReason::Overflow) }
     }
 
     fn dequeue<S: Scheduler<P>>(

@@ -17,10 +17,11 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -163,7 +164,7 @@ impl Bred {
 }
 
 impl<P: Packet> BufferPolicy<P> for Bred {
-    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let flow = *self.flow(packet.flow());
         let p = self.p(flow);
         let reason = if !self.params.limit.admits(packet, backlog) {
@@ -176,11 +177,11 @@ impl<P: Packet> BufferPolicy<P> for Bred {
         let flow = self.flow(packet.flow());
         if let Some(reason) = reason {
             flow.gap = 0;
-            return Verdict::Drop(reason);
+            return Admission::Drop(reason);
         }
         flow.qlen += 1;
         flow.gap = flow.gap.saturating_add(1);
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn dequeue<S: Scheduler<P>>(
@@ -265,7 +266,7 @@ mod tests {
             let drops = (0..20_000).filter(|_| {
                 *bred.flow(FlowId(0)) = Flow { qlen, gap: 0 };
                 bred.admit(Time::ZERO, &mut packet(0, 0, 500), Backlog::EMPTY)
-                    == Verdict::Drop(DropReason::Early)
+                    == Admission::Drop(DropReason::Early)
             });
             let share = drops.count() as f64 / 20_000.0;
             let band = 4.0 * (p * (1.0 - p) / 20_000.0_f64).sqrt();

@@ -38,10 +38,11 @@ use alloc::vec::Vec;
 use core::mem::discriminant;
 use core::num::NonZeroU32;
 
-use super::{Limit, Verdict};
-use crate::catalog::{Kind, Param};
+use super::Admission;
+use crate::limit::Limit;
 use crate::longest::Longest;
 use crate::packet::{FlowId, Packet};
+use crate::param::{Kind, Param};
 use crate::queue::{Backlog, DropReason};
 use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
@@ -225,9 +226,9 @@ impl Occupancy {
 
     /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
     /// than emptying the buffer in vain.
-    pub fn admit<P: Packet>(&mut self, packet: &P) -> Verdict {
+    pub fn admit<P: Packet>(&mut self, packet: &P) -> Admission {
         if !self.measure.limit.admits(packet, Backlog::EMPTY) {
-            return Verdict::Drop(DropReason::Overflow);
+            return Admission::Drop(DropReason::Overflow);
         }
         let flow = self.find(packet.flow());
         let Flow(held) = &mut self.flows[flow];
@@ -236,7 +237,7 @@ impl Occupancy {
         self.active += u64::from(before.is_empty());
         self.held.add(packet);
         self.note(flow, before);
-        Verdict::Accept
+        Admission::Accept
     }
 
     /// Counts out a packet that has left `flow`.

@@ -19,10 +19,11 @@
 use super::average::AverageQueue;
 use super::ramp::{Gate, Ramp, check_average, check_thresholds};
 use super::red::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::{Colour, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -185,7 +186,7 @@ fn is_in<P: Packet>(packet: &P) -> bool {
 }
 
 impl<P: Packet> BufferPolicy<P> for Rio {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let is_in = is_in(packet);
         self.update_averages(now, is_in, backlog.packets);
         let (gate, avg, queued) = if is_in {
@@ -198,10 +199,10 @@ impl<P: Packet> BufferPolicy<P> for Rio {
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         if let Some(reason) = reason {
             gate.dropped();
-            return Verdict::Drop(reason);
+            return Admission::Drop(reason);
         }
         self.q_in += u64::from(is_in);
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn dequeue<S: Scheduler<P>>(
@@ -254,8 +255,8 @@ mod tests {
         TestPacket { colour, ..packet(0, 0, 500) }
     }
 
-    /// Verdict on a packet that finds `queued` packets.
-    fn admit(rio: &mut Rio, colour: Colour, queued: u64) -> Verdict {
+    /// Admission on a packet that finds `queued` packets.
+    fn admit(rio: &mut Rio, colour: Colour, queued: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(queued), bytes: Bytes::new(500 * queued) };
         rio.admit(Time::ZERO, &mut coloured(colour), backlog)
     }
@@ -282,7 +283,8 @@ mod tests {
 
     #[test]
     fn stale_averages_do_not_see_packets_out_of_profile() {
-        for (stale_out, verdict) in [(true, Verdict::Accept), (false, Verdict::Drop(DropReason::Forced))] {
+        for (stale_out, verdict) in [(true, Admission::Accept), (false, Admission::Drop(DropReason::Forced))]
+        {
             let mut rio = rio(&RioParams { w_q: Ratio::ONE, stale_out, ..defaults() });
             assert_eq!(admit(&mut rio, Colour::Red, 90), verdict, "stale_out {stale_out}");
         }
@@ -301,7 +303,7 @@ mod tests {
         // 29 packets out of profile and 1 within: IN packets count themselves only.
         let mut rio = rio(&RioParams { w_q: Ratio::ONE, ..defaults() });
         rio.q_in = 1;
-        assert_eq!(admit(&mut rio, Colour::Green, 139), Verdict::Accept);
+        assert_eq!(admit(&mut rio, Colour::Green, 139), Admission::Accept);
         assert_eq!(averages(&rio), [1.0, 139.0]);
     }
 
@@ -336,7 +338,7 @@ mod tests {
                 rio.q_in = queued;
                 rio.gate_in.dropped();
                 rio.gate_out.dropped();
-                admit(&mut rio, colour, queued) == Verdict::Drop(DropReason::Early)
+                admit(&mut rio, colour, queued) == Admission::Drop(DropReason::Early)
             };
             assert!(!drop(), "the first above the minimum");
             let share = (0..20_000).filter(|_| drop()).count() as f64 / 20_000.0;

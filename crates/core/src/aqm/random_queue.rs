@@ -13,8 +13,8 @@
 use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::push_out::{PushOut, Rule};
-use super::tail::LIMIT;
-use crate::catalog::{Args, Entry, ParamError, Role};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::units::{Span, Time};
@@ -79,8 +79,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
-    use crate::drop::BufferPolicy;
     use crate::packet::FlowId;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;

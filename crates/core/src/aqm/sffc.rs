@@ -47,9 +47,10 @@ use self::flows::{Flow, Flows};
 pub use self::params::{Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Spare, Usage};
 use self::printed::max_min_estimate;
 use self::recognition::Recognition;
-use super::{BufferPolicy, Limit, Verdict};
+use super::{Admission, BufferPolicy};
 use crate::control::sffc::FlowReport;
 use crate::fairness::water_filling;
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet, Protocol};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -328,19 +329,19 @@ impl Flow {
 }
 
 impl<P: Packet> BufferPolicy<P> for Sffc {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.advance(now);
         if packet.protocol() != Protocol::Control && self.discards(now, packet) {
-            return Verdict::Drop(DropReason::Policy);
+            return Admission::Drop(DropReason::Policy);
         }
         if !self.params.limit.admits(packet, backlog) {
             self.overflowed = true;
             if let Some(recognition) = &mut self.recognition {
                 recognition.lost(packet.flow());
             }
-            return Verdict::Drop(DropReason::Overflow);
+            return Admission::Drop(DropReason::Overflow);
         }
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn dequeue<S: Scheduler<P>>(

@@ -3,9 +3,9 @@
 use alloc::format;
 
 use super::flows;
-use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
-use crate::drop::Limit;
-use crate::drop::tail::LIMIT;
+use crate::limit::Limit;
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.

@@ -11,7 +11,7 @@ fn buffer(thresholds: Thresholds, choice: Choice, rtts: &[Span], q: &[u32]) -> O
     let mut occupancy = Occupancy::new("10p".parse().unwrap(), thresholds, choice, rtts);
     for (flow, &q) in (0..).zip(q) {
         for _ in 0..q {
-            assert_eq!(occupancy.admit(&packet(0, flow, 100)), Verdict::Accept);
+            assert_eq!(occupancy.admit(&packet(0, flow, 100)), Admission::Accept);
         }
     }
     occupancy

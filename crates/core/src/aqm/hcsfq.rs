@@ -48,12 +48,13 @@
 use alloc::vec::Vec;
 
 use super::csfq::{EGRESS, LIMIT_OF_1998, ROLE, RouterRole, THRESHOLD_OF_1998};
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, EntryArgs, ParamError, Role};
+use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::label::Format;
+use crate::limit::Limit;
 use crate::mark::rate_label::{self, RateLabelParams, RateLabels};
-use crate::packet::{FlowId, LabelKind, Packet};
+use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
+use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time, Weight};
@@ -76,28 +77,6 @@ pub const ENTRY: Entry = Entry {
         rate_label::BITS,
     ],
 };
-
-/// Most customers of a link, beside the one of all other flows. Chosen: 26 MB of state.
-pub const MOST_CUSTOMERS: usize = 65_535;
-
-/// The customer that a flow belongs to: a small dense number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CustomerId(pub u32);
-
-impl CustomerId {
-    /// The customer of all flows that are given no other.
-    pub const OTHERS: Self = Self(0);
-}
-
-/// Whose flows are whose, and what each customer weighs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Customers<'a> {
-    /// By flow number. Flows beyond belong to [`CustomerId::OTHERS`].
-    pub of_flows: &'a [CustomerId],
-    /// By number of the customer, from that of the other flows on; at most one more than [`MOST_CUSTOMERS`]
-    /// are heeded. Flows of customers beyond belong to [`CustomerId::OTHERS`].
-    pub weights: &'a [Weight],
-}
 
 /// Parameters of [`Hcsfq`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,7 +167,7 @@ impl Hcsfq {
             root_random,
         };
         let others = customers.weights.is_empty().then_some(Weight::ONE);
-        for weight in others.into_iter().chain(customers.weights.iter().copied()).take(MOST_CUSTOMERS + 1) {
+        for weight in others.into_iter().chain(customers.weights.iter().copied()).take(MAX_CUSTOMERS + 1) {
             let n = FlowId(hcsfq.customers.len() as u32);
             hcsfq.arrivals.set_weight(n, weight);
             hcsfq.root.note_weight(weight);
@@ -222,10 +201,10 @@ impl Hcsfq {
 }
 
 impl<P: Packet> BufferPolicy<P> for Hcsfq {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let n = self.customer(packet.flow());
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {
-            return Verdict::Drop(DropReason::Policy);
+            return Admission::Drop(DropReason::Policy);
         };
         let calm = self.limit.is_filled_up_to(backlog, self.threshold);
         self.update_root(now, n, packet, calm);
@@ -235,21 +214,21 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let dropped = self.random.chance(share.fair_share().drop_probability(label));
         share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
-            return Verdict::Drop(DropReason::Early);
+            return Admission::Drop(DropReason::Early);
         }
         if !self.limit.admits(packet, backlog) {
             self.root.overflow();
             if share.is_congested() {
                 share.overflow();
             }
-            return Verdict::Drop(DropReason::Overflow);
+            return Admission::Drop(DropReason::Overflow);
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
             share.fair_share().relabel(label, self.format).write(packet);
         }
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -351,13 +330,13 @@ mod tests {
         // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move, so
         // neither do the averages and shares.
         let mut hcsfq = with_share(&[1.0, 1.0]);
-        let early = Verdict::Drop(DropReason::Early);
+        let early = Admission::Drop(DropReason::Early);
         let mut verdict = |label| hcsfq.admit(Time::ZERO, &mut labelled(1, label), queued(20));
         let drops = (0..10_000).filter(|_| verdict(4.0 * SHARE) == early).count();
         assert!(drops.abs_diff(7_500) < 173, "{drops}");
-        assert!((0..10_000).all(|_| verdict(SHARE) == Verdict::Accept));
+        assert!((0..10_000).all(|_| verdict(SHARE) == Admission::Accept));
         let mut relabelled = labelled(1, 4.0 * SHARE);
-        while hcsfq.admit(Time::ZERO, &mut relabelled, queued(20)) != Verdict::Accept {}
+        while hcsfq.admit(Time::ZERO, &mut relabelled, queued(20)) != Admission::Accept {}
         assert_eq!(relabelled.label(LabelKind::Rate), Some(Label::new(SHARE)));
     }
 
@@ -406,7 +385,7 @@ mod tests {
         };
         assert_eq!(shares(&hcsfq), [1.0; 3]);
         let at = Time::from_millis(20);
-        let full = Verdict::Drop(DropReason::Overflow);
+        let full = Admission::Drop(DropReason::Overflow);
         assert_eq!(hcsfq.admit(at, &mut labelled(1, 1.0), queued(64)), full);
         assert_eq!(shares(&hcsfq), [0.99, 0.99, 1.0]);
         // Customer 2 sends next to nothing: it did not fill the buffer.
@@ -427,9 +406,9 @@ mod tests {
         let stream = || Stream::new(1, "hcsfq");
         let beyond = Hcsfq::new(&params, Rate::from_mbit(8), &customers, stream(), stream());
         assert_eq!(beyond.customer(FlowId(0)), 0);
-        let many = Customers { of_flows: &[], weights: &[Weight::ONE; MOST_CUSTOMERS + 9] };
+        let many = Customers { of_flows: &[], weights: &[Weight::ONE; MAX_CUSTOMERS + 9] };
         let many = Hcsfq::new(&params, Rate::from_mbit(8), &many, stream(), stream());
-        assert_eq!(many.customers.len(), MOST_CUSTOMERS + 1, "bounded");
+        assert_eq!(many.customers.len(), MAX_CUSTOMERS + 1, "bounded");
     }
 
     #[test]
@@ -447,7 +426,7 @@ mod tests {
         assert_eq!(state(&edge), (1_000, 10, 10));
         assert_eq!(state(&core), (0, 10, 10));
         assert_eq!(core.customer_of.len(), 10, "the table has grown by no packet");
-        let fresh = Verdict::Drop(DropReason::Policy);
+        let fresh = Admission::Drop(DropReason::Policy);
         assert_eq!(core.admit(Time::from_secs(6), &mut packet(0, 0, 1_000), queued(1)), fresh);
         let bytes = size_of::<Customer>() + size_of::<crate::estimate::exponential::Averages<1>>() + 8;
         assert!(bytes <= 430, "{bytes} bytes a customer, as the head of this file says");
@@ -457,7 +436,7 @@ mod tests {
     fn an_egress_takes_labels_off() {
         let mut hcsfq = hcsfq(&[], |params| params.egress = true);
         let mut packet = labelled(0, 1e6);
-        assert_eq!(hcsfq.admit(Time::from_secs(1), &mut packet, queued(0)), Verdict::Accept);
+        assert_eq!(hcsfq.admit(Time::from_secs(1), &mut packet, queued(0)), Admission::Accept);
         assert_eq!(packet.label(LabelKind::Rate), None);
         let mut shown = Vec::new();
         BufferPolicy::<TestPacket>::statistics(&hcsfq, &mut |name, _| shown.push(name));

@@ -1,26 +1,16 @@
-//! The catalogue: every discipline with its parameters, as data.
+//! The vocabulary in which a discipline describes its parameters.
 //!
 //! An [`Entry`] stands at the top of each algorithm's file and is the only home of its name, its parameters,
-//! their defaults and where the defaults come from. Scenario files, `list`, `explain` and the JSON schema
-//! read the catalogue; nothing repeats it.
-//!
-//! A loader turns a table such as `{ kind = "drr", drop = "red", limit = "110p", quantum = "1500B" }` into a
-//! discipline in three steps: [`Selection::new`] finds the entries, [`Selection::set`] checks and reads each
-//! remaining key, and
-//! [`DisciplineParams::from_args`](crate::system::DisciplineParams::from_args) checks the whole.
+//! their defaults and where the defaults come from. The [catalogue](crate::system::catalog) lists the entries.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::drop::{Limit, tail};
-use crate::exchange::currency;
-use crate::mark::MARKERS;
-use crate::system::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+use crate::limit::Limit;
 use crate::units::{Bytes, Packets, Rate, Ratio, Span};
 
 /// What an entry can be used as.
@@ -144,6 +134,16 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
     if holds { Ok(()) } else { Err(ParamError::new(key, message)) }
 }
 
+/// The size of the buffer: the one parameter that every policy has.
+pub const LIMIT: Param = Param {
+    name: "limit",
+    symbol: "B",
+    kind: Kind::Limit,
+    default: Some("50p"),
+    source: "ns-2's long-standing default",
+    doc: "Size of the buffer, without the packet in transmission.",
+};
+
 impl Param {
     /// A parameter with a default; the arguments are its fields in their order.
     pub(crate) const fn new(
@@ -164,7 +164,7 @@ impl Param {
     /// to write one.
     pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
         let value = self.read(text).map_err(|message| ParamError::new(self.name, message))?;
-        let is_no_buffer = self.name == tail::LIMIT.name
+        let is_no_buffer = self.name == LIMIT.name
             && match value {
                 Value::Limit(Limit::Packets(limit)) | Value::Packets(limit) => limit == Packets::ZERO,
                 Value::Limit(Limit::Bytes(limit)) => limit == Bytes::ZERO,
@@ -217,26 +217,6 @@ impl Entry {
     }
 }
 
-/// Every entry: disciplines, then markers and exchanges.
-pub fn all() -> impl Iterator<Item = &'static Entry> {
-    disciplines().chain(MARKERS.iter().map(|known| known.entry)).chain([&currency::ENTRY])
-}
-
-/// What a queue can be made of, schedulers first.
-pub fn disciplines() -> impl Iterator<Item = &'static Entry> {
-    let schedulers = SCHEDULERS.iter().map(|known| known.entry);
-    let policies = POLICIES.iter().map(|known| known.entry);
-    let systems = SYSTEMS.iter().map(|known| known.entry);
-    let shapers = SHAPERS.iter().map(|known| known.entry);
-    schedulers.chain(policies).chain(systems).chain(shapers)
-}
-
-/// The entry called `name`.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
-    all().find(|entry| entry.name == name)
-}
-
 /// Values by parameter. What is not set has its default.
 #[derive(Clone, Debug, Default)]
 pub struct Args(BTreeMap<&'static str, Value>);
@@ -249,6 +229,15 @@ pub struct EntryArgs<'a> {
 }
 
 impl Args {
+    /// Sets `param` to the value that `text` stands for.
+    ///
+    /// # Errors
+    /// When `text` is not a value of it.
+    pub(crate) fn set(&mut self, param: &'static Param, text: &str) -> Result<(), ParamError> {
+        self.0.insert(param.name, param.parse(text)?);
+        Ok(())
+    }
+
     /// The values of the parameters of `entry`.
     #[must_use]
     pub const fn of(&self, entry: &'static Entry) -> EntryArgs<'_> {
@@ -309,86 +298,4 @@ getters! {
     count, count_if_set: Count -> u64;
     switch, switch_if_set: Switch -> bool;
     choice, choice_if_set: Choice -> &'static str;
-}
-
-/// The entries that one scenario table asks for, and the values it gives them.
-#[derive(Clone, Debug)]
-pub struct Selection {
-    /// The scheduler, system, marker or exchange.
-    pub kind: &'static Entry,
-    /// The buffer policy; none beside a system.
-    pub drop: Option<&'static Entry>,
-    /// The shaper in front, if any.
-    pub shaper: Option<&'static Entry>,
-    /// The values set so far.
-    pub args: Args,
-}
-
-impl Selection {
-    /// Finds the entries for the keys `kind`, `drop` and `shaper`.
-    ///
-    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that
-    /// its paper or common practice gives it.
-    ///
-    /// # Errors
-    /// When a name is unknown or does not fit its key.
-    pub fn new(kind: &str, drop: Option<&str>, shaper: Option<&str>) -> Result<Self, ParamError> {
-        let entry = known("kind", kind, &[Role::Scheduler, Role::Policy, Role::System])?;
-        let drop = drop.map(|name| known("drop", name, &[Role::Policy])).transpose()?;
-        let shaper = shaper.map(|name| known("shaper", name, &[Role::Shaper])).transpose()?;
-        let refuse = |why| Err(ParamError::new("drop", format!("`{kind}` {why}; leave `drop` out")));
-        let (kind, drop) = match entry.role {
-            Role::System if drop.is_some() => return refuse("has its own buffer policy"),
-            Role::System => (entry, None),
-            Role::Policy if drop.is_some() => {
-                return refuse("is a buffer policy already, in front of a FIFO");
-            }
-            Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
-            Role::Scheduler | Role::Shaper | Role::Marker | Role::Exchange => {
-                (entry, drop.or_else(|| default_policy(entry)))
-            }
-        };
-        Ok(Self { kind, drop, shaper, args: Args::default() })
-    }
-
-    /// The entry called `name`, if it has this role, by itself.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn of(role: Role, name: &str) -> Result<Self, ParamError> {
-        Ok(Self { kind: known("kind", name, &[role])?, drop: None, shaper: None, args: Args::default() })
-    }
-
-    /// The entries selected.
-    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
-        [Some(self.kind), self.drop, self.shaper].into_iter().flatten()
-    }
-
-    /// Sets `key` to the value that `text` stands for.
-    ///
-    /// # Errors
-    /// When none of the entries has such a parameter, or `text` is not a value of it.
-    pub fn set(&mut self, key: &str, text: &str) -> Result<(), ParamError> {
-        let Some(param) = self.entries().find_map(|entry| entry.param(key)) else {
-            let names: Vec<_> =
-                self.entries().flat_map(|entry| entry.params).map(|param| param.name).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
-        };
-        self.args.0.insert(param.name, param.parse(text)?);
-        Ok(())
-    }
-}
-
-fn known(key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamError> {
-    find(name).filter(|entry| roles.contains(&entry.role)).ok_or_else(|| {
-        let names: Vec<_> =
-            all().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect();
-        ParamError::new(key, format!("`{name}` is not known here (known: {})", names.join(", ")))
-    })
-}
-
-fn default_policy(scheduler: &Entry) -> Option<&'static Entry> {
-    let known = SCHEDULERS.iter().find(|known| known.entry.name == scheduler.name)?;
-    Some(known.default_policy)
 }

@@ -2,24 +2,15 @@
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::Packet;
+use crate::param::{Args, Entry, LIMIT, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::units::{Bytes, Packets, Time};
 
 /// What IPv4 allows (RFC 791 section 3.1).
-const LARGEST_PACKET: Bytes = Bytes::new(65_535);
-
-/// The size of the buffer: the one parameter that every policy has.
-pub const LIMIT: Param = Param {
-    name: "limit",
-    symbol: "B",
-    kind: Kind::Limit,
-    default: Some("50p"),
-    source: "ns-2's long-standing default",
-    doc: "Size of the buffer, without the packet in transmission.",
-};
+const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 /// Tail drop in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -64,14 +55,18 @@ impl TailDrop {
 
 impl<P: Packet> BufferPolicy<P> for TailDrop {
     #[inline]
-    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
-        if self.limit.admits(packet, backlog) { Verdict::Accept } else { Verdict::Drop(DropReason::Overflow) }
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        if self.limit.admits(packet, backlog) {
+            Admission::Accept
+        } else {
+            Admission::Drop(DropReason::Overflow)
+        }
     }
 
     fn is_transparent(&self) -> bool {
         match self.limit {
             Limit::Packets(limit) => limit > Packets::ZERO,
-            Limit::Bytes(limit) => limit >= LARGEST_PACKET,
+            Limit::Bytes(limit) => limit >= MAX_PACKET,
         }
     }
 
@@ -92,10 +87,10 @@ mod tests {
         let verdict = |limit, size| {
             TailDrop::new(&TailDropParams { limit }).admit(Time::ZERO, &mut packet(1, 0, size), held)
         };
-        let overflow = Verdict::Drop(DropReason::Overflow);
-        assert_eq!(verdict(Limit::Packets(Packets::new(3)), 100), Verdict::Accept);
+        let overflow = Admission::Drop(DropReason::Overflow);
+        assert_eq!(verdict(Limit::Packets(Packets::new(3)), 100), Admission::Accept);
         assert_eq!(verdict(Limit::Packets(Packets::new(2)), 100), overflow);
-        assert_eq!(verdict(Limit::Bytes(Bytes::new(300)), 100), Verdict::Accept);
+        assert_eq!(verdict(Limit::Bytes(Bytes::new(300)), 100), Admission::Accept);
         assert_eq!(verdict(Limit::Bytes(Bytes::new(300)), 101), overflow);
     }
 }

@@ -47,18 +47,15 @@ pub mod sred;
 pub mod tail;
 pub mod tred;
 
-use core::fmt;
-use core::str::FromStr;
-
-use self::hcsfq::CustomerId;
-use crate::packet::{FlowId, Packet};
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time, UnitError, Weight};
+use crate::units::{Rate, Span, Time, Weight};
 
 /// What becomes of a packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Admission {
     /// It joins the buffer.
     Accept,
     /// It is marked "congestion experienced" and joins. Only for packets whose ECN field allows it.
@@ -82,7 +79,7 @@ pub struct Victim {
 pub trait BufferPolicy<P: Packet> {
     /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
     /// does join, with the label that the policy may have given it.
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict;
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission;
 
     /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full, or to tell its
     /// sender before it is. Asked again after each victim until it answers `None`.
@@ -143,75 +140,5 @@ pub trait BufferPolicy<P: Packet> {
     /// unknown. Whether this policy has use for guarantees.
     fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
         false
-    }
-}
-
-/// The size of a buffer, in packets or in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// At most this many packets.
-    Packets(Packets),
-    /// At most this many bytes.
-    Bytes(Bytes),
-}
-
-impl Limit {
-    /// Whether `backlog` is above the limit.
-    #[must_use]
-    #[inline]
-    pub fn is_exceeded_by(self, backlog: Backlog) -> bool {
-        match self {
-            Self::Packets(limit) => backlog.packets > limit,
-            Self::Bytes(limit) => backlog.bytes > limit,
-        }
-    }
-
-    /// How full `backlog` makes the buffer, 1 at its limit.
-    #[must_use]
-    pub fn filled_by(self, backlog: Backlog) -> f64 {
-        match self {
-            Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
-            Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
-        }
-    }
-
-    /// Whether `backlog` fills at most this part of it.
-    #[must_use]
-    pub fn is_filled_up_to(self, backlog: Backlog, at_most: Ratio) -> bool {
-        let (queued, limit) = match self {
-            Self::Packets(limit) => (backlog.packets.get(), limit.get()),
-            Self::Bytes(limit) => (backlog.bytes.get(), limit.get()),
-        };
-        queued as f64 <= at_most.get() * limit as f64
-    }
-
-    /// Whether `packet` still fits beside `backlog`.
-    #[must_use]
-    #[inline]
-    pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {
-        backlog.add(packet);
-        !self.is_exceeded_by(backlog)
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Packets(limit) => limit.fmt(f),
-            Self::Bytes(limit) => limit.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Limit {
-    type Err = UnitError;
-    /// Reads `50p` or `64kB`.
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let packets = text.parse().map(Self::Packets);
-        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|_| {
-            UnitError::new(alloc::format!(
-                "`{text}` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\""
-            ))
-        })
     }
 }

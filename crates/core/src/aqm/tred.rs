@@ -27,18 +27,19 @@
 use super::average::AverageQueue;
 use super::ramp::{Gate, Ramp, Zone, check_average, check_thresholds, level, measure};
 use super::red;
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use super::{Admission, BufferPolicy};
 use crate::estimate::RateEstimator;
-use crate::estimate::least_labels::{LeastLabels, MOST_RANKS};
+use crate::estimate::least_labels::{LeastLabels, MAX_RANKS};
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
+use crate::limit::Limit;
+use crate::mark::ticket_policer::{WINDOW, read};
 use crate::packet::{LabelKind, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::tickets::{WINDOW, read};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
 
 const PAPER: &str = "the paper, section III";
@@ -164,7 +165,7 @@ impl TredParams {
     pub fn from_args(args: &Args) -> Result<Self, ParamError> {
         let args = args.of(&ENTRY);
         let rank = args.count("min_tkt_rank");
-        require((1..=MOST_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
+        require((1..=MAX_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
         let params = Self {
             limit: args.limit("limit"),
             min_th: args.limit("min_th"),
@@ -302,7 +303,7 @@ fn power(x: f64, n: f64) -> f64 {
 
 impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.avg_q_len.update(now, measure(backlog, self.params.min_th));
         if self.params.adaptive {
             self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
@@ -311,9 +312,9 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         let early = self.judge(backlog, factor);
         let full = !self.params.limit.admits(packet, backlog);
         let reason = if full { Some(DropReason::Overflow) } else { early };
-        let Some(reason) = reason else { return Verdict::Accept };
+        let Some(reason) = reason else { return Admission::Accept };
         self.gate.dropped();
-        Verdict::Drop(reason)
+        Admission::Drop(reason)
     }
 
     fn dequeue<S: Scheduler<P>>(
@@ -390,7 +391,7 @@ impl MovingMaxP {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Selection;
+    use crate::system::catalog::Selection;
     use crate::testing::{TestPacket, packet};
     use crate::units::Packets;
 
@@ -410,7 +411,7 @@ mod tests {
         packet
     }
 
-    fn admit(tred: &mut Tred, at: Time, mut packet: TestPacket, queued: u64) -> Verdict {
+    fn admit(tred: &mut Tred, at: Time, mut packet: TestPacket, queued: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(queued), bytes: Bytes::new(500 * queued) };
         tred.admit(at, &mut packet, backlog)
     }
@@ -432,7 +433,7 @@ mod tests {
         let now = show(&mut tred, Time::ZERO, &[40.0], 100);
         let drops = (0..10_000).filter(|_| {
             let packet = tag.map_or_else(|| packet(0, 0, 500), tagged);
-            admit(&mut tred, now, packet, 30) != Verdict::Accept
+            admit(&mut tred, now, packet, 30) != Admission::Accept
         });
         drops.count() as f64 / 10_000.0
     }
@@ -462,7 +463,9 @@ mod tests {
         let mut tred = tred(&[("stage", "none"), ("k", "0"), ("window", "500s")]);
         let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
         admit(&mut tred, now, tagged(40.0), 30);
-        assert!((0..5).all(|_| admit(&mut tred, now, tagged(16.0), 30) == Verdict::Drop(DropReason::Early)));
+        assert!(
+            (0..5).all(|_| admit(&mut tred, now, tagged(16.0), 30) == Admission::Drop(DropReason::Early))
+        );
     }
 
     #[test]
@@ -478,7 +481,7 @@ mod tests {
                 tred.random = Stream::new(i, "tred");
                 let now = show(&mut tred, Time::ZERO, &[40.0], 100);
                 admit(&mut tred, now, tagged(40.0), 30);
-                admit(&mut tred, now, tagged(20.2), 30) != Verdict::Accept
+                admit(&mut tred, now, tagged(20.2), 30) != Admission::Accept
             });
             drops.count() as f64 / 1_000.0
         };
@@ -492,7 +495,7 @@ mod tests {
         let mut tred = tred(&[]);
         let verdicts = [54, 55, 109, 110, 4, 5]
             .map(|queued| admit(&mut tred, Time::from_secs(1), tagged(255.0), queued));
-        let (accept, drop) = (Verdict::Accept, Verdict::Drop);
+        let (accept, drop) = (Admission::Accept, Admission::Drop);
         let (forced, overflow) = (drop(DropReason::Forced), drop(DropReason::Overflow));
         assert_eq!(verdicts, [accept, forced, forced, overflow, accept, accept]);
     }
@@ -504,8 +507,8 @@ mod tests {
         let mut tred = tred(&[("k", "0"), ("window", "500s")]);
         let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
         let verdicts = [5, 5, 6, 6].map(|queued| admit(&mut tred, now, tagged(1.0), queued));
-        let accept = Verdict::Accept;
-        assert_eq!(verdicts, [accept, accept, accept, Verdict::Drop(DropReason::Early)]);
+        let accept = Admission::Accept;
+        assert_eq!(verdicts, [accept, accept, accept, Admission::Drop(DropReason::Early)]);
     }
 
     #[test]

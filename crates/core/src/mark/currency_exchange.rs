@@ -1,7 +1,7 @@
 //! Currency exchange: a link trades the tickets of the entity it leaves for those that the next one issued to it.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-D and II-E
-//! (data), II-F.1 (acknowledgements) and II-G (policing, in [`tickets`](crate::tickets)).
+//! (data), II-F.1 (acknowledgements) and II-G (policing, in [`tickets`](crate::mark::ticket_policer)).
 //!
 //! Readings, where the paper leaves room:
 //! - InTktRate counts all tickets that arrive, also on packets that the queue then drops; otherwise the rate of
@@ -14,15 +14,15 @@
 //!
 //! Cost: O(1), two averages per packet; no state per flow. Parameters: [`ENTRY`].
 
-use crate::catalog::{Args, Entry, ParamError, Role};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
-use crate::packet::{LabelKind, Packet};
-use crate::random::Stream;
-use crate::tickets::read;
-use crate::tickets::{
-    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, ROUNDING, TicketWriter, WINDOW, WriterParams,
+use crate::mark::ticket_policer::read;
+use crate::mark::ticket_policer::{
+    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
+use crate::packet::{LabelKind, Packet};
+use crate::param::{Args, Entry, ParamError, Role};
+use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 
 /// The currency exchange in the catalogue.
@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
 #[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct ExchangeParams {
     pub window: Span,
-    pub writer: WriterParams,
+    pub writer: PolicerParams,
 }
 
 impl ExchangeParams {
@@ -50,7 +50,7 @@ impl ExchangeParams {
     /// When they contradict each other.
     pub fn from_args(args: &Args) -> Result<Self, ParamError> {
         let args = args.of(&ENTRY);
-        Ok(Self { window: args.span("window"), writer: WriterParams::from_args(&args)? })
+        Ok(Self { window: args.span("window"), writer: PolicerParams::from_args(&args)? })
     }
 }
 
@@ -62,7 +62,7 @@ pub struct CurrencyExchange {
     /// WinLength, in seconds.
     window: f64,
     in_tkt_rate: Tsw,
-    writer: TicketWriter,
+    writer: TicketPolicer,
     stats: ExchangeStats,
 }
 
@@ -88,15 +88,15 @@ impl CurrencyExchange {
             kind,
             window: params.window.as_secs_f64(),
             in_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
-            writer: TicketWriter::new(&params.writer, tickets, Time::ZERO, random),
+            writer: TicketPolicer::new(&params.writer, tickets, Time::ZERO, random),
             stats: ExchangeStats::default(),
         }
     }
 
     /// Whether its parameters are these.
     #[must_use]
-    pub fn is_made_from(&self, params: &ExchangeParams) -> bool {
-        self.window == params.window.as_secs_f64() && self.writer.is_made_from(&params.writer)
+    pub fn has_params(&self, params: &ExchangeParams) -> bool {
+        self.window == params.window.as_secs_f64() && self.writer.has_params(&params.writer)
     }
 
     /// What it is issued; none until it is told.
@@ -140,8 +140,8 @@ impl CurrencyExchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Selection;
     use crate::label::Label;
+    use crate::system::catalog::Selection;
     use crate::testing::packet;
 
     fn exchange(pairs: &[(&str, &str)], tickets: Option<f64>) -> CurrencyExchange {
@@ -259,9 +259,9 @@ mod tests {
             ExchangeParams::from_args(&selection.args).unwrap()
         };
         let mut exchange = exchange(&[("window", "3s"), ("bits", "17")], None);
-        assert!(exchange.is_made_from(&params(&[("window", "3s"), ("bits", "17")])));
-        assert!(!exchange.is_made_from(&params(&[("window", "4s"), ("bits", "17")])));
-        assert!(!exchange.is_made_from(&params(&[("window", "3s"), ("bits", "16")])));
+        assert!(exchange.has_params(&params(&[("window", "3s"), ("bits", "17")])));
+        assert!(!exchange.has_params(&params(&[("window", "4s"), ("bits", "17")])));
+        assert!(!exchange.has_params(&params(&[("window", "3s"), ("bits", "16")])));
         assert_eq!(exchange.issued(), None);
         exchange.issue(Time::ZERO, TicketRate::new(900.0).unwrap());
         assert_eq!(exchange.issued(), TicketRate::new(900.0));

@@ -7,10 +7,11 @@
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict, Victim};
-use crate::catalog::{Args, Entry, ParamError, Role};
+use super::{Admission, BufferPolicy, Victim};
+use crate::limit::Limit;
 use crate::packet::Packet;
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::schedule::{End, Scheduler};
 use crate::units::Time;
@@ -57,11 +58,11 @@ impl HeadDrop {
 }
 
 impl<P: Packet> BufferPolicy<P> for HeadDrop {
-    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
         if self.limit.admits(packet, Backlog::EMPTY) {
-            Verdict::Accept
+            Admission::Accept
         } else {
-            Verdict::Drop(DropReason::Overflow)
+            Admission::Drop(DropReason::Overflow)
         }
     }
 

@@ -13,7 +13,7 @@
 use alloc::format;
 
 use super::Limit;
-use crate::catalog::{ParamError, require};
+use crate::param::{ParamError, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Bytes, Packets, Ratio};

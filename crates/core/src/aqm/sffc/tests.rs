@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::buffer::Buffer;
-use crate::catalog::{Args, Selection};
+use crate::param::Args;
 use crate::queue::Queue;
 use crate::schedule::fifo::Fifo;
+use crate::system::catalog::Selection;
 use crate::testing::{Log, TestPacket, packet};
 use crate::units::Packets;
 

@@ -27,13 +27,14 @@
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
 //! the core, 32 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::label::Format;
+use crate::limit::Limit;
 use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
@@ -279,27 +280,27 @@ impl Csfq {
 }
 
 impl<P: Packet> BufferPolicy<P> for Csfq {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
-            return Verdict::Drop(DropReason::Policy);
+            return Admission::Drop(DropReason::Policy);
         };
         let calm = self.limit.is_filled_up_to(backlog, self.threshold);
         let allowed = if calm { 1.0 } else { self.avoided(backlog) };
         let dropped = self.random.chance(self.fair_share().scaled(allowed).drop_probability(label));
         self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
-            return Verdict::Drop(DropReason::Early);
+            return Admission::Drop(DropReason::Early);
         }
         if !self.limit.admits(packet, backlog) || self.is_reserved(label, backlog) {
             self.share.overflow();
-            return Verdict::Drop(DropReason::Overflow);
+            return Admission::Drop(DropReason::Overflow);
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
             self.fair_share().scaled(allowed).relabel(label, self.format).write(packet);
         }
-        Verdict::Accept
+        Admission::Accept
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -369,7 +370,7 @@ mod tests {
 
     /// Early drops of 10,000 packets with `label` at one instant that find `packets` in the queue.
     fn early(csfq: &mut Csfq, label: f64, packets: u64) -> usize {
-        let early = Verdict::Drop(DropReason::Early);
+        let early = Admission::Drop(DropReason::Early);
         let mut verdict = || csfq.admit(Time::ZERO, &mut labelled(label), queued(packets));
         (0..10_000).filter(|_| verdict() == early).count()
     }
@@ -396,7 +397,7 @@ mod tests {
         let mut arrive = |label| {
             let mut packet = labelled(label);
             // One in four is accepted.
-            while csfq.admit(Time::ZERO, &mut packet, queued(20)) != Verdict::Accept {}
+            while csfq.admit(Time::ZERO, &mut packet, queued(20)) != Admission::Accept {}
             packet.label(LabelKind::Rate).unwrap().value()
         };
         let left = [4.0 * SHARE, SHARE / 2.0, 0.0].map(&mut arrive);
@@ -409,7 +410,7 @@ mod tests {
         // label. Relabelled before, it would leave with the old share, which is 4/5 of that.
         let mut csfq = with_share(|_| ());
         let mut packet = labelled(1.25 * SHARE);
-        assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Verdict::Accept);
+        assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Admission::Accept);
         assert_eq!(packet.label(LabelKind::Rate).unwrap().value(), 1.25 * SHARE);
     }
 
@@ -438,13 +439,13 @@ mod tests {
         // 8000 bits in the first second; a claim of a guarantee that nobody gave.
         let (fresh, claimed) = (packet(0, 0, 1_000), labelled(0.0));
         let rate = Label::new(8_000.0 * (1.0 - (-10.0_f64).exp())).value();
+        use Admission::Accept;
         use RouterRole::{Any, Core, Edge};
-        use Verdict::Accept;
         assert_eq!(label_after(Any, false, fresh), (Accept, Some(rate), 1));
         assert_eq!(label_after(Any, false, claimed), (Accept, Some(0.0), 0));
         assert_eq!(label_after(Edge, false, claimed), (Accept, Some(rate), 1), "an edge trusts nobody");
         assert_eq!(label_after(Core, false, claimed), (Accept, Some(0.0), 0));
-        assert_eq!(label_after(Core, false, fresh), (Verdict::Drop(DropReason::Policy), None, 0));
+        assert_eq!(label_after(Core, false, fresh), (Admission::Drop(DropReason::Policy), None, 0));
         assert_eq!(label_after(Core, true, claimed), (Accept, None, 0));
         assert_eq!(label_after(Any, true, fresh), (Accept, None, 1));
     }
@@ -499,7 +500,7 @@ mod tests {
             let first = labelled(if guaranteed { 0.0 } else { 1e3 });
             csfq.admit(Time::from_millis(1), &mut { first }, queued(0));
             [(1e3, 57), (1e3, 58), (0.0, 63)].map(|(label, packets)| {
-                csfq.admit(Time::from_millis(1), &mut labelled(label), queued(packets)) == Verdict::Accept
+                csfq.admit(Time::from_millis(1), &mut labelled(label), queued(packets)) == Admission::Accept
             })
         };
         assert_eq!(verdicts(true, 0.1), [true, false, true]);
@@ -510,7 +511,7 @@ mod tests {
     fn a_full_buffer_drops_and_lowers_the_share() {
         let mut csfq = with_share(|_| ());
         let verdict = csfq.admit(Time::ZERO, &mut labelled(0.0), queued(64));
-        assert_eq!(verdict, Verdict::Drop(DropReason::Overflow), "also what a guarantee covers");
+        assert_eq!(verdict, Admission::Drop(DropReason::Overflow), "also what a guarantee covers");
         assert_eq!(csfq.fair_share(), FairShare::Rate(0.99 * SHARE));
         let mut shown = Vec::new();
         BufferPolicy::<TestPacket>::statistics(&csfq, &mut |name, _| shown.push(name));

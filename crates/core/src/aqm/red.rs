@@ -16,10 +16,11 @@
 
 use super::average::AverageQueue;
 use super::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::Packet;
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -201,17 +202,17 @@ impl Red {
 }
 
 impl<P: Packet> BufferPolicy<P> for Red {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.average.update(now, measure(backlog, self.params.min_th));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
-        let Some(reason) = reason else { return Verdict::Accept };
+        let Some(reason) = reason else { return Admission::Accept };
         self.gate.dropped();
         if reason == DropReason::Early && self.params.ecn && packet.ecn().is_capable() {
-            return Verdict::Mark;
+            return Admission::Mark;
         }
-        Verdict::Drop(reason)
+        Admission::Drop(reason)
     }
 
     fn dequeue<S: Scheduler<P>>(
@@ -258,7 +259,7 @@ mod tests {
     }
 
     /// The verdict on a packet of 500 bytes that finds `packets` of 500 bytes.
-    fn admit(red: &mut Red, now: Time, packets: u64) -> Verdict {
+    fn admit(red: &mut Red, now: Time, packets: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(packets), bytes: Bytes::new(500 * packets) };
         BufferPolicy::<TestPacket>::admit(red, now, &mut packet(0, 0, 500), backlog)
     }
@@ -279,9 +280,9 @@ mod tests {
     #[test]
     fn above_the_maximum_everything_is_dropped_unless_gentle() {
         for (gentle, avg, verdict) in [
-            (false, 15.0, Verdict::Drop(DropReason::Forced)),
-            (true, 15.0, Verdict::Accept), // the first arrival above min_th
-            (true, 30.0, Verdict::Drop(DropReason::Forced)),
+            (false, 15.0, Admission::Drop(DropReason::Forced)),
+            (true, 15.0, Admission::Accept), // the first arrival above min_th
+            (true, 30.0, Admission::Drop(DropReason::Forced)),
         ] {
             let w_q = Ratio::ONE;
             let mut red = red(&RedParams { gentle, w_q, ..defaults() });
@@ -299,7 +300,7 @@ mod tests {
                 // Each packet is the first after a drop.
                 red.gate.dropped();
                 BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
-                    != Verdict::Accept
+                    != Admission::Accept
             };
             assert!(!drop(), "the first above min_th");
             (0..20_000).filter(|_| drop()).count() as f64 / 20_000.0

@@ -20,16 +20,17 @@
 
 use alloc::vec::Vec;
 
-use super::tail::LIMIT;
-use super::{BufferPolicy, Limit, Verdict};
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role, require};
+use super::{Admission, BufferPolicy};
+use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Ratio, Time};
 
 /// A million zombies take 4 MB; chosen: a bound that nobody meets by intent.
-const MOST_ZOMBIES: u64 = 1 << 20;
+const MAX_ZOMBIES: u64 = 1 << 20;
 
 /// SRED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -110,7 +111,7 @@ impl SredParams {
             crowd: args.count("crowd"),
             full: args.switch("full"),
         };
-        let zombies = (1..=MOST_ZOMBIES).contains(&params.zombies);
+        let zombies = (1..=MAX_ZOMBIES).contains(&params.zombies);
         require(zombies, "zombies", "it must lie between 1 and 1048576")?;
         require(params.overwrite > Ratio::ZERO, "overwrite", "with 0 the list never learns of new flows")?;
         require(params.crowd > 0, "crowd", "it must be at least 1")?;
@@ -178,14 +179,14 @@ impl Sred {
 }
 
 impl<P: Packet> BufferPolicy<P> for Sred {
-    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Verdict {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let hit = self.compare(packet.flow());
         let p_zap = self.p_zap(backlog, hit);
         let early = self.random.chance(p_zap);
         match (self.params.limit.admits(packet, backlog), early) {
-            (false, _) => Verdict::Drop(DropReason::Overflow),
-            (true, true) => Verdict::Drop(DropReason::Early),
-            (true, false) => Verdict::Accept,
+            (false, _) => Admission::Drop(DropReason::Overflow),
+            (true, true) => Admission::Drop(DropReason::Early),
+            (true, false) => Admission::Accept,
         }
     }
 
@@ -293,10 +294,10 @@ mod tests {
             sred.zombies.clear();
             sred.admit(Time::ZERO, &mut packet(0, 0, 500), backlog(queued))
         };
-        let drops = (0..20_000).filter(|_| verdict(20) == Verdict::Drop(DropReason::Early));
+        let drops = (0..20_000).filter(|_| verdict(20) == Admission::Drop(DropReason::Early));
         let share = drops.count() as f64 / 20_000.0;
         let band = 4.0 * (0.15 * 0.85 / 20_000.0_f64).sqrt();
         assert!((share - 0.15).abs() < band, "{share} against 0.15 ± {band}");
-        assert_eq!(verdict(60), Verdict::Drop(DropReason::Overflow));
+        assert_eq!(verdict(60), Admission::Drop(DropReason::Overflow));
     }
 }

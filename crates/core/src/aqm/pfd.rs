@@ -29,8 +29,8 @@ use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
 use super::push_out::{PushOut, Rule};
-use super::tail::LIMIT;
-use crate::catalog::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::LIMIT;
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::schedule;
@@ -230,8 +230,8 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
-    use crate::drop::BufferPolicy;
     use crate::packet::FlowId;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;

@@ -1,0 +1,78 @@
+//! The size of a buffer.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::packet::Packet;
+use crate::queue::Backlog;
+use crate::units::{Bytes, Packets, Ratio, UnitError};
+
+/// The size of a buffer, in packets or in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// At most this many packets.
+    Packets(Packets),
+    /// At most this many bytes.
+    Bytes(Bytes),
+}
+
+impl Limit {
+    /// Whether `backlog` is above the limit.
+    #[must_use]
+    #[inline]
+    pub fn is_exceeded_by(self, backlog: Backlog) -> bool {
+        match self {
+            Self::Packets(limit) => backlog.packets > limit,
+            Self::Bytes(limit) => backlog.bytes > limit,
+        }
+    }
+
+    /// How full `backlog` makes the buffer, 1 at its limit.
+    #[must_use]
+    pub fn filled_by(self, backlog: Backlog) -> f64 {
+        match self {
+            Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
+            Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
+        }
+    }
+
+    /// Whether `backlog` fills at most this part of it.
+    #[must_use]
+    pub fn is_filled_up_to(self, backlog: Backlog, at_most: Ratio) -> bool {
+        let (queued, limit) = match self {
+            Self::Packets(limit) => (backlog.packets.get(), limit.get()),
+            Self::Bytes(limit) => (backlog.bytes.get(), limit.get()),
+        };
+        queued as f64 <= at_most.get() * limit as f64
+    }
+
+    /// Whether `packet` still fits beside `backlog`.
+    #[must_use]
+    #[inline]
+    pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {
+        backlog.add(packet);
+        !self.is_exceeded_by(backlog)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(limit) => limit.fmt(f),
+            Self::Bytes(limit) => limit.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Limit {
+    type Err = UnitError;
+    /// Reads `50p` or `64kB`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let packets = text.parse().map(Self::Packets);
+        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|_| {
+            UnitError::new(alloc::format!(
+                "`{text}` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\""
+            ))
+        })
+    }
+}
