@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Suite;
-use apportion_scenario::outcome::Outcome;
 
 use crate::arguments::Wanted;
 use crate::interrupt::{self, CANCEL};

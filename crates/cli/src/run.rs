@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
 use apportion_report::{FlowInfo, PointRecord};
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Point, Suite, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::capture::LinkCapture;

@@ -4,7 +4,7 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::histogram::Histogram;
+use apportion_runtime::histogram::Histogram;
 
 use crate::clock::Clock;
 use crate::engine::{Engine, EngineError, Hop, Verdict, World};

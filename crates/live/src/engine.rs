@@ -17,9 +17,9 @@ use apportion_core::Packet as _;
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::units::{Span, Time};
-use apportion_scenario::histogram::Histogram;
-use apportion_scenario::model::Count;
-use apportion_scenario::routers::Links;
+use apportion_runtime::histogram::Histogram;
+use apportion_runtime::outcome::Count;
+use apportion_runtime::routers::Links;
 use nix::errno::Errno;
 
 use crate::agenda::Agenda;

@@ -26,11 +26,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::units::{Bytes, Span};
-use apportion_scenario::connections::connections;
-use apportion_scenario::flow_tables::FlowTables;
-use apportion_scenario::marks::marks;
+use apportion_runtime::connections::connections;
+use apportion_runtime::flow_tables::FlowTables;
+use apportion_runtime::marks::marks;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Transport};
-use apportion_scenario::outcome::Outcome;
 
 use crate::bridge::ETHERNET;
 use crate::clock::Clock;

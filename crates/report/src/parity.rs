@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use apportion_scenario::outcome::{FlowOutcome, Outcome};
+use apportion_runtime::outcome::{FlowOutcome, Outcome};
 use serde::Serialize;
 
 use crate::record::{PointRecord, Run};
@@ -274,7 +274,7 @@ mod tests {
 
     use apportion_core::queue::DropReason;
     use apportion_core::units::{Bytes, Packets, Span, Time};
-    use apportion_scenario::outcome::{Distribution, Timekeeping};
+    use apportion_runtime::outcome::{Distribution, Timekeeping};
 
     use super::*;
     use crate::record::FlowInfo;

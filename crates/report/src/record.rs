@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::units::{Rate, Span, Time};
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]

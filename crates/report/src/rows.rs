@@ -2,7 +2,7 @@
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span};
-use apportion_scenario::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
+use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{FlowInfo, PointRecord};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use apportion_core::units::Span;
-use apportion_scenario::outcome::Distribution;
+use apportion_runtime::outcome::Distribution;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{TicketRate, Time};
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::did_you_mean;
 use apportion_scenario::model::{Flow, LinkId, Scenario};
-use apportion_scenario::outcome::Outcome;
 use serde::Deserialize;
 
 use crate::among::{Best, Rank};

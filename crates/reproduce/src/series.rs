@@ -2,8 +2,8 @@
 
 use apportion_core::units::Span;
 use apportion_report::statistics::{jain, mean};
+use apportion_runtime::outcome::FlowOutcome;
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::FlowOutcome;
 use serde::Deserialize;
 
 use crate::expect::{Length, SharesSeries};

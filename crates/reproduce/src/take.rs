@@ -5,7 +5,7 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_report::mbps;
 use apportion_report::statistics::{jain, mean, sigma};
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
 
 use crate::expect::Length;
 use crate::fit;

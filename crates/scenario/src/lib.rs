@@ -1,4 +1,4 @@
-//! A scenario and the outcome of running it: what every world is given and what it gives back.
+//! A scenario: its file is read, checked, and turned into a typed model that every backend runs.
 //!
 //! [`load()`] turns the text of a scenario file into checked [`model::Scenario`]s, one for each point of its
 //! sweep, or says everything that is wrong with it.
@@ -6,13 +6,6 @@
 //! | module | holds |
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
-//! | [`outcome`] | what one run of it measured |
-//! | [`probe`], [`histogram`] | what worlds measure it with |
-//! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
-//! | [`flow_tables`] | what disciplines ask of flows, and disciplines built with that |
-//! | [`marks`] | what marks the packets of a flow at its two ends |
-//! | [`routers`] | which routers exchange reports about their links, and how they reach each other |
-//! | [`source`] | what applications write, and when |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`gateway`] | the configuration of a gateway, read and checked likewise |
@@ -20,19 +13,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod connections;
 pub mod describe;
-pub mod flow_tables;
 pub mod gateway;
-pub mod histogram;
 mod marking;
-pub mod marks;
 pub mod model;
-pub mod outcome;
-pub mod probe;
-pub mod routers;
 pub mod routing;
-pub mod source;
 pub mod tcp;
 
 mod admission;

@@ -3,14 +3,13 @@
 //! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario.
 //! Lists are indexed by the ids declared here.
 
-use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::tcp::TcpParams;
 
@@ -330,34 +329,3 @@ pub const MAX_PACKET: Bytes = Bytes::new(65_535);
 /// Most connections of one [`Source::ShortFlows`] (chosen: a thousand a second for 1000 s), so that a typing
 /// error in a rate does not end with the memory of the machine.
 pub const MAX_ARRIVALS: u32 = 1_000_000;
-
-/// A count of packets with their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: Packets,
-    /// Bytes on the wire.
-    pub bytes: Bytes,
-}
-
-impl Count {
-    /// Counts one packet of `size`.
-    pub fn add(&mut self, size: Bytes) {
-        self.packets += Packets::new(1);
-        self.bytes += size;
-    }
-}
-
-impl AddAssign for Count {
-    fn add_assign(&mut self, more: Self) {
-        self.packets += more.packets;
-        self.bytes += more.bytes;
-    }
-}
-
-impl Sub for Count {
-    type Output = Self;
-    fn sub(self, less: Self) -> Self {
-        Self { packets: self.packets - less.packets, bytes: self.bytes - less.bytes }
-    }
-}

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use apportion_core::packet::{FlowId, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::connections::{Planned, connections};
-use apportion_scenario::flow_tables::{FlowTables, exchanges};
-use apportion_scenario::marks::marks;
+use apportion_runtime::connections::{Planned, connections};
+use apportion_runtime::flow_tables::{FlowTables, exchanges};
+use apportion_runtime::marks::marks;
+use apportion_runtime::probe::{Counters, FlowProbe, LinkProbe};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
-use apportion_scenario::probe::{Counters, FlowProbe, LinkProbe};
 use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;

@@ -1,4 +1,4 @@
-//! Connections at work. Which there are is said by [`apportion_scenario::connections`].
+//! Connections at work. Which there are is said by [`apportion_runtime::connections`].
 //!
 //! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
 //! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::connections::Load;
+use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 

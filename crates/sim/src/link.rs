@@ -19,8 +19,8 @@ use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
-use apportion_scenario::model::Count;
-use apportion_scenario::probe::{Counters, LinkCounts, LinkProbe};
+use apportion_runtime::outcome::Count;
+use apportion_runtime::probe::{Counters, LinkCounts, LinkProbe};
 
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};

@@ -1,9 +1,9 @@
 //! What is measured while a simulation runs, and the outcome at its end.
 
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::model::{Count, Transport};
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome, TcpSample};
-use apportion_scenario::probe::{Counters, LinkCounts};
+use apportion_runtime::outcome::{Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
+use apportion_runtime::probe::{Counters, LinkCounts};
+use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
 use crate::events::Event;
@@ -44,7 +44,7 @@ impl Simulation<'_> {
             }
         }
         for probe in &mut self.probes {
-            probe.delay = apportion_scenario::histogram::Histogram::default();
+            probe.delay = apportion_runtime::histogram::Histogram::default();
         }
         self.completions.iter_mut().for_each(Vec::clear);
         self.baseline = Some(Box::new(self.counts(now)));

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::Outcome;
 use rayon::prelude::*;
 
 use crate::build::{BuildError, Detail};

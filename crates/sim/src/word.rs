@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
-use apportion_scenario::connections::Load;
+use apportion_runtime::connections::Load;
 
 use crate::events::Event;
 use crate::simulation::Simulation;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use apportion_core::fairness::jain;
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::replication_seed;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::{Detail, Job, Simulation, replicate};

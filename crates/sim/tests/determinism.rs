@@ -7,7 +7,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::random::fnv1a;
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::replication_seed;
 use apportion_sim::{Job, replicate};
 use common::{flow, run, run_with, scenarios};
@@ -161,7 +161,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     // an outcome holds moves it, and says so in the change log.
     let outcome = run(&rich());
     // What the scenario is here for does happen.
-    let sum = |count: &dyn Fn(&apportion_scenario::outcome::FlowOutcome) -> u64| -> u64 {
+    let sum = |count: &dyn Fn(&apportion_runtime::outcome::FlowOutcome) -> u64| -> u64 {
         outcome.flows.iter().map(count).sum()
     };
     assert!(sum(&|flow| common::dropped(&flow.dropped)) > 0 && sum(&|flow| flow.marked) > 0);

@@ -5,7 +5,7 @@
 
 mod common;
 
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use common::{link, run, scenarios, throughput};
 
 /// A link of 10 Mb/s and the customers a, b, c with these numbers of flows that send 12 Mb/s each. The first

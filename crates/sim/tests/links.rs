@@ -425,7 +425,7 @@ fn what_is_measured_is_what_came_after_measure_from() {
     let rest = run(&stops("stop = \"20s\"\nmeasure_from = \"7000000007ns\""));
     assert_eq!(rest.packet_hops, whole.packet_hops - first.packet_hops);
     for ((whole, first), rest) in whole.flows.iter().zip(&first.flows).zip(&rest.flows) {
-        let counts = |flow: &apportion_scenario::outcome::FlowOutcome| {
+        let counts = |flow: &apportion_runtime::outcome::FlowOutcome| {
             let (sent, delivered) = (flow.sent, flow.delivered);
             [
                 sent.packets.get(),

@@ -7,7 +7,7 @@ use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::marks::Marks;
+use apportion_runtime::marks::Marks;
 use apportion_sim::packet::{Direction, Packet};
 
 /// The tickets of a flow of 1000 t/s after 60 s in which half of the packets that it sends every 10 ms are

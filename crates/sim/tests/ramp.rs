@@ -5,7 +5,7 @@
 mod common;
 
 use apportion_core::units::Span;
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use common::{flow, link, run, throughput};
 
 /// A 10 Mb/s interface with RAMP, and 20 Mb/s of UDP beside what `flow` says.

@@ -7,8 +7,8 @@ mod common;
 
 use std::path::Path;
 
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::Outcome;
 use common::{link, run_with, throughput};
 
 const KINDS: &str = include_str!("../../../papers/sffc-beyond/recognition.toml");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use common::{flow, link, run, throughput};
 
 /// Five TCP and five datagram flows of 2 to 10 Mb/s over r1 - r2, 10 Mb/s; behind it datagrams share 1 Mb/s.

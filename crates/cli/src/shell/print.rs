@@ -9,7 +9,7 @@ use apportion_live::command::End;
 use apportion_live::outside::{Counts, DoorCounts};
 use apportion_live::shell::{Direction, Summary};
 use apportion_report::{FlowInfo, PointRecord, Run};
-use apportion_scenario::outcome::{Distribution, Drops, Outcome};
+use apportion_runtime::outcome::{Distribution, Drops, Outcome};
 use serde_json::{Value, json};
 
 use super::QUEUE;
@@ -233,7 +233,7 @@ fn quantiles_json(distribution: &Distribution) -> Value {
 /// The run as `apportion run` would hand it over, with the largest flows.
 pub fn record(asked: &Asked<'_>, summary: &Summary, sample: Span) -> Run {
     let text = settings(asked);
-    let flow = |flow: &apportion_scenario::outcome::FlowOutcome| FlowInfo {
+    let flow = |flow: &apportion_runtime::outcome::FlowOutcome| FlowInfo {
         name: flow.name.clone(),
         group: flow.group.clone(),
         entitlement: None,

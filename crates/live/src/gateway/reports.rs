@@ -12,8 +12,8 @@ use apportion_core::control::sffc::{FlowReport, Handled};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
+use apportion_runtime::routers::{Links as _, manager_params};
 use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
-use apportion_scenario::routers::{Links as _, manager_params};
 
 use super::world::Way;
 use crate::engine::LinkStates;

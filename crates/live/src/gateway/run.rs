@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use apportion_core::units::{Span, Time};
+use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::GatewayConfig;
-use apportion_scenario::histogram::Histogram;
 use std::os::fd::AsFd as _;
 
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::units::{Rate, Time};
+use apportion_runtime::histogram::Histogram;
+use apportion_runtime::outcome::Distribution;
+use apportion_runtime::probe::Counters;
 use apportion_scenario::gateway::{Direction, GatewayConfig};
-use apportion_scenario::histogram::Histogram;
-use apportion_scenario::outcome::Distribution;
-use apportion_scenario::probe::Counters;
 use serde_json::{Value, json};
 
 use super::Gateway;

@@ -33,10 +33,10 @@ use std::thread::{self, JoinHandle};
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::connections::Load;
-use apportion_scenario::histogram::Histogram;
+use apportion_runtime::connections::Load;
+use apportion_runtime::histogram::Histogram;
+use apportion_runtime::outcome::{Completion, TcpSample};
 use apportion_scenario::model::Transport;
-use apportion_scenario::outcome::{Completion, TcpSample};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 

@@ -15,8 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
-use apportion_scenario::connections::Planned;
-use apportion_scenario::flow_tables::{FlowTables, exchanges};
+use apportion_runtime::connections::Planned;
+use apportion_runtime::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::LabError;

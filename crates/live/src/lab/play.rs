@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
-use apportion_scenario::connections::Numbers;
-use apportion_scenario::flow_tables::FlowTables;
+use apportion_runtime::connections::Numbers;
+use apportion_runtime::flow_tables::FlowTables;
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Setting};
-use apportion_scenario::outcome::Outcome;
 
 use super::LabError;
 use super::driver::{Command, Running};
@@ -224,7 +224,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn marks(&mut self, flow: usize, mut change: impl FnMut(&mut apportion_scenario::marks::Marks)) {
+    fn marks(&mut self, flow: usize, mut change: impl FnMut(&mut apportion_runtime::marks::Marks)) {
         for id in self.numbers.ids(flow) {
             if let Some(Some(marks)) = self.engine.world.marks.get_mut(id as usize) {
                 change(marks);

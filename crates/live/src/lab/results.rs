@@ -2,10 +2,10 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::Time;
-use apportion_scenario::histogram::Histogram;
+use apportion_runtime::histogram::Histogram;
+use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
+use apportion_runtime::probe::{Counters, LinkCounts};
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
-use apportion_scenario::probe::{Counters, LinkCounts};
 
 use super::driver::{DriverOutcome, Failure};
 use super::play::Lab;

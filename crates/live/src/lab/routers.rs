@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use apportion_core::control::sffc::{Destination, Handled, Transmit};
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
-use apportion_scenario::connections::Numbers;
+use apportion_runtime::connections::Numbers;
+use apportion_runtime::routers::{Routers, charged};
 use apportion_scenario::model::{LinkId, NodeId, Scenario};
-use apportion_scenario::routers::{Routers, charged};
 
 use crate::engine::{Heard, Hop, LinkStates, Own, Place};
 use crate::packet::Description;

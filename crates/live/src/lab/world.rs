@@ -3,10 +3,10 @@
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::connections::Numbers;
-use apportion_scenario::marks::Marks;
+use apportion_runtime::connections::Numbers;
+use apportion_runtime::marks::Marks;
+use apportion_runtime::probe::FlowProbe;
 use apportion_scenario::model::{Scenario, Transport};
-use apportion_scenario::probe::FlowProbe;
 
 use super::network::{FIRST_PORT, Way};
 use super::routers::LabRouters;

@@ -2,8 +2,8 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::Bytes;
-use apportion_scenario::outcome::FlowOutcome;
-use apportion_scenario::probe::{Counters, FlowProbe};
+use apportion_runtime::outcome::FlowOutcome;
+use apportion_runtime::probe::{Counters, FlowProbe};
 
 use super::Addresses;
 use crate::bridge::Bridge;

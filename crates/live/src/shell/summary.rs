@@ -1,7 +1,7 @@
 //! What a shell measured.
 
 use apportion_core::units::{Rate, Span};
-use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
+use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
 use crate::command::End;
 use crate::outside::{Counts, DoorCounts};

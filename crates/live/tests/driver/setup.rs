@@ -14,9 +14,9 @@ use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Plan, 
 use apportion_live::link::{Link, LinkParts};
 use apportion_live::pace::Pace;
 use apportion_live::port::Port;
-use apportion_scenario::connections::Load;
+use apportion_runtime::connections::Load;
+use apportion_runtime::source::Generator;
 use apportion_scenario::model::{Source, Transport};
-use apportion_scenario::source::Generator;
 use apportion_scenario::tcp::TcpParams;
 
 use crate::processes::enter;

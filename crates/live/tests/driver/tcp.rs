@@ -6,7 +6,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_live::bridge::Way;
 use apportion_live::lab::driver::{Driver, DriverError};
 use apportion_live::namespace::set_sysctl;
-use apportion_scenario::connections::Load;
+use apportion_runtime::connections::Load;
 use nix::errno::Errno;
 
 use crate::setup::{cbr, end, engine, hosts, mbit, plan, play, play_with, tcp, writes};

@@ -14,8 +14,8 @@ use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
 use apportion_live::netlink::{Netlink, VethEnd};
 use apportion_live::pool::Pool;
 use apportion_live::port::{Port, Received};
+use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::GatewayConfig;
-use apportion_scenario::histogram::Histogram;
 
 pub use crate::processes::enter;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use apportion_live::lab;
+use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
 
 use crate::processes::enter;
 

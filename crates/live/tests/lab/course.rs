@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_live::lab;
+use apportion_runtime::outcome::TcpSample;
 use apportion_scenario::model::{Scenario, Transport};
-use apportion_scenario::outcome::TcpSample;
 
 use crate::common::{flow, is_about, link, run, scenario};
 use crate::processes::enter;

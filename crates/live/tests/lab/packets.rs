@@ -5,7 +5,7 @@
 //! the buffers of sockets hold as much. What depends on when somebody came round has the [`patience`] of its run.
 
 use apportion_core::units::{Rate, Span};
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, is_about, link, patience, run};
 

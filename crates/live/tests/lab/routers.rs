@@ -1,6 +1,6 @@
 //! Routers that exchange reports, as packets.
 
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, link, run};
 

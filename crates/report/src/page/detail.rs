@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Rate, Span};
-use apportion_scenario::outcome::{Completion, FlowOutcome, LinkOutcome};
+use apportion_runtime::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
 use super::series;

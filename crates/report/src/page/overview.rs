@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use apportion_core::units::Rate;
-use apportion_scenario::outcome::FlowOutcome;
+use apportion_runtime::outcome::FlowOutcome;
 
 use crate::figure::{Bar, COLOURS, Curve, Level, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;

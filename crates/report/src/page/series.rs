@@ -1,7 +1,7 @@
 //! Time series and distributions as curves.
 
 use apportion_core::units::Bytes;
-use apportion_scenario::outcome::{Distribution, FlowOutcome, LinkOutcome};
+use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome};
 
 use crate::figure::{COLOURS, Curve};
 use crate::record::PointRecord;

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use apportion_report::{FlowInfo, PointRecord, Run};
-use apportion_scenario::model::Count;
-use apportion_scenario::outcome::{
-    Allocation, Completion, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
+use apportion_runtime::outcome::{
+    Allocation, Completion, Count, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
 };
 
 /// What a made-up flow gets.

@@ -3,7 +3,7 @@
 use apportion_report::figure::{Curve, Plot, XAxis, curves};
 use apportion_report::mbps;
 use apportion_report::statistics::{Estimate, number};
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 
 use crate::measure::{Measured, Of, Runs};
 use crate::series::RunningMean;

@@ -149,7 +149,7 @@ fn over_time(flows: &Flows<'_>) -> Vec<Curve> {
     let step = scenario.sample.as_secs_f64() * size as f64;
     let curve = |(key, at): (usize, &usize)| {
         let rate = |bin: usize| -> f64 {
-            let bytes = |outcome: &apportion_scenario::outcome::Outcome| {
+            let bytes = |outcome: &apportion_runtime::outcome::Outcome| {
                 let series = outcome.flows.get(*at).map_or(&[][..], |flow| &flow.series);
                 mbps(series.iter().skip(bin * size).take(size).copied().sum(), scenario.sample * size as u64)
             };

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::queue::DropReason;
+use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
-use apportion_scenario::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use apportion_sim::{Detail, Simulation};
 
 /// The scenarios of a text, one for each point of its sweep.

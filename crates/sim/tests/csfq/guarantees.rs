@@ -2,7 +2,7 @@
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::Time;
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 
 use crate::common::{dropped, flow, run, run_with, scenarios, throughput};
 use crate::statistic;

@@ -7,7 +7,7 @@ mod common;
 mod dynamics;
 mod guarantees;
 
-use apportion_scenario::outcome::Outcome;
+use apportion_runtime::outcome::Outcome;
 use common::{link, run, throughput};
 
 /// A number that the queue of a link shows of itself.

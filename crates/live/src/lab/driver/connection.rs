@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Time};
-use apportion_scenario::connections::Load;
-use apportion_scenario::histogram::Histogram;
-use apportion_scenario::outcome::{Completion, TcpSample};
+use apportion_runtime::connections::Load;
+use apportion_runtime::histogram::Histogram;
+use apportion_runtime::outcome::{Completion, TcpSample};
 use apportion_scenario::tcp::TcpParams;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use apportion_scenario::connections::Load;
+use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 use nix::errno::Errno;

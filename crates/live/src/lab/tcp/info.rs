@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::units::Span;
-use apportion_scenario::outcome::TcpSample;
+use apportion_runtime::outcome::TcpSample;
 
 use super::option;
 

@@ -1,15 +1,14 @@
-//! What a world reports back from one run of a [`Scenario`](crate::model::Scenario).
+//! What a world reports back from one run of a [`Scenario`](apportion_scenario::model::Scenario).
 //!
-//! Counts cover the measured part of the run, from [`measure_from`](crate::model::Scenario::measure_from) on;
+//! Counts cover the measured part of the run, from [`measure_from`](apportion_scenario::model::Scenario::measure_from) on;
 //! series cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput
 //! is new payload delivered in order.
 
 use std::collections::BTreeMap;
+use std::ops::{AddAssign, Sub};
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Rate, Span, Time};
-
-use crate::model::Count;
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 
 /// One replication.
 #[derive(Clone, Debug)]
@@ -200,5 +199,36 @@ impl Distribution {
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Span> {
         self.quantiles.iter().find(|(s, _)| (s - share).abs() < 1e-9).map(|&(_, value)| value)
+    }
+}
+
+/// A count of packets with their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: Packets,
+    /// Bytes on the wire.
+    pub bytes: Bytes,
+}
+
+impl Count {
+    /// Counts one packet of `size`.
+    pub fn add(&mut self, size: Bytes) {
+        self.packets += Packets::new(1);
+        self.bytes += size;
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, more: Self) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+    }
+}
+
+impl Sub for Count {
+    type Output = Self;
+    fn sub(self, less: Self) -> Self {
+        Self { packets: self.packets - less.packets, bytes: self.bytes - less.bytes }
     }
 }

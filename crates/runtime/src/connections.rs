@@ -13,9 +13,9 @@ use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 
-use crate::model::{Flow, Scenario, Source, Start};
 use crate::source::short_flows::arrivals;
 use crate::source::{Generator, Write};
+use apportion_scenario::model::{Flow, Scenario, Source, Start};
 
 /// What a connection sends.
 #[derive(Debug)]

@@ -70,7 +70,7 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::Source;
+    use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
     use super::*;

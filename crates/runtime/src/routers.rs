@@ -19,8 +19,8 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 
 use crate::connections::Numbers;
-use crate::model::{LinkId, NodeId, Scenario, Setting};
-use crate::routing::Routing;
+use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
+use apportion_scenario::routing::Routing;
 
 /// How often a router looks whether a queue takes part by now. Chosen: rare beside intervals of 50 ms.
 const LOOK: Span = Span::from_secs(1);

@@ -38,10 +38,10 @@
 
 use std::sync::Arc;
 
-use crate::model::Frames;
 use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_scenario::model::Frames;
 
 use super::{Cursor, Write};
 
@@ -210,8 +210,8 @@ fn lognormal(cov: f64, normal: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::Source;
     use apportion_core::packet::FlowId;
+    use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
     use super::*;

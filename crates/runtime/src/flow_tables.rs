@@ -8,7 +8,7 @@ use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Weight};
 
 use crate::connections::Numbers;
-use crate::model::{Link, Scenario};
+use apportion_scenario::model::{Link, Scenario};
 
 /// What is known of flows, by id.
 #[derive(Clone, Debug)]

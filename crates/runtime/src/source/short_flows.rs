@@ -4,9 +4,9 @@
 //! one draw each, whatever the law of sizes, so the same seed with another law has the same arrivals. A
 //! scenario in which more than [`MAX_ARRIVALS`] are expected is refused when it is checked.
 
-use crate::model::{LawShape, MAX_ARRIVALS};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Time};
+use apportion_scenario::model::{LawShape, MAX_ARRIVALS};
 
 use super::{Carry, draw};
 

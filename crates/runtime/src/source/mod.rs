@@ -29,10 +29,10 @@ pub mod replay;
 pub mod short_flows;
 pub mod video;
 
-use crate::model::{LawShape, Source};
 use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::model::{LawShape, Source};
 
 use cbr::Cbr;
 use on_off::OnOff;
@@ -260,8 +260,8 @@ mod testing {
 mod tests {
     use std::sync::Arc;
 
-    use crate::model::{Frames, Law};
     use apportion_core::units::Ratio;
+    use apportion_scenario::model::{Frames, Law};
     use proptest::prelude::*;
 
     use super::testing::generator;

@@ -11,7 +11,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{TicketRate, Time};
 
 use crate::connections::{Numbers, Planned};
-use crate::model::{Flow, Scenario, Transport};
+use apportion_scenario::model::{Flow, Scenario, Transport};
 
 /// The markers of what disciplines see as one flow.
 #[derive(Debug)]

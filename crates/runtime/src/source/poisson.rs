@@ -43,8 +43,8 @@ fn mean_gap(write: Bytes, rate: Rate) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::Source;
     use apportion_core::units::Span;
+    use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
     use super::*;

@@ -11,9 +11,9 @@
 //!
 //! Cost: O(1) a write, and two draws a cycle.
 
-use crate::model::Law;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::model::Law;
 
 use super::{Cursor, Spacing, Write, draw};
 
@@ -96,7 +96,7 @@ impl Periods {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{LawShape, Source};
+    use apportion_scenario::model::{LawShape, Source};
 
     use super::super::testing::{generator, millis};
     use super::*;

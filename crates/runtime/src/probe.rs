@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Count;
-use crate::outcome::{Allocation, FlowOutcome, LinkOutcome, TcpSample};
+use crate::outcome::{Allocation, Count, FlowOutcome, LinkOutcome, TcpSample};
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
 use apportion_core::units::{Bytes, Rate, Span, Time};

@@ -51,8 +51,8 @@ impl Cbr {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::Source;
     use apportion_core::units::Span;
+    use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
     use super::*;

@@ -1,0 +1,26 @@
+//! What runs a scenario, whichever the backend: the simulator or real packets.
+//!
+//! Both backends make the same connections and disciplines from a [`Scenario`](apportion_scenario::model::Scenario),
+//! count and sample the same things, and return the same [`Outcome`](outcome::Outcome). What they do not share is
+//! the transmitter, the wire and the order of events.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`outcome`] | what one run of a scenario measured |
+//! | [`probe`], [`histogram`] | counters and statistics, with which backends measure it |
+//! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
+//! | [`flow_tables`] | the parameters of flows by id, and disciplines built with them |
+//! | [`marks`] | the markers of a flow's packets at its two ends |
+//! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
+//! | [`source`] | what applications write, and when |
+
+#![forbid(unsafe_code)]
+
+pub mod connections;
+pub mod flow_tables;
+pub mod histogram;
+pub mod marks;
+pub mod outcome;
+pub mod probe;
+pub mod routers;
+pub mod source;
