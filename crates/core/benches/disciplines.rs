@@ -14,7 +14,7 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{Colour, DropReason, Ecn, FlowClass, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
+use apportion_core::{DropReason, FlowClass, FlowId, LabelKind, Packet, Queue, Sink};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -33,24 +33,12 @@ impl Packet for Small {
     fn size(&self) -> Bytes {
         Bytes::new(u64::from(self.size))
     }
-    fn protocol(&self) -> Protocol {
-        Protocol::Udp
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn set_ce(&mut self) {}
-    fn colour(&self) -> Colour {
-        Colour::Unmarked
-    }
-    fn set_colour(&mut self, _: Colour) {}
     fn label(&self, _: LabelKind) -> Option<Label> {
         Some(Label::from_code(self.label))
     }
     fn set_label(&mut self, _: LabelKind, label: Label) {
         self.label = label.code();
     }
-    fn clear_label(&mut self, _: LabelKind) {}
 }
 
 struct Discard;

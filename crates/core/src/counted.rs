@@ -118,18 +118,19 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::{Log, packet};
     use crate::units::Rate;
 
     /// A discipline that complains of every packet.
     struct Overloaded;
-    impl Queue<TestPacket> for Overloaded {
-        fn enqueue(&mut self, now: Time, packet: TestPacket, sink: &mut dyn Sink<TestPacket>) {
+    impl Queue<SimplePacket> for Overloaded {
+        fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
             let (flow, wanted, granted) = (packet.flow, Rate::from_mbit(7), Rate::from_mbit(5));
             sink.overload(now, Overload { flow, wanted, granted, is_over: false });
             sink.dropped(now, packet, DropReason::Policy);
         }
-        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<TestPacket>) -> Option<TestPacket> {
+        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
             None
         }
         fn backlog(&self) -> Backlog {
@@ -147,9 +148,9 @@ mod tests {
 
     /// A discipline that loses every packet in silence.
     struct Leaky;
-    impl Queue<TestPacket> for Leaky {
-        fn enqueue(&mut self, _: Time, _: TestPacket, _: &mut dyn Sink<TestPacket>) {}
-        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<TestPacket>) -> Option<TestPacket> {
+    impl Queue<SimplePacket> for Leaky {
+        fn enqueue(&mut self, _: Time, _: SimplePacket, _: &mut dyn Sink<SimplePacket>) {}
+        fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
             None
         }
         fn backlog(&self) -> Backlog {

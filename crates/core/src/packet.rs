@@ -121,26 +121,115 @@ pub enum LabelKind {
     Rate,
 }
 
+impl LabelKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Tickets, Self::AckTickets, Self::Rate];
+}
+
 /// What a discipline may read and write of a packet.
+///
+/// A world whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
+/// [`size`](Packet::size) alone. Whoever stores one of the others overrides its reader and its writers together:
+/// what a discipline writes, it must be able to read back.
 pub trait Packet {
-    /// The flow it belongs to.
+    /// The flow it belongs to. The same as long as the packet exists.
     fn flow(&self) -> FlowId;
-    /// Its size on the wire, headers included.
+    /// Its size on the wire, headers included, in bytes. The same as long as the packet is in a queue.
     fn size(&self) -> Bytes;
-    /// What it says it carries.
-    fn protocol(&self) -> Protocol;
-    /// Its ECN field.
-    fn ecn(&self) -> Ecn;
+    /// The protocol that its header names; [`Protocol::Udp`] unless overridden.
+    fn protocol(&self) -> Protocol {
+        Protocol::default()
+    }
+    /// Its ECN field; [`Ecn::NotEct`] unless overridden, and then congestion is signalled by dropping.
+    fn ecn(&self) -> Ecn {
+        Ecn::default()
+    }
     /// Sets the ECN field to "congestion experienced". Called only when [`Ecn::is_capable`].
-    fn set_ce(&mut self);
-    /// Its drop precedence.
-    fn colour(&self) -> Colour;
-    /// Sets its drop precedence.
-    fn set_colour(&mut self, colour: Colour);
-    /// Its label of this kind; none if nobody wrote one.
-    fn label(&self, kind: LabelKind) -> Option<Label>;
-    /// Writes its label of this kind. A packet that has room for one label only forgets another.
-    fn set_label(&mut self, kind: LabelKind, label: Label);
+    fn set_ce(&mut self) {}
+    /// Its drop precedence; [`Colour::Unmarked`] unless overridden.
+    fn colour(&self) -> Colour {
+        Colour::default()
+    }
+    /// Sets its drop precedence. Ignored unless overridden.
+    fn set_colour(&mut self, _colour: Colour) {}
+    /// Its label of this kind; none if it was never written, and none unless overridden.
+    fn label(&self, _kind: LabelKind) -> Option<Label> {
+        None
+    }
+    /// Writes its label of this kind. A packet that has room for one label only forgets another. Ignored unless
+    /// overridden.
+    fn set_label(&mut self, _kind: LabelKind, _label: Label) {}
     /// Takes its label of this kind off, if it has one.
-    fn clear_label(&mut self, kind: LabelKind);
+    fn clear_label(&mut self, _kind: LabelKind) {}
+}
+
+/// A packet that is no more than its fields: for tests, for examples, and for disciplines from outside this
+/// project, which handle these whatever the packets of the world are.
+///
+/// ```
+/// use apportion_core::packet::{Ecn, FlowId, Packet, SimplePacket};
+/// use apportion_core::units::Bytes;
+///
+/// let mut packet = SimplePacket { ecn: Ecn::Ect0, ..SimplePacket::new(7, FlowId(1), Bytes::new(1_500)) };
+/// packet.set_ce();
+/// assert_eq!((packet.id, packet.flow(), packet.ecn()), (7, FlowId(1), Ecn::Ce));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimplePacket {
+    /// Which packet it is, by a number of whoever made it. A discipline leaves it as it is.
+    pub id: u32,
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// Its size on the wire, headers included, in bytes.
+    pub size: Bytes,
+    /// The protocol that its header names; UDP by default.
+    pub protocol: Protocol,
+    /// Its ECN field; not ECN-capable by default.
+    pub ecn: Ecn,
+    /// Its drop precedence; unmarked by default.
+    pub colour: Colour,
+    /// Its labels, by [`LabelKind`]; none by default.
+    pub labels: [Option<Label>; LabelKind::ALL.len()],
+}
+
+impl SimplePacket {
+    /// A datagram without ECN, colour or label.
+    #[must_use]
+    pub const fn new(id: u32, flow: FlowId, size: Bytes) -> Self {
+        let (protocol, ecn, colour) = (Protocol::Udp, Ecn::NotEct, Colour::Unmarked);
+        Self { id, flow, size, protocol, ecn, colour, labels: [None; LabelKind::ALL.len()] }
+    }
+}
+
+impl Packet for SimplePacket {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn colour(&self) -> Colour {
+        self.colour
+    }
+    fn set_colour(&mut self, colour: Colour) {
+        self.colour = colour;
+    }
+    fn label(&self, kind: LabelKind) -> Option<Label> {
+        self.labels[kind as usize]
+    }
+    fn set_label(&mut self, kind: LabelKind, label: Label) {
+        self.labels[kind as usize] = Some(label);
+    }
+    fn clear_label(&mut self, kind: LabelKind) {
+        self.labels[kind as usize] = None;
+    }
 }

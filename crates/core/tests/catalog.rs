@@ -10,7 +10,7 @@ use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::param::{Kind, Param, Role, Value};
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::{self, Selection};
-use common::{TestPacket, build, combinations, read, setup};
+use common::{SimplePacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
 fn other_value(entry: &str, param: &Param) -> &'static str {
@@ -523,7 +523,7 @@ fn a_discipline_tells_what_it_was_made_from() {
         })
         .collect();
     for (name, params) in &all {
-        let built = params.build::<TestPacket>(&setup(&[]));
+        let built = params.build::<SimplePacket>(&setup(&[]));
         for (other, asked) in &all {
             // One algorithm with other parameters, of which it tells its kind only.
             let expected = params == asked || name == other;

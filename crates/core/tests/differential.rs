@@ -26,7 +26,7 @@ use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
 use apportion_reference::scfq::Scfq as SlowScfq;
 use apportion_reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
 use apportion_reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
-use common::{Log, TestPacket, build, packet, read, setup};
+use common::{Log, SimplePacket, build, packet, read, setup};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ slow! {
 
 /// Does the same with both and compares every packet that leaves.
 fn same_fates(
-    ours: &mut impl Scheduler<TestPacket>,
+    ours: &mut impl Scheduler<SimplePacket>,
     slow: &mut impl Slow,
     ops: &[Op],
 ) -> Result<(), TestCaseError> {
@@ -115,7 +115,7 @@ fn smallest(weights: &[f64]) -> Weight {
     Weight::new(weights.iter().copied().fold(f64::INFINITY, f64::min)).expect("a weight")
 }
 
-fn weigh(ours: &mut impl Scheduler<TestPacket>, weights: &[f64]) {
+fn weigh(ours: &mut impl Scheduler<SimplePacket>, weights: &[f64]) {
     for (flow, &weight) in (0..).zip(weights) {
         ours.set_weight(FlowId(flow), Weight::new(weight).expect("a weight"));
     }
@@ -159,7 +159,7 @@ proptest! {
         let weights = weights.map(f64::from);
         let least = smallest(&weights).get();
         let params = DrrParams { quantum: Bytes::new(quantum) };
-        let mut ours = Drr::<TestPacket>::new(&params, smallest(&weights));
+        let mut ours = Drr::<SimplePacket>::new(&params, smallest(&weights));
         weigh(&mut ours, &weights);
         // The fixed point of the counters, so that a third of a quantum is the same on both sides.
         let quanta = weights.map(|w| (quantum as f64 * 65_536.0 / least * w).round() / 65_536.0);
@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn round_robin_is_its_transcript_s(ops in ops(), weights in prop::array::uniform4(1u8..6)) {
         let weights = weights.map(f64::from);
-        let mut ours = RoundRobin::<TestPacket>::new(smallest(&weights));
+        let mut ours = RoundRobin::<SimplePacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
         let least = smallest(&weights).get();
         // The fixed point of the counters, 2^-26 packets.
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn start_time_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
         let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
-        let mut ours = StartTimeFq::<TestPacket>::new(smallest(&weights));
+        let mut ours = StartTimeFq::<SimplePacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
         same_fates(&mut ours, &mut SlowStartTimeFq::new(weights.to_vec()), &ops)?;
     }
@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn self_clocked_fair_queueing_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
         let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
-        let mut ours = Scfq::<TestPacket>::new(smallest(&weights));
+        let mut ours = Scfq::<SimplePacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
         same_fates(&mut ours, &mut SlowScfq::new(weights.to_vec()), &ops)?;
     }
@@ -198,7 +198,7 @@ proptest! {
     #[test]
     fn wf2q_plus_is_the_paper_s(ops in ops(), weights in prop::array::uniform4(0u32..5)) {
         let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
-        let mut ours = Wf2qPlus::<TestPacket>::new(Weight::ONE);
+        let mut ours = Wf2qPlus::<SimplePacket>::new(Weight::ONE);
         weigh(&mut ours, &weights);
         // The unit of virtual time, so that V is rounded alike.
         let mut slow = SlowWf2qPlus::new(weights.map(|weight| weight as u64).to_vec(), 1 << 24);
@@ -215,7 +215,7 @@ proptest! {
         let levels = [format!("min_th={min_th}"), format!("max_th={max_th}"), "limit=25p".to_owned(), w_q];
         let pairs: Vec<&str> = switches.iter().chain(&levels).map(String::as_str).collect();
 
-        let mut ours = read("red", &pairs).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut ours = read("red", &pairs).unwrap().build::<SimplePacket>(&setup(&[]));
         let mut slow = SlowRed::new(SlowRedParams {
             limit: 25.0,
             min_th: if queue_in_bytes { 4_000.0 } else { 5.0 },
@@ -267,7 +267,7 @@ proptest! {
              w_q={w_q} gentle={gentle} wait={wait} stale_out={stale_out}"
         );
         let keys: Vec<&str> = keys.split_whitespace().collect();
-        let mut ours = read("rio", &keys).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut ours = read("rio", &keys).unwrap().build::<SimplePacket>(&setup(&[]));
         let mut slow = SlowRio::new(SlowRioParams {
             limit: 25,
             input: Ramp { min_th: 4.0, max_th: 10.0, max_p: 0.1 },
@@ -286,7 +286,7 @@ proptest! {
                     let is_in = (u64::from(flow) + size) % 2 == 0;
                     let colour = if is_in { Colour::Green } else { Colour::Yellow };
                     let outcome = slow.arrive(now.as_nanos(), id, is_in, || random.uniform());
-                    ours.enqueue(now, TestPacket { colour, ..packet(id, flow, size) }, &mut log);
+                    ours.enqueue(now, SimplePacket { colour, ..packet(id, flow, size) }, &mut log);
                     prop_assert_eq!(log.dropped.pop(), reason(outcome).map(|reason| (now, id, reason)));
                 }
                 Op::Dequeue => {
@@ -376,7 +376,7 @@ proptest! {
             "limit=25p min_th=5p max_th=14p max_p=0.2 w_q={w_q} min_q={min_q}p many_flows={many_flows}"
         );
         let keys: Vec<&str> = keys.split_whitespace().collect();
-        let mut ours = read("fred", &keys).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut ours = read("fred", &keys).unwrap().build::<SimplePacket>(&setup(&[]));
         let mut slow = SlowFred::new(fred_params(w_q, f64::from(min_q), many_flows));
         let mut random = Stream::new(1, "link");
         let (mut now, mut log) = (Time::ZERO, Log::default());

@@ -13,7 +13,7 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::mcsfq::{
     Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
 };
-use common::{Log, TestPacket, packet, read, setup};
+use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
 
 /// Of the link, in bits a second.
@@ -148,7 +148,7 @@ impl Case {
         let pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
         let mut ours = read("mcsfq", &pairs)
             .expect("a valid table")
-            .build::<TestPacket>(&LinkContext { guarantees: &guarantees, ..setup(&weights) });
+            .build::<SimplePacket>(&LinkContext { guarantees: &guarantees, ..setup(&weights) });
         let mut slow = self.slow();
         let (mut drops, mut marks) = (Stream::new(1, "link"), Stream::new(1, "link.marking"));
         let (mut log, mut queue) = (Log::default(), Vec::<(u32, f64, u64)>::new());

@@ -18,7 +18,7 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::red::Outcome;
 use apportion_reference::tickets::{Link as SlowLink, Policing, Source as SlowSource};
 use apportion_reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
-use common::{Log, TestPacket, packet, read, setup};
+use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
 }
 
-fn tagged(id: u32, kind: LabelKind, tag: Option<u32>) -> TestPacket {
+fn tagged(id: u32, kind: LabelKind, tag: Option<u32>) -> SimplePacket {
     let mut packet = packet(id, 0, 500);
     if let Some(tag) = tag {
         packet.set_label(kind, Label::new(f64::from(tag)));
@@ -74,7 +74,7 @@ fn tagged(id: u32, kind: LabelKind, tag: Option<u32>) -> TestPacket {
 }
 
 /// The tag on a packet; a label holds all of 0 to 255 exactly.
-fn tag_of(packet: &TestPacket, kind: LabelKind) -> Option<u32> {
+fn tag_of(packet: &SimplePacket, kind: LabelKind) -> Option<u32> {
     packet.label(kind).map(|label| label.value() as u32)
 }
 
@@ -175,7 +175,7 @@ proptest! {
             params.w_q
         );
         let keys: Vec<&str> = keys.split_whitespace().collect();
-        let mut ours = read("tred", &keys).unwrap().build::<TestPacket>(&setup(&[]));
+        let mut ours = read("tred", &keys).unwrap().build::<SimplePacket>(&setup(&[]));
         let mut slow = SlowTred::new(params);
         let mut random = Stream::new(1, "link");
         let (mut now, mut log) = (Time::ZERO, Log::default());
@@ -229,11 +229,11 @@ proptest! {
                     // One packet each, and now and then two.
                     let packets = if tag.is_some_and(|tag| tag % 3 == 0) { 2.0 } else { 1.0 };
                     let label = tag.map(|tag| Label::new(f64::from(tag)));
-                    Marker::<TestPacket>::acknowledged(&mut ours, now, packets, label);
+                    Marker::<SimplePacket>::acknowledged(&mut ours, now, packets, label);
                     slow.ack(now.as_nanos(), packets, tag);
                 }
                 Op::Issue(rate) if tickets.is_some() => {
-                    Marker::<TestPacket>::issue(&mut ours, now, TicketRate::new(rate).unwrap());
+                    Marker::<SimplePacket>::issue(&mut ours, now, TicketRate::new(rate).unwrap());
                     slow.issue(now.as_nanos(), rate);
                 }
                 Op::Advance(ns) => now += Span::from_nanos(ns),

@@ -8,7 +8,7 @@ use apportion_core::system::{CoreParams, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
-use common::{Log, TestPacket, packet, read, setup};
+use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ fn ops(classes: bool) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(one, 1..100).prop_map(|all| all.concat())
 }
 
-fn build(pairs: &[&str]) -> Counted<Discipline<TestPacket>> {
+fn build(pairs: &[&str]) -> Counted<Discipline<SimplePacket>> {
     // Flows 0 and 1 are real-rate, 2 and 3 greedy.
     let classes = [FlowClass::RealRate; 2];
     let setup = LinkContext { classes: &classes, ..setup(&[]) };
@@ -44,7 +44,7 @@ fn build(pairs: &[&str]) -> Counted<Discipline<TestPacket>> {
 
 /// A link of 10 Mb/s that asks when it is free and when it was told to.
 struct Link {
-    queue: Counted<Discipline<TestPacket>>,
+    queue: Counted<Discipline<SimplePacket>>,
     now: Time,
     free: Time,
     sent: Vec<(Time, u32)>,
@@ -174,7 +174,7 @@ proptest! {
 
 #[test]
 fn other_disciplines_know_no_classes_and_show_no_shares() {
-    let mut fifo: Discipline<TestPacket> = read("fifo", &[]).unwrap().build(&setup(&[]));
+    let mut fifo: Discipline<SimplePacket> = read("fifo", &[]).unwrap().build(&setup(&[]));
     assert!(!fifo.set_class(FlowId(0), FlowClass::RealRate));
     fifo.shares(Time::ZERO, &mut Log::default(), &mut |flow, share| panic!("{flow:?} {share:?}"));
 }

@@ -12,12 +12,12 @@ use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::units::{Packets, Rate, Ratio, Span, Time};
 use apportion_core::{DropReason, Ecn, Queue};
-use common::{Log, TestPacket, build, packet};
+use common::{Log, SimplePacket, build, packet};
 
 /// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
 /// millisecond.
 struct RedTrace {
-    queue: Buffer<Fifo<TestPacket>, Red>,
+    queue: Buffer<Fifo<SimplePacket>, Red>,
     now: Time,
     id: u32,
     marks: BTreeSet<&'static str>,
@@ -48,7 +48,7 @@ impl RedTrace {
         // Every fourth packet can be marked.
         let ecn = if self.id.is_multiple_of(4) { Ecn::Ect0 } else { Ecn::NotEct };
         let mut log = Log::default();
-        self.queue.enqueue(self.now, TestPacket { ecn, ..packet(self.id, 0, 500) }, &mut log);
+        self.queue.enqueue(self.now, SimplePacket { ecn, ..packet(self.id, 0, 500) }, &mut log);
         let avg = self.queue.policy_mut().avg();
         let fate = match (log.dropped.first(), log.marked.first()) {
             (Some((_, _, reason)), _) => reason.name(),

@@ -9,7 +9,7 @@ use apportion_core::system::Discipline;
 use apportion_core::system::catalog;
 use apportion_core::units::{Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
-use common::{Log, TestPacket, build, combinations, packet, serve_backlogged};
+use common::{Log, SimplePacket, build, combinations, packet, serve_backlogged};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +30,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
-fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> TestPacket {
+fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
     let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
-    let mut packet = TestPacket { ecn, colour, ..packet(id, flow, size) };
+    let mut packet = SimplePacket { ecn, colour, ..packet(id, flow, size) };
     if !size.is_multiple_of(5) {
         packet.set_label(LabelKind::Tickets, Label::new((size / 20) as f64));
     }
@@ -62,7 +62,7 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
 
 /// What a run of operations did: who left, in order, who was dropped and who marked.
 fn run(
-    queue: Discipline<TestPacket>,
+    queue: Discipline<SimplePacket>,
     ops: &[Op],
     shaped: bool,
     limit: u64,
@@ -105,7 +105,7 @@ fn flow_of(ops: &[Op], id: u32) -> u32 {
 
 /// What a run of operations did in which most arrivals are followed at once by a request. `bypass`: those
 /// that find a transparent queue empty go by it.
-fn run_passing(mut queue: Discipline<TestPacket>, ops: &[Op], bypass: bool) -> (Vec<u32>, Log) {
+fn run_passing(mut queue: Discipline<SimplePacket>, ops: &[Op], bypass: bool) -> (Vec<u32>, Log) {
     let (mut log, mut left) = (Log::default(), Vec::new());
     let mut now = Time::ZERO;
     for (id, op) in (0..).zip(ops) {
@@ -491,7 +491,7 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
         let mut log = Log::default();
         let mut clock = 0;
         // 10 Mb/s from either flow into as much, a packet each every 0.8 ms; in Mb/s over the last of 12 s.
-        let mut rates = |queue: &mut Discipline<TestPacket>| {
+        let mut rates = |queue: &mut Discipline<SimplePacket>| {
             let mut served = [0.0; 2];
             for slot in 0..15_000 {
                 clock += 800;

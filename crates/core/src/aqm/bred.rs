@@ -208,9 +208,10 @@ impl<P: Packet> BufferPolicy<P> for Bred {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
 
     fn bred(change: impl FnOnce(&mut BredParams)) -> Bred {
         let mut params = BredParams::from_args(&Args::default()).unwrap();
@@ -250,7 +251,7 @@ mod tests {
         // The limit is 50 packets, the flow's 12.
         let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
         assert_eq!(dropped, [(12, DropReason::Policy), (13, DropReason::Policy)]);
-        let flow = |queue: &Buffer<Fifo<TestPacket>, Bred>| queue.policy().flows[3];
+        let flow = |queue: &Buffer<Fifo<SimplePacket>, Bred>| queue.policy().flows[3];
         assert_eq!((flow(&queue).qlen, flow(&queue).gap), (12, 0));
         queue.dequeue(Time::ZERO, &mut log);
         queue.enqueue(Time::ZERO, packet(14, 3, 500), &mut log);

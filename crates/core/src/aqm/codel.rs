@@ -297,12 +297,13 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::Ecn;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
     use crate::units::Packets;
 
-    fn codel(ecn: bool) -> Buffer<Fifo<TestPacket>, Codel> {
+    fn codel(ecn: bool) -> Buffer<Fifo<SimplePacket>, Codel> {
         let mut params = CodelParams::from_args(&Args::default()).unwrap();
         params.limit = Limit::Packets(Packets::new(100_000));
         params.control.ecn = ecn;
@@ -314,7 +315,7 @@ mod tests {
         let mut queue = codel(true);
         let mut log = Log::default();
         for id in 0..5_000 {
-            queue.enqueue(start, TestPacket { ecn, ..packet(id, 0, 1_000) }, &mut log);
+            queue.enqueue(start, SimplePacket { ecn, ..packet(id, 0, 1_000) }, &mut log);
         }
         for t in 1..=ms {
             queue.dequeue(start + Span::from_millis(t), &mut log);

@@ -335,7 +335,8 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
 mod tests {
     use super::*;
     use crate::label::Label;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::packet;
     use crate::units::{Bytes, Packets};
     use std::vec::Vec;
 
@@ -358,7 +359,7 @@ mod tests {
         })
     }
 
-    fn labelled(label: f64) -> TestPacket {
+    fn labelled(label: f64) -> SimplePacket {
         let mut packet = packet(0, 0, 1_000);
         packet.set_label(LabelKind::Rate, Label::new(label));
         packet
@@ -428,7 +429,7 @@ mod tests {
 
     #[test]
     fn roles_say_who_labels_and_who_takes_labels_off() {
-        let label_after = |role, egress, mut packet: TestPacket| {
+        let label_after = |role, egress, mut packet: SimplePacket| {
             let mut csfq = csfq(&MCSFQ, |params| {
                 params.role = role;
                 params.egress = egress;
@@ -455,8 +456,8 @@ mod tests {
         let new = |role| {
             let mut csfq = csfq(&CSFQ, |params| params.role = role);
             let weight = Weight::new(2.0).unwrap();
-            BufferPolicy::<TestPacket>::set_weight(&mut csfq, FlowId(7), weight);
-            BufferPolicy::<TestPacket>::set_guarantee(&mut csfq, FlowId(9), Rate::from_mbit(1), Span::ZERO);
+            BufferPolicy::<SimplePacket>::set_weight(&mut csfq, FlowId(7), weight);
+            BufferPolicy::<SimplePacket>::set_guarantee(&mut csfq, FlowId(9), Rate::from_mbit(1), Span::ZERO);
             csfq
         };
         let (mut edge, mut core) = (new(RouterRole::Any), new(RouterRole::Core));
@@ -514,7 +515,7 @@ mod tests {
         assert_eq!(verdict, Admission::Drop(DropReason::Overflow), "also what a guarantee covers");
         assert_eq!(csfq.fair_share(), FairShare::Rate(0.99 * SHARE));
         let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(&csfq, &mut |name, _| shown.push(name));
+        BufferPolicy::<SimplePacket>::statistics(&csfq, &mut |name, _| shown.push(name));
         assert_eq!(shown, ["alpha", "arrival_rate", "accepted_rate", "guaranteed_rate", "congested_periods"]);
     }
 }

@@ -261,9 +261,10 @@ impl<P: Packet> BufferPolicy<P> for Fred {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
 
     fn params() -> FredParams {
         // The average is the queue itself.
@@ -274,7 +275,7 @@ mod tests {
         Fred::new(params, Rate::from_mbit(4), Stream::new(1, "fred"))
     }
 
-    type Filled = Buffer<Fifo<TestPacket>, Fred>;
+    type Filled = Buffer<Fifo<SimplePacket>, Fred>;
 
     /// A buffer that took packets of 500 bytes, of these flows, at once, and why some of them were dropped.
     fn filled(params: &FredParams, flows: &[u32]) -> (Filled, Vec<(u32, DropReason)>) {
@@ -349,7 +350,9 @@ mod tests {
         assert_eq!(queue.policy().average.get(), 2.5625);
         // Three flows are left: avgcq = max(1, 2.5625/3).
         let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(queue.policy(), &mut |name, value| shown.push((name, value)));
+        BufferPolicy::<SimplePacket>::statistics(queue.policy(), &mut |name, value| {
+            shown.push((name, value));
+        });
         assert_eq!(shown, [("avg", 2.5625), ("active_flows", 3.0), ("avgcq", 1.0)]);
     }
 

@@ -267,7 +267,8 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
 mod tests {
     use super::*;
     use crate::label::Label;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::packet;
     use crate::units::{Bytes, Packets, Span};
     use std::vec::Vec;
 
@@ -292,7 +293,7 @@ mod tests {
         hcsfq(weights, |params| params.fair_share.initial = Some(Rate::from_bit(SHARE as u64)))
     }
 
-    fn labelled(flow: u32, label: f64) -> TestPacket {
+    fn labelled(flow: u32, label: f64) -> SimplePacket {
         let mut packet = packet(0, flow, 1_000);
         packet.set_label(LabelKind::Rate, Label::new(label));
         packet
@@ -316,7 +317,7 @@ mod tests {
         let mut hcsfq = hcsfq(&[1.0, 3.0], |_| {});
         assert_eq!((hcsfq.customer(FlowId(1)), hcsfq.customer(FlowId(5))), (1, 0));
         let set = |hcsfq: &mut Hcsfq, flow, customer| {
-            BufferPolicy::<TestPacket>::set_customer(hcsfq, FlowId(flow), CustomerId(customer))
+            BufferPolicy::<SimplePacket>::set_customer(hcsfq, FlowId(flow), CustomerId(customer))
         };
         assert!(set(&mut hcsfq, 5, 1) && set(&mut hcsfq, 1, 0));
         assert_eq!([1, 4, 5].map(|flow| hcsfq.customer(FlowId(flow))), [0, 0, 1]);
@@ -439,7 +440,7 @@ mod tests {
         assert_eq!(hcsfq.admit(Time::from_secs(1), &mut packet, queued(0)), Admission::Accept);
         assert_eq!(packet.label(LabelKind::Rate), None);
         let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(&hcsfq, &mut |name, _| shown.push(name));
+        BufferPolicy::<SimplePacket>::statistics(&hcsfq, &mut |name, _| shown.push(name));
         assert_eq!((shown.len(), shown.last()), (5, Some(&"customers")), "what the root shows, and its own");
     }
 

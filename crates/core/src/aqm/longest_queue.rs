@@ -110,7 +110,7 @@ mod tests {
         let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(5)), ..params };
         let mut policy = LongestQueueDrop::new(&params, &[]);
         let weight = Weight::new(weight_of_flow_0).unwrap();
-        assert!(BufferPolicy::<crate::testing::TestPacket>::set_weight(&mut policy, FlowId(0), weight));
+        assert!(BufferPolicy::<crate::packet::SimplePacket>::set_weight(&mut policy, FlowId(0), weight));
         let mut queue = Buffer::new(Fifo::new(), policy);
         let mut log = Log::default();
         for (id, flow) in [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (6, 1)] {

@@ -233,13 +233,14 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
     use crate::packet::FlowId;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::schedule::start_time_fq::StartTimeFq;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
     use crate::units::Weight;
 
-    type Pair = Buffer<Fifo<TestPacket>, Pfd>;
+    type Pair = Buffer<Fifo<SimplePacket>, Pfd>;
 
     fn pfd(limit: &str, rtts: &[Span], change: impl FnOnce(&mut PfdParams)) -> Pair {
         let mut params = PfdParams::from_args(&Args::default()).unwrap();
@@ -361,10 +362,12 @@ mod tests {
     fn it_says_how_often_it_was_early_and_how_often_late() {
         let mut queue = pfd("5p", &[], |params| params.p = Ratio::ONE);
         send(&mut queue, &[0, 0, 0, 0]); // 0.65·5 = 3.25: the fourth is above.
-        BufferPolicy::<TestPacket>::set_limit(queue.policy_mut(), "2p".parse().unwrap());
+        BufferPolicy::<SimplePacket>::set_limit(queue.policy_mut(), "2p".parse().unwrap());
         send(&mut queue, &[1]);
         let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(queue.policy(), &mut |name, value| shown.push((name, value)));
+        BufferPolicy::<SimplePacket>::statistics(queue.policy(), &mut |name, value| {
+            shown.push((name, value));
+        });
         // 3 + 1 packets are 2 too many. Flows 0 and 1 keep one each.
         assert_eq!(shown, [("active_flows", 2.0), ("early_drops", 1.0), ("overflows", 2.0)]);
     }
@@ -389,7 +392,7 @@ mod tests {
         let thresh = |rtts: &[Span], rate: Option<Rate>| {
             let mut queue = pfd("200p", rtts, |params| params.auto = true);
             if let Some(rate) = rate {
-                BufferPolicy::<TestPacket>::set_link_rate(queue.policy_mut(), rate);
+                BufferPolicy::<SimplePacket>::set_link_rate(queue.policy_mut(), rate);
             }
             let mut log = Log::default();
             for (ms, flow) in (0..10).map(|flow| (0, flow)).chain([(500, 0)]) {
@@ -423,7 +426,7 @@ mod tests {
             for flow in 0..70_000 {
                 if weights > 0 {
                     let weight = Weight::new(f64::from(1 + flow % 3)).unwrap();
-                    BufferPolicy::<TestPacket>::set_weight(queue.policy_mut(), FlowId(flow), weight);
+                    BufferPolicy::<SimplePacket>::set_weight(queue.policy_mut(), FlowId(flow), weight);
                 }
                 // Each drop brings the order of the longest up to date.
                 queue.policy_mut().rule.p = if flow % 97 == 0 { Ratio::ONE } else { Ratio::ZERO };

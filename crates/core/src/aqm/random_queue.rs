@@ -82,9 +82,10 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
     use crate::packet::FlowId;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
     use crate::units::Weight;
 
     /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
@@ -96,7 +97,7 @@ mod tests {
         for _ in 0..20_000 {
             let mut policy = RandomQueueDrop::new(&params, rtts, random.clone());
             for (flow, weight) in (0..).map(FlowId).zip(weights) {
-                BufferPolicy::<TestPacket>::set_weight(&mut policy, flow, Weight::new(weight).unwrap());
+                BufferPolicy::<SimplePacket>::set_weight(&mut policy, flow, Weight::new(weight).unwrap());
             }
             let mut queue = Buffer::new(Fifo::new(), policy);
             let mut log = Log::default();

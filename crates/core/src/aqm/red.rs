@@ -246,9 +246,10 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::Ecn;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
 
     fn defaults() -> RedParams {
         RedParams::from_args(&Args::default()).unwrap()
@@ -261,7 +262,7 @@ mod tests {
     /// The verdict on a packet of 500 bytes that finds `packets` of 500 bytes.
     fn admit(red: &mut Red, now: Time, packets: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(packets), bytes: Bytes::new(500 * packets) };
-        BufferPolicy::<TestPacket>::admit(red, now, &mut packet(0, 0, 500), backlog)
+        BufferPolicy::<SimplePacket>::admit(red, now, &mut packet(0, 0, 500), backlog)
     }
 
     #[test]
@@ -270,7 +271,8 @@ mod tests {
         admit(&mut red, Time::ZERO, 16);
         assert_eq!(red.avg(), 8.0);
         assert!(
-            red.dequeue(Time::from_millis(10), &mut Fifo::<TestPacket>::new(), &mut Log::default()).is_none()
+            red.dequeue(Time::from_millis(10), &mut Fifo::<SimplePacket>::new(), &mut Log::default())
+                .is_none()
         );
         // 500 B take 1 ms at 4 Mbit/s: in 2 ms m = 2, so avg = 8·0.5³ + 0.5·0 = 1.
         admit(&mut red, Time::from_millis(12), 0);
@@ -299,7 +301,7 @@ mod tests {
             let mut drop = || {
                 // Each packet is the first after a drop.
                 red.gate.dropped();
-                BufferPolicy::<TestPacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
+                BufferPolicy::<SimplePacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
                     != Admission::Accept
             };
             assert!(!drop(), "the first above min_th");
@@ -320,7 +322,7 @@ mod tests {
         let mut log = Log::default();
         for id in 0..60 {
             let ecn = if id % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
-            queue.enqueue(Time::ZERO, TestPacket { ecn, ..packet(id, 0, 500) }, &mut log);
+            queue.enqueue(Time::ZERO, SimplePacket { ecn, ..packet(id, 0, 500) }, &mut log);
         }
         assert!(!log.marked.is_empty() && log.marked.iter().all(|(_, id)| id % 2 == 0));
         let early = |reason| reason == DropReason::Early;

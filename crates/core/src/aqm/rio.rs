@@ -239,9 +239,10 @@ impl<P: Packet> BufferPolicy<P> for Rio {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
 
     fn defaults() -> RioParams {
         RioParams::from_args(&Args::default()).unwrap()
@@ -251,8 +252,8 @@ mod tests {
         Rio::new(params, Rate::from_mbit(4), Stream::new(1, "rio"))
     }
 
-    fn coloured(colour: Colour) -> TestPacket {
-        TestPacket { colour, ..packet(0, 0, 500) }
+    fn coloured(colour: Colour) -> SimplePacket {
+        SimplePacket { colour, ..packet(0, 0, 500) }
     }
 
     /// Admission on a packet that finds `queued` packets.

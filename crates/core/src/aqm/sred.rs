@@ -205,7 +205,8 @@ impl<P: Packet> BufferPolicy<P> for Sred {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::packet;
     use crate::units::{Bytes, Packets};
 
     fn sred(change: impl FnOnce(&mut SredParams)) -> Sred {
@@ -282,7 +283,7 @@ mod tests {
         let sigma = (0.02 * 0.98 * 0.000_25 / 1.999_75_f64).sqrt();
         assert!((sred.p - 0.02).abs() < 4.0 * sigma, "{} against 0.02 ± {}", sred.p, 4.0 * sigma);
         let mut shown = Vec::new();
-        BufferPolicy::<TestPacket>::statistics(&sred, &mut |name, value| shown.push((name, value)));
+        BufferPolicy::<SimplePacket>::statistics(&sred, &mut |name, value| shown.push((name, value)));
         assert_eq!(shown, [("hit_frequency", sred.p), ("estimated_flows", 1.0 / sred.p)]);
     }
 

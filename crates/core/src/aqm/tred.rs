@@ -391,8 +391,9 @@ impl MovingMaxP {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::SimplePacket;
     use crate::system::catalog::Selection;
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
     use crate::units::Packets;
 
     fn tred(pairs: &[(&str, &str)]) -> Tred {
@@ -405,13 +406,13 @@ mod tests {
         Tred::new(&params, Rate::from_mbit(1), Stream::new(1, "tred"))
     }
 
-    fn tagged(tickets: f64) -> TestPacket {
+    fn tagged(tickets: f64) -> SimplePacket {
         let mut packet = packet(0, 0, 500);
         packet.set_label(LabelKind::Tickets, Label::new(tickets));
         packet
     }
 
-    fn admit(tred: &mut Tred, at: Time, mut packet: TestPacket, queued: u64) -> Admission {
+    fn admit(tred: &mut Tred, at: Time, mut packet: SimplePacket, queued: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(queued), bytes: Bytes::new(500 * queued) };
         tred.admit(at, &mut packet, backlog)
     }

@@ -259,11 +259,12 @@ mod tests {
     use crate::aqm::tail::{TailDrop, TailDropParams};
     use crate::buffer::Buffer;
     use crate::limit::Limit;
+    use crate::packet::SimplePacket;
     use crate::schedule::fifo::Fifo;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
     use crate::units::Packets;
 
-    type Shaped = TokenBucket<TestPacket, Buffer<Fifo<TestPacket>, TailDrop>>;
+    type Shaped = TokenBucket<SimplePacket, Buffer<Fifo<SimplePacket>, TailDrop>>;
 
     fn shaper(rate: Rate, burst: u64, peak: Option<Rate>) -> Shaped {
         let tail = TailDrop::new(&TailDropParams { limit: Limit::Packets(Packets::new(100)) });

@@ -161,9 +161,10 @@ impl<P: Packet> Marker<P> for TicketMarker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::SimplePacket;
     use crate::random::Stream;
     use crate::system::catalog::Selection;
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
 
     fn params(pairs: &[(&str, &str)]) -> TicketMarkerParams {
         let mut selection = Selection::of(Role::Marker, "tickets").unwrap();
@@ -185,7 +186,7 @@ mod tests {
     }
 
     fn acknowledge(marker: &mut TicketMarker, now: Time, label: Option<Label>) {
-        Marker::<TestPacket>::acknowledged(marker, now, 1.0, label);
+        Marker::<SimplePacket>::acknowledged(marker, now, 1.0, label);
     }
 
     #[test]
@@ -257,7 +258,7 @@ mod tests {
         for i in 1..4_000 {
             let now = Time::from_millis(20 * i);
             if i == 2_000 {
-                Marker::<TestPacket>::issue(&mut marker, now, TicketRate::new(600.0).unwrap());
+                Marker::<SimplePacket>::issue(&mut marker, now, TicketRate::new(600.0).unwrap());
             }
             acknowledge(&mut marker, now, None);
             tags.push(tag(&mut marker, now, LabelKind::Tickets));

@@ -291,20 +291,21 @@ impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::packet;
 
-    fn drr(quantum: u64) -> Drr<TestPacket> {
+    fn drr(quantum: u64) -> Drr<SimplePacket> {
         Drr::new(&DrrParams { quantum: Bytes::new(quantum) }, Weight::ONE)
     }
 
     /// Pushes packets of these flows and sizes, numbered from 1.
-    fn push(drr: &mut Drr<TestPacket>, packets: &[(u32, u64)]) {
+    fn push(drr: &mut Drr<SimplePacket>, packets: &[(u32, u64)]) {
         for (id, &(flow, size)) in (1..).zip(packets) {
             drr.push(Time::ZERO, packet(id, flow, size));
         }
     }
 
-    fn serve(drr: &mut Drr<TestPacket>, n: usize) -> Vec<u32> {
+    fn serve(drr: &mut Drr<SimplePacket>, n: usize) -> Vec<u32> {
         (0..n).map_while(|_| drr.pop(Time::ZERO)).map(|queued| queued.packet.id).collect()
     }
 
@@ -389,7 +390,7 @@ mod tests {
         round.set_weight(FlowId(1), weight(200.0));
         let both: Vec<(u32, u64)> = (0..20).flat_map(|_| [(0, 100), (1, 100)]).collect();
         push(&mut round, &both);
-        let flows = |round: &mut Drr<TestPacket>, n| {
+        let flows = |round: &mut Drr<SimplePacket>, n| {
             (0..n).filter_map(|_| round.pop(Time::ZERO)).map(|q| q.packet.flow.0).collect::<Vec<_>>()
         };
         assert_eq!(flows(&mut round, 8), [0, 0, 0, 1, 0, 0, 0, 1]);

@@ -84,7 +84,8 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::packet;
 
     #[test]
     fn order_is_kept_and_a_victim_is_taken_from_the_end_asked_for() {
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(fifo.pop(Time::ZERO).map(id), None);
     }
 
-    fn id(queued: Queued<TestPacket>) -> u32 {
+    fn id(queued: Queued<SimplePacket>) -> u32 {
         queued.packet.id
     }
 }

@@ -57,12 +57,13 @@ mod tests {
 
     use super::*;
     use crate::packet::FlowId;
+    use crate::packet::SimplePacket;
     use crate::schedule::{End, Scheduler};
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
     use crate::units::Time;
 
     /// Flows of these weights, each with twenty packets of a size of its own.
-    fn round(weights: &[f64]) -> RoundRobin<TestPacket> {
+    fn round(weights: &[f64]) -> RoundRobin<SimplePacket> {
         let weight = |w| Weight::new(w).unwrap();
         let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
         let mut round = RoundRobin::new(weight(smallest));
@@ -77,7 +78,7 @@ mod tests {
         round
     }
 
-    fn flows(round: &mut RoundRobin<TestPacket>, n: usize) -> Vec<u32> {
+    fn flows(round: &mut RoundRobin<SimplePacket>, n: usize) -> Vec<u32> {
         (0..n).filter_map(|_| round.pop(Time::ZERO)).map(|queued| queued.packet.flow.0).collect()
     }
 

@@ -47,13 +47,13 @@ impl Tag for Finish {
 mod tests {
     use super::*;
     use crate::packet::FlowId;
+    use crate::packet::SimplePacket;
     use crate::schedule::testing::{order, push, serve, weighted};
     use crate::schedule::{End, Scheduler};
-    use crate::testing::TestPacket;
     use crate::units::{Time, Weight};
 
     /// Flows of these weights, the smallest 1.
-    fn scfq(weights: &[f64]) -> Scfq<TestPacket> {
+    fn scfq(weights: &[f64]) -> Scfq<SimplePacket> {
         weighted(Scfq::new(Weight::ONE), weights)
     }
 

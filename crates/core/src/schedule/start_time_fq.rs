@@ -45,13 +45,14 @@ impl Tag for Start {
 mod tests {
     use super::*;
     use crate::packet::FlowId;
+    use crate::packet::SimplePacket;
     use crate::schedule::testing::{order, push, serve, weighted};
     use crate::schedule::{End, Scheduler};
-    use crate::testing::{TestPacket, packet};
+    use crate::testing::packet;
     use crate::units::{Time, Weight};
 
     /// Flows of these weights, the smallest 1.
-    fn stfq(weights: &[f64]) -> StartTimeFq<TestPacket> {
+    fn stfq(weights: &[f64]) -> StartTimeFq<SimplePacket> {
         weighted(StartTimeFq::new(Weight::ONE), weights)
     }
 

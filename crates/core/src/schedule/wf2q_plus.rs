@@ -184,15 +184,15 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::packet::SimplePacket;
     use crate::schedule::testing::{order, push, serve, weighted};
-    use crate::testing::TestPacket;
 
     /// Flows of these weights, the smallest 1.
-    fn wf2q(weights: &[f64]) -> Wf2qPlus<TestPacket> {
+    fn wf2q(weights: &[f64]) -> Wf2qPlus<SimplePacket> {
         weighted(Wf2qPlus::new(Weight::ONE), weights)
     }
 
-    fn flows(wf2q: &mut Wf2qPlus<TestPacket>, n: usize) -> Vec<u32> {
+    fn flows(wf2q: &mut Wf2qPlus<SimplePacket>, n: usize) -> Vec<u32> {
         (0..n).map_while(|_| wf2q.pop(Time::ZERO)).map(|queued| queued.packet.flow.0).collect()
     }
 

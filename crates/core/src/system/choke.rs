@@ -183,12 +183,13 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::packet::SimplePacket;
+    use crate::testing::{Log, packet};
     use crate::units::Packets;
 
     /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
     /// flows.
-    fn holding(flows: &[u32]) -> Choke<TestPacket> {
+    fn holding(flows: &[u32]) -> Choke<SimplePacket> {
         let params = ChokeParams { w_q: Ratio::ONE, ..ChokeParams::from_args(&Args::default()).unwrap() };
         let mut choke = Choke::new(&params, Rate::from_mbit(4), Stream::new(1, "choke"));
         for (id, &flow) in (0..).zip(flows) {
@@ -199,7 +200,7 @@ mod tests {
         choke
     }
 
-    fn arrive(choke: &mut Choke<TestPacket>, flow: u32) -> Vec<(u32, DropReason)> {
+    fn arrive(choke: &mut Choke<SimplePacket>, flow: u32) -> Vec<(u32, DropReason)> {
         let mut log = Log::default();
         choke.enqueue(Time::ZERO, packet(99, flow, 500), &mut log);
         log.dropped.into_iter().map(|(_, id, reason)| (id, reason)).collect()

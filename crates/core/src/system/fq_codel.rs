@@ -379,16 +379,17 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::SimplePacket;
     use crate::system::catalog::Selection;
-    use crate::testing::{Log, TestPacket, packet};
+    use crate::testing::{Log, packet};
 
-    fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<TestPacket> {
+    fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<SimplePacket> {
         let mut params = FqCodelParams::from_args(&Args::default()).unwrap();
         change(&mut params);
         FqCodel::new(&params, Weight::ONE, Stream::new(1, "fq_codel"))
     }
 
-    fn serve(queue: &mut FqCodel<TestPacket>, n: usize) -> Vec<u32> {
+    fn serve(queue: &mut FqCodel<SimplePacket>, n: usize) -> Vec<u32> {
         let mut log = Log::default();
         (0..n).map_while(|_| queue.dequeue(Time::ZERO, &mut log)).map(|packet| packet.id).collect()
     }

@@ -1,17 +1,17 @@
 //! What the integration tests share: a packet, a sink that remembers, and every discipline of the catalogue.
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
-use apportion_core::label;
+pub use apportion_core::SimplePacket;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
 use apportion_core::system::catalog::{self, Selection};
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Overload, Packet, Protocol, Queue, Sink};
+use apportion_core::{DropReason, FlowId, Overload, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;
-pub use testing::{Log, TestPacket, packet};
+pub use testing::{Log, packet};
 
 /// Reads a scenario table: `kind`, then `key=value` pairs, of which `drop` and `shaper` select entries.
 pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
@@ -38,7 +38,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
     }
 }
 
-pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<TestPacket> {
+pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<SimplePacket> {
     let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect();
     read(kind, pairs).expect("a valid table").build(&setup(&weights))
 }
@@ -53,7 +53,7 @@ pub fn combinations() -> Vec<(&'static str, Option<&'static str>)> {
 
 /// Bytes served per flow in `bytes` of service, with `flows` flows that always have two packets waiting.
 pub fn serve_backlogged(
-    queue: &mut Discipline<TestPacket>,
+    queue: &mut Discipline<SimplePacket>,
     flows: u32,
     size: impl Fn(u32) -> u64,
     services: u64,

@@ -4,17 +4,18 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::buffer::Buffer;
+use crate::packet::SimplePacket;
 use crate::param::Args;
 use crate::queue::Queue;
 use crate::schedule::fifo::Fifo;
 use crate::system::catalog::Selection;
-use crate::testing::{Log, TestPacket, packet};
+use crate::testing::{Log, packet};
 use crate::units::Packets;
 
 /// In front of 10 Mb/s with intervals of 50 ms: 62,500 bytes in each. Averages are over one interval, so that
 /// numbers are plain.
 struct Bench {
-    queue: Buffer<Fifo<TestPacket>, Sffc>,
+    queue: Buffer<Fifo<SimplePacket>, Sffc>,
     log: Log,
 }
 
@@ -46,7 +47,7 @@ impl Bench {
         let rounds = flows.iter().map(|&(.., bytes)| bytes / 100).max().unwrap_or(0);
         for round in 0..rounds {
             for &(flow, protocol, _) in flows.iter().filter(|&&(.., bytes)| round < bytes / 100) {
-                let arriving = TestPacket { protocol, ..packet(round as u32, flow, 100) };
+                let arriving = SimplePacket { protocol, ..packet(round as u32, flow, 100) };
                 self.queue.enqueue(now, arriving, &mut self.log);
                 self.queue.dequeue(now, &mut self.log);
             }
@@ -193,7 +194,7 @@ fn only_what_was_lost_to_an_overflow_is_reported() {
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 30_000), (1, Tcp, 10_000)]);
     assert_eq!(bench.queue.policy_mut().take_reports(), []);
-    BufferPolicy::<TestPacket>::set_limit(bench.queue.policy_mut(), Limit::Packets(Packets::new(1)));
+    BufferPolicy::<SimplePacket>::set_limit(bench.queue.policy_mut(), Limit::Packets(Packets::new(1)));
     let now = bench.sffc().interval_ends() - Span::from_millis(1);
     for id in 0..3 {
         bench.queue.enqueue(now, packet(id, 0, 1_000), &mut bench.log);

@@ -6,8 +6,9 @@ use apportion_reference::ramp::Fluid;
 
 use super::*;
 use crate::counted::Counted;
+use crate::packet::SimplePacket;
 use crate::system::catalog::Selection;
-use crate::testing::{Log, TestPacket, packet};
+use crate::testing::{Log, packet};
 use crate::units::Span;
 
 const MS: u64 = 1_000_000;
@@ -54,7 +55,7 @@ impl Source {
 
 /// A link of 10 Mb/s behind RAMP, and what it logged at each whole 10 ms.
 struct Link {
-    queue: Counted<Ramp<TestPacket>>,
+    queue: Counted<Ramp<SimplePacket>>,
     sources: Vec<Source>,
     log: Log,
     /// By sample: by flow, allocation in Mb/s, fill in bytes, bytes allocated.
@@ -505,7 +506,7 @@ fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
     // Packet 0 stands before the link, 2, 4, 6 and 8 of flow 0 in the greedy queue.
     ramp.set_class(FlowId(0), FlowClass::RealRate);
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [4_000]);
-    let ids = |ramp: &mut Ramp<TestPacket>, now| {
+    let ids = |ramp: &mut Ramp<SimplePacket>, now| {
         let mut log = Log::default();
         core::iter::from_fn(|| ramp.dequeue(now, &mut log)).map(|packet| packet.id).collect::<Vec<_>>()
     };
