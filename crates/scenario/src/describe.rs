@@ -105,8 +105,9 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` stands for
   a list. Several lists make a grid.
 - **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
-  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators are
-  `+ - * / %`, `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
+  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators, from
+  the loosest: `+ -`; `* / %`, from the left (`6 * 5 % 4` is 2); a leading `-`; `^`, from the right (`-2 ^ 2` is -4). A
+  remainder `a % b` is never negative. Functions are `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
 - **Aggregates.** `connections = 15` makes one flow of 15 connections, as papers that count aggregates have it: queues
   keep it apart as one, and its weight, guarantee, round-trip time, tickets and marker are for all of it. With one
   `start` all connections begin in the same instant and may stay in step; `start = { between = [\"0s\", \"1s\"] }` draws

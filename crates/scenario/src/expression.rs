@@ -1,36 +1,23 @@
 //! Formulas of `i`, the number of a flow or host in its group: `"100 * i"`, `"2ms * i"`, and names such as
 //! `"l{i}"`.
 //!
-//! A formula is parsed once per group and evaluated once per member. Operators: `+ - * / %`, `min(a, b)`,
-//! `max(a, b)`,
-//! `floor(a)`, `ceil(a)`. They round alike on every platform, so a scenario is the same scenario everywhere.
+//! A formula is parsed once per group and evaluated once per member. Operators, from the loosest: `+ -`, then
+//! `* / %`, both from the left; a leading `-`; `^`, from the right, so `-2 ^ 2` is -4. Functions: `min(a, b)`,
+//! `max(a, b)`, `floor(a)`, `ceil(a)`. `a % b` is never negative. All of them give the same bits on every
+//! platform.
 
 use std::fmt;
 
-use exmex::{BinOp, Express, FlatEx, MakeOperators, Operator};
+use winnow::ModalResult;
+use winnow::Parser;
+use winnow::ascii::space0;
+use winnow::combinator::{Infix, Prefix, delimited, dispatch, expression, fail, preceded};
+use winnow::error::{ErrMode, ParserError};
+use winnow::stream::Stream;
+use winnow::token::{any, take_while};
 
-/// Longest formula (chosen: a line; it bounds the work and the nesting of the parser).
-const LONGEST: usize = 120;
-
-#[derive(Clone, Debug)]
-struct Operators;
-
-impl MakeOperators<f64> for Operators {
-    fn make<'a>() -> Vec<Operator<'a, f64>> {
-        let bin = |apply, prio| BinOp { apply, prio, is_commutative: false };
-        vec![
-            Operator::make_bin_unary("+", bin(|a, b| a + b, 0), |a| a),
-            Operator::make_bin_unary("-", bin(|a, b| a - b, 1), |a: f64| -a),
-            Operator::make_bin("*", bin(|a, b| a * b, 2)),
-            Operator::make_bin("/", bin(|a, b| a / b, 3)),
-            Operator::make_bin("%", bin(f64::rem_euclid, 3)),
-            Operator::make_bin("min", bin(f64::min, 4)),
-            Operator::make_bin("max", bin(f64::max, 4)),
-            Operator::make_unary("floor", f64::floor),
-            Operator::make_unary("ceil", f64::ceil),
-        ]
-    }
-}
+/// Longest formula in bytes (chosen: a line; it also bounds the recursion of the parser).
+const MAX_LENGTH: usize = 120;
 
 /// Turns a quantity such as `2ms` into base units.
 type ReadUnit<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
@@ -39,10 +26,44 @@ type ReadUnit<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
 #[derive(Clone, Debug)]
 pub(crate) struct Formula {
     text: String,
-    plain: FlatEx<f64, Operators>,
-    /// The same with every quantity doubled: a formula that adds a bare number to a quantity does not double
-    /// with it.
-    doubled: Option<FlatEx<f64, Operators>>,
+    root: Node,
+    has_quantities: bool,
+}
+
+/// A syntax tree.
+#[derive(Clone, Debug)]
+enum Node {
+    Number(f64),
+    /// In base units.
+    Quantity(f64),
+    Index,
+    Unary(fn(f64) -> f64, Box<Self>),
+    Binary(fn(f64, f64) -> f64, Box<[Self; 2]>),
+}
+
+impl Node {
+    /// Its value for member `i`, with every quantity multiplied by `scale`.
+    fn value(&self, i: f64, scale: f64) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Quantity(base_units) => base_units * scale,
+            Self::Index => i,
+            Self::Unary(apply, operand) => apply(operand.value(i, scale)),
+            Self::Binary(apply, operands) => {
+                let [a, b] = &**operands;
+                apply(a.value(i, scale), b.value(i, scale))
+            }
+        }
+    }
+
+    fn has_quantities(&self) -> bool {
+        match self {
+            Self::Quantity(_) => true,
+            Self::Number(_) | Self::Index => false,
+            Self::Unary(_, operand) => operand.has_quantities(),
+            Self::Binary(_, operands) => operands.iter().any(Self::has_quantities),
+        }
+    }
 }
 
 impl Formula {
@@ -59,30 +80,34 @@ impl Formula {
     /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are
     /// refused.
     pub(crate) fn parse(text: &str, unit: Option<ReadUnit<'_>>) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("a formula may have at most {LONGEST} characters"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("a formula may have at most {MAX_LENGTH} characters"));
         }
-        let (plain, _) = in_base_units(text, unit, 1)?;
-        let (doubled, quantities) = in_base_units(text, unit, 2)?;
-        if unit.is_some() && quantities == 0 {
+        let mut parsed = |input: &mut &str| sum(input, unit);
+        let root = parsed.parse(text).map_err(|error| match error.into_inner() {
+            Refused::Quantity(message) => message,
+            Refused::Syntax => format!(
+                "`{text}` is not a formula of `i`; it may use numbers, `i`, parentheses and + - * / % ^, \
+                 min(a, b), max(a, b), floor(a), ceil(a)"
+            ),
+        })?;
+        let has_quantities = root.has_quantities();
+        if unit.is_some() && !has_quantities {
             return Err(format!("`{text}` has no unit"));
         }
-        let doubled = if quantities > 0 { Some(compile(text, &doubled)?) } else { None };
-        Ok(Self { text: text.to_owned(), plain: compile(text, &plain)?, doubled })
+        Ok(Self { text: text.to_owned(), root, has_quantities })
     }
 
     /// Its value for member `i`.
     pub(crate) fn at(&self, i: u64) -> Result<f64, String> {
         // Numbers of members stay below 2^53, where f64 is exact.
-        let evaluate =
-            |compiled: &FlatEx<f64, Operators>| compiled.eval_relaxed(&[i as f64]).unwrap_or(f64::NAN);
-        let value = evaluate(&self.plain);
+        let index = i as f64;
+        let value = self.root.value(index, 1.0);
         if !value.is_finite() {
             return Err(format!("`{}` has no value for i = {i}", self.text));
         }
-        if let Some(doubled) = &self.doubled
-            && evaluate(doubled) != 2.0 * value
-        {
+        // A formula that adds a bare number to a quantity does not double with its quantities.
+        if self.has_quantities && self.root.value(index, 2.0) != 2.0 * value {
             return Err(format!("`{}` mixes numbers with a unit and numbers without one", self.text));
         }
         Ok(value)
@@ -95,51 +120,101 @@ impl fmt::Display for Formula {
     }
 }
 
-/// The formula with each quantity replaced by `times` its number of base units, and how many there were.
-fn in_base_units(text: &str, unit: Option<ReadUnit<'_>>, times: u64) -> Result<(String, usize), String> {
-    let mut out = String::new();
-    let mut quantities = 0;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let is_number = |c: char| c.is_ascii_digit() || c == '.';
-        if !is_number(c) {
-            // Words such as `max` or `i2` are taken whole: digits in them are no numbers.
-            let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let end = word.max(c.len_utf8());
-            out.push_str(&rest[..end]);
-            rest = &rest[end..];
-            continue;
-        }
-        let number = rest.find(|c| !is_number(c)).unwrap_or(rest.len());
-        let letters = rest[number..].find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len() - number);
-        let literal = &rest[..number + letters];
-        rest = &rest[number + letters..];
-        if letters == 0 {
-            out.push_str(literal);
-            continue;
-        }
-        let Some(unit) = unit else {
-            return Err(format!("`{literal}` has a unit, but a number without a unit is expected"));
-        };
-        let base = unit(literal)?.checked_mul(times).ok_or_else(|| format!("`{literal}` is too large"))?;
-        out.push_str(&base.to_string());
-        quantities += 1;
-    }
-    Ok((out, quantities))
+/// Why a text is not a formula.
+#[derive(Debug)]
+enum Refused {
+    Syntax,
+    /// The message about a quantity.
+    Quantity(String),
 }
 
-fn compile(text: &str, base_units: &str) -> Result<FlatEx<f64, Operators>, String> {
-    let known = "+ - * / %, min(a, b), max(a, b), floor(a), ceil(a)";
-    let fail =
-        || format!("`{text}` is not a formula of `i`; it may use numbers, `i`, parentheses and {known}");
-    if !base_units.is_ascii() || base_units.contains(['{', '}']) {
-        return Err(fail());
+impl<I: Stream> ParserError<I> for Refused {
+    type Inner = Self;
+
+    fn from_input(_: &I) -> Self {
+        Self::Syntax
     }
-    let compiled = FlatEx::<f64, Operators>::parse(base_units).map_err(|_| fail())?;
-    if compiled.var_names().iter().any(|name| name != "i") {
-        return Err(fail());
+
+    fn into_inner(self) -> Result<Self, Self> {
+        Ok(self)
     }
-    Ok(compiled)
+}
+
+type Parsed<T> = ModalResult<T, Refused>;
+
+/// Binding powers.
+const SUM: i64 = 10;
+const PRODUCT: i64 = 20;
+const SIGN: i64 = 30;
+const POWER: i64 = 40;
+
+fn sum(input: &mut &str, unit: Option<ReadUnit<'_>>) -> Parsed<Node> {
+    fn binary(apply: fn(f64, f64) -> f64, a: Node, b: Node) -> Parsed<Node> {
+        Ok(Node::Binary(apply, Box::new([a, b])))
+    }
+    let operand = |input: &mut &str| operand(input, unit);
+    expression(delimited(space0, operand, space0))
+        .prefix(dispatch! { preceded(space0, any);
+            '+' => Prefix(SIGN, |_: &mut _, a| Ok(a)),
+            '-' => Prefix(SIGN, |_: &mut _, a| Ok(Node::Unary(|a| -a, Box::new(a)))),
+            _ => fail,
+        })
+        .infix(dispatch! { any;
+            '+' => Infix::Left(SUM, |_: &mut _, a, b| binary(|a, b| a + b, a, b)),
+            '-' => Infix::Left(SUM, |_: &mut _, a, b| binary(|a, b| a - b, a, b)),
+            '*' => Infix::Left(PRODUCT, |_: &mut _, a, b| binary(|a, b| a * b, a, b)),
+            '/' => Infix::Left(PRODUCT, |_: &mut _, a, b| binary(|a, b| a / b, a, b)),
+            '%' => Infix::Left(PRODUCT, |_: &mut _, a, b| binary(f64::rem_euclid, a, b)),
+            '^' => Infix::Right(POWER, |_: &mut _, a, b| binary(libm::pow, a, b)),
+            _ => fail,
+        })
+        .parse_next(input)
+}
+
+/// A number, a quantity, `i`, a call or a sum in parentheses.
+fn operand(input: &mut &str, unit: Option<ReadUnit<'_>>) -> Parsed<Node> {
+    let rest = *input;
+    match rest.chars().next() {
+        Some('(') => delimited('(', |input: &mut _| sum(input, unit), ')').parse_next(input),
+        Some(c) if c.is_ascii_digit() || c == '.' => literal(input, unit),
+        _ => {
+            let word = take_while(1.., |c: char| c.is_ascii_alphanumeric() || c == '_').parse_next(input)?;
+            let one: fn(f64) -> f64 = match word {
+                "i" => return Ok(Node::Index),
+                "floor" => f64::floor,
+                "ceil" => f64::ceil,
+                "min" => return pair(f64::min, input, unit),
+                "max" => return pair(f64::max, input, unit),
+                _ => return Err(ErrMode::Cut(Refused::Syntax)),
+            };
+            let argument =
+                delimited((space0, '('), |input: &mut _| sum(input, unit), ')').parse_next(input)?;
+            Ok(Node::Unary(one, Box::new(argument)))
+        }
+    }
+}
+
+/// The arguments of a function of two numbers.
+fn pair(apply: fn(f64, f64) -> f64, input: &mut &str, unit: Option<ReadUnit<'_>>) -> Parsed<Node> {
+    let mut argument = |input: &mut &str| sum(input, unit);
+    let a = preceded((space0, '('), argument.by_ref()).parse_next(input)?;
+    let b = delimited(',', argument, ')').parse_next(input)?;
+    Ok(Node::Binary(apply, Box::new([a, b])))
+}
+
+fn literal(input: &mut &str, unit: Option<ReadUnit<'_>>) -> Parsed<Node> {
+    let number = take_while(1.., |c: char| c.is_ascii_digit() || c == '.');
+    let letters = take_while(0.., |c: char| c.is_ascii_alphabetic());
+    let ((number, letters), whole) = (number, letters).with_taken().parse_next(input)?;
+    if letters.is_empty() {
+        return number.parse().map(Node::Number).map_err(|_| ErrMode::Cut(Refused::Syntax));
+    }
+    let base_units = match unit {
+        Some(unit) => unit(whole),
+        None => Err(format!("`{whole}` has a unit, but a number without a unit is expected")),
+    };
+    // Exact below 2^53 base units.
+    base_units.map(|n| Node::Quantity(n as f64)).map_err(|message| ErrMode::Cut(Refused::Quantity(message)))
 }
 
 /// A name with formulas in braces: `"l{i}"`, `"in{ceil(i / 10)}"`.
@@ -228,6 +303,24 @@ mod tests {
         assert_eq!(value("(i - 1) % 2", 4), Ok(1.0));
         assert_eq!(value("max(i, 2) + min(i, 2)", 7), Ok(9.0));
         assert_eq!(value("ceil(i / 10) + floor(i / 10)", 15), Ok(3.0));
+        for (text, expected) in [
+            ("6 * 5 % 4", 2.0),
+            ("7 % 4 * 2", 6.0),
+            ("8 / 4 % 3", 2.0),
+            ("2 * 9 / 4", 4.5),
+            ("1 - 2 + 3", 2.0),
+            ("1 - (2 + 3)", -4.0),
+            ("-7 % 4", 1.0),
+            ("2 * -3 + 1", -5.0),
+            ("2 - -3", 5.0),
+            ("-2 ^ 2", -4.0),
+            ("(-2) ^ 2", 4.0),
+            ("2 ^ 3 ^ 2", 512.0),
+            ("2 ^ -1 * 6", 3.0),
+            ("3 * 2 ^ i", 24.0),
+        ] {
+            assert_eq!(value(text, 3), Ok(expected), "{text}");
+        }
     }
 
     #[test]
@@ -249,7 +342,12 @@ mod tests {
             assert!(value(text, 1).is_err(), "{text}: {:?}", value(text, 1));
         }
         assert_eq!(value("1 / (i - 1)", 1), Err("`1 / (i - 1)` has no value for i = 1".into()));
-        assert!(value(&"(".repeat(200), 1).is_err());
+        for repeated in ["(", "-", "min(", "1 + ", "2 ^ "] {
+            assert!(value(&repeated.repeat(100_000), 1).unwrap_err().contains("at most"));
+            assert!(value(&repeated.repeat(MAX_LENGTH / repeated.len()), 1).is_err());
+        }
+        let nested = format!("{}i{}", "(".repeat(59), ")".repeat(59));
+        assert_eq!(value(&nested, 4), Ok(4.0));
     }
 
     #[test]
@@ -272,10 +370,41 @@ mod tests {
         assert_eq!(name("l{i", 1), Err("`l{i` has a `{` without its `}`".into()));
     }
 
+    /// Products from the left, then sums from the left.
+    fn by_hand(first: f64, rest: &[(char, f64)]) -> f64 {
+        let mut terms = vec![('+', first)];
+        for &(operator, operand) in rest {
+            let last = &mut terms.last_mut().unwrap().1;
+            match operator {
+                '*' => *last *= operand,
+                '/' => *last /= operand,
+                '%' => *last = last.rem_euclid(operand),
+                sign => terms.push((sign, operand)),
+            }
+        }
+        terms[1..].iter().fold(terms[0].1, |sum, (sign, term)| match sign {
+            '+' => sum + term,
+            _ => sum - term,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn operators_bind_as_by_hand(
+            first in 1u32..100,
+            rest in proptest::collection::vec((proptest::sample::select(vec!['+', '-', '*', '/', '%']), 1u32..100), 0..12),
+        ) {
+            let text = rest.iter().fold(first.to_string(), |text, (operator, n)| format!("{text} {operator} {n}"));
+            let rest: Vec<_> = rest.iter().map(|&(operator, n)| (operator, f64::from(n))).collect();
+            let expected = by_hand(f64::from(first), &rest);
+            prop_assert_eq!(value(&text, 1), Ok(expected), "{}", text);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
         #[test]
-        fn nothing_panics(text in "[i0-9.+*/%(),minaxfloorce -]{0,16}", other in "\\PC{0,12}", i in 0u64..20) {
+        fn nothing_panics(text in "[i0-9.+*/%^(),minaxfloorce -]{0,16}", other in "\\PC{0,12}", i in 0u64..20) {
             for text in [text, other] {
                 let _ = Formula::parse(&text, Some(&span)).map(|formula| formula.at(i));
                 let _ = value(&text, i);
