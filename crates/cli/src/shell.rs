@@ -17,7 +17,7 @@ use apportion_core::units::{Ratio, Span};
 use apportion_live::command::Group;
 use apportion_live::pace::Trace;
 use apportion_live::shell::{self, DirectionParams, Log, Shell, Speed, Summary, WayOut};
-use apportion_scenario::gateway::read_queue;
+use apportion_scenario::queue;
 
 use crate::arguments::{self, Wish};
 use crate::output;
@@ -88,7 +88,8 @@ fn read(wish: &Wish) -> anyhow::Result<DirectionParams> {
         Wish { trace: Some(file), .. } => Speed::Trace(trace(file)?),
         _ => Speed::Unlimited,
     };
-    let queue = read_queue(wish.queue.as_deref().unwrap_or(QUEUE)).map_err(|message| anyhow!(message))?;
+    let queue =
+        queue::from_text(wish.queue.as_deref().unwrap_or(QUEUE)).map_err(|message| anyhow!(message))?;
     let delay = wish.delay.unwrap_or(Span::ZERO);
     Ok(DirectionParams { speed, delay, loss: wish.loss.unwrap_or(Ratio::ZERO), queue })
 }

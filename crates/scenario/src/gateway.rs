@@ -39,7 +39,6 @@ use crate::customers;
 use crate::keys::{Fields, walk_root};
 use crate::model::Customer;
 use crate::problem::{Problem, Problems};
-use crate::queue;
 use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
@@ -363,26 +362,4 @@ fn class_rules(
     let own = rules.iter().enumerate().filter(|(_, rule)| rule.is_for(direction));
     let rules = RuleSet::new(own.map(|(number, rule)| (number, rule.when.clone())).collect());
     rules.map_err(|error| root.refuse("rule", error.message, problems)).ok()
-}
-
-/// Reads a discipline from a command line: a name such as `pfd`, or an inline table such as
-/// `{ kind = "red", limit = "50p" }`.
-///
-/// # Errors
-/// All that is wrong with it, with the messages that files get, as one line.
-pub fn read_queue(text: &str) -> Result<DisciplineParams, String> {
-    let trimmed = text.trim();
-    let item = if trimmed.starts_with('{') {
-        text::parse_value(trimmed).map_err(|error| format!("`{trimmed}` is {error}"))?
-    } else {
-        Item::text(trimmed.trim_matches('"'), crate::Place::Override)
-    };
-    let mut problems = Problems::default();
-    match queue::read(&item, "queue", &mut problems) {
-        Some(params) => Ok(std::rc::Rc::unwrap_or_clone(params)),
-        None => {
-            let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
-            Err(problems.into_vec("").into_iter().map(line).collect::<Vec<_>>().join("; "))
-        }
-    }
 }

@@ -9,6 +9,7 @@
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`gateway`] | the configuration of a gateway, read and checked likewise |
+//! | [`queue`] | a discipline from its text |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod describe;
 pub mod gateway;
 mod marking;
 pub mod model;
+pub mod queue;
 pub mod routing;
 pub mod tcp;
 
@@ -36,7 +38,6 @@ mod load;
 mod names;
 mod network;
 mod problem;
-mod queue;
 mod render;
 mod rtt;
 mod selection;

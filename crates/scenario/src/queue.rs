@@ -1,13 +1,42 @@
-//! Queue disciplines in scenario files, and those of links that nobody gave one.
+//! Queue disciplines as text: in scenario files, on command lines and in programs; and the defaults of links.
 
 use std::rc::Rc;
 
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::Selection;
 
-use crate::problem::Problems;
+use crate::problem::{Place, Problem, Problems};
 use crate::selection::Part;
-use crate::text::Item;
+use crate::text::{self, Item};
+
+/// Reads a discipline: a name such as `pfd`, with or without quotes, or an inline table such as
+/// `{ kind = "red", limit = "50p" }`, as the key `queue` of a scenario takes them.
+///
+/// ```
+/// let params = apportion_scenario::queue::from_text("{ kind = \"drr\", limit = \"110p\" }");
+/// assert!(params.is_ok());
+/// let error = apportion_scenario::queue::from_text("drrr").unwrap_err();
+/// assert!(error.ends_with("(did you mean `drr`?)"), "{error}");
+/// ```
+///
+/// # Errors
+/// Everything that is wrong with it, with the messages that files get, as one line.
+pub fn from_text(text: &str) -> Result<DisciplineParams, String> {
+    let trimmed = text.trim();
+    let item = if trimmed.starts_with('{') {
+        text::parse_value(trimmed).map_err(|error| format!("`{trimmed}` is {error}"))?
+    } else {
+        Item::text(trimmed.trim_matches('"'), Place::Override)
+    };
+    let mut problems = Problems::default();
+    match read(&item, "queue", &mut problems) {
+        Some(params) => Ok(Rc::unwrap_or_clone(params)),
+        None => {
+            let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
+            Err(problems.into_vec("").into_iter().map(line).collect::<Vec<_>>().join("; "))
+        }
+    }
+}
 
 /// The queue of a link that nobody gave one.
 pub(crate) fn default() -> Rc<DisciplineParams> {

@@ -13,7 +13,8 @@ use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 use apportion_scenario::gateway::classifier::{Headers, Prefix};
-use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, read_queue};
+use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment};
+use apportion_scenario::queue::from_text;
 
 use common::{EVERYTHING, error, load, minimal, try_load};
 
@@ -30,7 +31,7 @@ fn every_key_is_read() {
 
     let up = config.direction(Direction::Up);
     assert_eq!((up.rate, up.overhead), (Rate::from_mbit(18), Bytes::new(22)));
-    assert_eq!(up.queue.params, read_queue("{ kind = \"tred\", limit = \"90p\" }").unwrap());
+    assert_eq!(up.queue.params, from_text("{ kind = \"tred\", limit = \"90p\" }").unwrap());
     assert_eq!((up.delay, up.loss), (Span::from_millis(5), Ratio::clamped(0.01)));
     assert_eq!((up.tickets, up.ack_tickets), (TicketRate::new(1_000.0), None));
     assert_eq!(up.exchange.as_ref().unwrap().params.window, Span::from_secs(3));
@@ -67,7 +68,7 @@ fn what_is_absent_has_its_default() {
     assert_eq!(config.flow_idle, Span::from_secs(60));
     let up = &config.up;
     assert_eq!((up.overhead, up.delay, up.loss), (Bytes::new(14), Span::ZERO, Ratio::ZERO));
-    assert_eq!(up.queue.params, read_queue("fifo").unwrap());
+    assert_eq!(up.queue.params, from_text("fifo").unwrap());
     assert_eq!((up.tickets, up.ack_tickets, &up.exchange), (None, None, &None));
     assert_eq!(up.labels, Labels { reads: false, writes: false });
     let rule = &config.rules[0];
@@ -520,9 +521,9 @@ fn cut_and_changed_files_are_refused_with_a_reason_or_survive_their_canonical_te
 
 #[test]
 fn a_queue_on_a_command_line_is_a_name_or_a_table_with_the_messages_of_files() {
-    assert!(read_queue("pfd").is_ok() && read_queue(" \"pfd\" ").is_ok());
-    assert_ne!(read_queue("{ kind = \"red\", limit = \"70p\" }"), read_queue("red"));
-    let message = |text: &str| read_queue(text).unwrap_err();
+    assert!(from_text("pfd").is_ok() && from_text(" \"pfd\" ").is_ok());
+    assert_ne!(from_text("{ kind = \"red\", limit = \"70p\" }"), from_text("red"));
+    let message = |text: &str| from_text(text).unwrap_err();
     let unknown = message("pdf");
     assert!(unknown.starts_with("queue: `pdf` is not known here (known: "), "{unknown}");
     assert!(unknown.ends_with(" (did you mean `pfd`?)"), "{unknown}");
