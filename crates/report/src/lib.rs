@@ -11,7 +11,8 @@
 //! | [`mod@summary`] | a run as plain text and as JSON lines |
 //! | [`metrics`] | the numbers a run is judged by |
 //! | [`statistics`] | means, intervals, fairness, distributions |
-//! | `rows`, `shares` | the columns of the CSV files; who got what |
+//! | [`rows`] | the rows and columns of the tables, with units |
+//! | `tables`, `shares` | the rows of a run; who got what |
 //! | `headline`, `page` | the report: what it says, and how it is built |
 //! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
 
@@ -25,15 +26,16 @@ pub mod metrics;
 mod page;
 pub mod parity;
 pub mod record;
-mod rows;
+pub mod rows;
 mod shares;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+mod tables;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
 pub use record::{FlowInfo, PointRecord, Run};
-pub use rows::mbps;
 pub use store::{LoadError, StoredRun, WriteError, check, load, write};
 pub use summary::{json_lines, summary};
+pub use tables::{Table, mbps};

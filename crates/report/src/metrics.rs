@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::record::PointRecord;
-use crate::rows::{CompletionRow, FlowRow, LinkRow, Rows, StatisticRow};
+use crate::rows::{CompletionRow, FlowRow, LinkRow, StatisticRow};
 use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
+use crate::tables::Rows;
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +26,12 @@ impl Metric {
     pub fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.samples)
     }
+}
+
+/// The metrics of one point of a run, in the order in which they are shown.
+#[must_use]
+pub fn of(point: &PointRecord) -> Vec<Metric> {
+    Metrics::of(point).0
 }
 
 /// All metrics of one point, in the order in which they are shown.

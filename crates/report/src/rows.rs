@@ -1,293 +1,325 @@
-//! The tables of a results folder, one struct a table: its fields are the columns, units in their names.
+//! The rows of the tables of a run: one struct a table, its fields are the columns.
+//!
+//! A table is written as a CSV file of the same columns, and [`Row::COLUMNS`] gives their units. A cell is missing
+//! where there was nothing to measure. Times, rates and shares are rounded to six decimals: a bit per second of a
+//! Mb/s, a nanosecond of a millisecond.
 
-use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Span};
-use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{FlowInfo, PointRecord};
-use crate::statistics::nearest_rank;
-
 /// A row of a table.
-pub(crate) trait Row: Serialize {
-    /// The names of its columns.
-    const COLUMNS: &'static [&'static str];
+pub trait Row: Serialize {
+    /// The name of the table, which its CSV file has before `.csv`.
+    const TABLE: &'static str;
+    /// Its columns, in the order of the fields.
+    const COLUMNS: &'static [Column];
+
+    /// The cells of the row, in the order of [`COLUMNS`](Self::COLUMNS).
+    fn cells(&self) -> Vec<Cell<'_>>;
 }
 
-/// A table's columns, each written once.
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name of the field.
+    pub name: &'static str,
+    /// The unit, such as `Mb/s`; empty for names, flags and ratios.
+    pub unit: &'static str,
+    /// What its cells hold.
+    pub kind: Kind,
+    /// Whether cells may be missing.
+    pub optional: bool,
+}
+
+/// What the cells of a column hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A name.
+    Text,
+    /// A whole number from 0.
+    Integer,
+    /// A real number.
+    Number,
+    /// True or false.
+    Flag,
+}
+
+/// One cell of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// A name.
+    Text(&'a str),
+    /// A whole number from 0.
+    Integer(u64),
+    /// A real number.
+    Number(f64),
+    /// True or false.
+    Flag(bool),
+    /// There was nothing to measure.
+    Missing,
+}
+
+/// A type that fields of rows have.
+trait Field {
+    const KIND: Kind;
+    const OPTIONAL: bool = false;
+    fn cell(&self) -> Cell<'_>;
+}
+
+impl Field for String {
+    const KIND: Kind = Kind::Text;
+    fn cell(&self) -> Cell<'_> {
+        Cell::Text(self)
+    }
+}
+
+impl Field for u64 {
+    const KIND: Kind = Kind::Integer;
+    fn cell(&self) -> Cell<'_> {
+        Cell::Integer(*self)
+    }
+}
+
+impl Field for f64 {
+    const KIND: Kind = Kind::Number;
+    fn cell(&self) -> Cell<'_> {
+        Cell::Number(*self)
+    }
+}
+
+impl Field for bool {
+    const KIND: Kind = Kind::Flag;
+    fn cell(&self) -> Cell<'_> {
+        Cell::Flag(*self)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const KIND: Kind = T::KIND;
+    const OPTIONAL: bool = true;
+    fn cell(&self) -> Cell<'_> {
+        self.as_ref().map_or(Cell::Missing, Field::cell)
+    }
+}
+
+/// A table's columns, each written once: name, type and unit.
 macro_rules! row {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* $name:ident of $table:literal {
+        $($(#[$doc:meta])* $field:ident: $type:ty, $unit:literal;)*
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        pub(crate) struct $name { $(pub $field: $type,)* }
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
         impl Row for $name {
-            const COLUMNS: &'static [&'static str] = &[$(stringify!($field)),*];
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [Column] = &[$(Column {
+                name: stringify!($field),
+                unit: $unit,
+                kind: <$type as Field>::KIND,
+                optional: <$type as Field>::OPTIONAL,
+            }),*];
+            fn cells(&self) -> Vec<Cell<'_>> {
+                vec![$(self.$field.cell()),*]
+            }
         }
     };
 }
 
 row! {
-    /// What one flow got in one replication.
-    FlowRow {
-        point: String, seed: u64, flow: String, group: String,
-        entitlement_mbps: Option<f64>, throughput_mbps: f64, goodput_mbps: f64,
-        sent_packets: u64, sent_bytes: u64, delivered_packets: u64, delivered_bytes: u64, goodput_bytes: u64,
-        drops_early: u64, drops_forced: u64, drops_overflow: u64, drops_policy: u64, drops_push_out: u64,
-        lost_packets: u64, marked_packets: u64, retransmits: u64, timeouts: u64, fast_retransmits: u64,
-        delay_mean_ms: Option<f64>, delay_p50_ms: Option<f64>, delay_p95_ms: Option<f64>,
-        delay_p99_ms: Option<f64>, delay_max_ms: Option<f64>,
-        completions: u64, completion_p50_s: Option<f64>, completion_p95_s: Option<f64>,
-        exceptions: Option<u64>,
+    /// What one flow got in the measured part of one replication.
+    FlowRow of "flows" {
+        /// The label of the sweep point, such as `queue=red, rate=10Mbit`; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The flow; member `i` of a group `g` is `g.i`.
+        flow: String, "";
+        /// The table of the scenario that the flow comes from.
+        group: String, "";
+        /// The weighted max-min share of the flow, Mb/s; missing where the scenario defines none.
+        entitlement_mbps: Option<f64>, "Mb/s";
+        /// Bytes on the wire that reached the sink, headers included, over the measured time, Mb/s.
+        throughput_mbps: f64, "Mb/s";
+        /// New payload delivered in order over the measured time, Mb/s.
+        goodput_mbps: f64, "Mb/s";
+        /// Packets that the source put on the first link, retransmissions included.
+        sent_packets: u64, "packets";
+        /// The same in bytes on the wire.
+        sent_bytes: u64, "bytes";
+        /// Packets that reached the sink.
+        delivered_packets: u64, "packets";
+        /// The same in bytes on the wire.
+        delivered_bytes: u64, "bytes";
+        /// New payload delivered in order, bytes.
+        goodput_bytes: u64, "bytes";
+        /// Packets dropped as an early signal of congestion, before a buffer was full (RED, CoDel), over all links.
+        drops_early: u64, "packets";
+        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        drops_forced: u64, "packets";
+        /// Arriving packets dropped because a buffer was full.
+        drops_overflow: u64, "packets";
+        /// Packets dropped by a rule about the flow or its class, whatever the state of the buffer.
+        drops_policy: u64, "packets";
+        /// Packets removed from a buffer to make room for others.
+        drops_push_out: u64, "packets";
+        /// Packets lost on wires.
+        lost_packets: u64, "packets";
+        /// Packets marked with congestion experienced instead of dropped.
+        marked_packets: u64, "packets";
+        /// TCP segments sent again.
+        retransmits: u64, "segments";
+        /// TCP retransmission timeouts.
+        timeouts: u64, "";
+        /// TCP fast retransmits.
+        fast_retransmits: u64, "";
+        /// Mean one-way delay of packets that reached the sink, ms.
+        delay_mean_ms: Option<f64>, "ms";
+        /// Median of the same, ms.
+        delay_p50_ms: Option<f64>, "ms";
+        /// 95th percentile of the same, ms.
+        delay_p95_ms: Option<f64>, "ms";
+        /// 99th percentile of the same, ms.
+        delay_p99_ms: Option<f64>, "ms";
+        /// Largest of the same, ms.
+        delay_max_ms: Option<f64>, "ms";
+        /// Finite transfers that finished.
+        completions: u64, "";
+        /// Median time that they took, s.
+        completion_p50_s: Option<f64>, "s";
+        /// 95th percentile of the same, s.
+        completion_p95_s: Option<f64>, "s";
+        /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
+        /// none.
+        exceptions: Option<u64>, "";
     }
 }
 row! {
-    /// What one link did in one replication.
-    LinkRow {
-        point: String, seed: u64, link: String, watched: bool,
-        rate_mbps: f64, throughput_mbps: f64, utilisation: f64,
-        sent_packets: u64, sent_bytes: u64,
-        drops_early: u64, drops_forced: u64, drops_overflow: u64, drops_policy: u64, drops_push_out: u64,
-        lost_packets: u64, marked_packets: u64, queue_mean_packets: f64,
-        queue_delay_mean_ms: Option<f64>, queue_delay_p50_ms: Option<f64>, queue_delay_p95_ms: Option<f64>,
-        queue_delay_p99_ms: Option<f64>, queue_delay_max_ms: Option<f64>,
+    /// What one link carried in the measured part of one replication.
+    LinkRow of "links" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The link; the other direction of a two-way link `x` is `x.back`.
+        link: String, "";
+        /// Whether the scenario watches it; only then there are delays and series.
+        watched: bool, "";
+        /// Its mean rate, changes included, Mb/s.
+        rate_mbps: f64, "Mb/s";
+        /// Bytes transmitted over the measured time, Mb/s.
+        throughput_mbps: f64, "Mb/s";
+        /// Bits transmitted over bits possible, 0 to 1.
+        utilisation: f64, "";
+        /// Packets transmitted.
+        sent_packets: u64, "packets";
+        /// The same in bytes on the wire.
+        sent_bytes: u64, "bytes";
+        /// Packets dropped as an early signal of congestion, before the buffer was full (RED, CoDel).
+        drops_early: u64, "packets";
+        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        drops_forced: u64, "packets";
+        /// Arriving packets dropped because the buffer was full.
+        drops_overflow: u64, "packets";
+        /// Packets dropped by a rule about their flow or class, whatever the state of the buffer.
+        drops_policy: u64, "packets";
+        /// Packets removed from the buffer to make room for others.
+        drops_push_out: u64, "packets";
+        /// Packets lost on the wire.
+        lost_packets: u64, "packets";
+        /// Packets marked with congestion experienced instead of dropped.
+        marked_packets: u64, "packets";
+        /// Time average of the packets in the queue, without the one in transmission.
+        queue_mean_packets: f64, "packets";
+        /// Mean time in the queue of packets transmitted, ms.
+        queue_delay_mean_ms: Option<f64>, "ms";
+        /// Median of the same, ms.
+        queue_delay_p50_ms: Option<f64>, "ms";
+        /// 95th percentile of the same, ms.
+        queue_delay_p95_ms: Option<f64>, "ms";
+        /// 99th percentile of the same, ms.
+        queue_delay_p99_ms: Option<f64>, "ms";
+        /// Largest of the same, ms.
+        queue_delay_max_ms: Option<f64>, "ms";
     }
 }
 row! {
-    /// One sample interval of one flow or watched link; `t_s` is its end.
-    SeriesRow {
-        point: String, seed: u64, kind: String, name: String, t_s: f64, throughput_mbps: f64,
-        backlog_packets: Option<u64>, window_segments: Option<f64>, srtt_ms: Option<f64>,
+    /// One sample interval of one flow or watched link, from the start of the run.
+    SeriesRow of "series" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// `flow` or `link`.
+        kind: String, "";
+        /// The flow or link.
+        name: String, "";
+        /// The end of the interval, s from the start of the run.
+        t_s: f64, "s";
+        /// Bytes delivered to the sink of a flow, or transmitted by a link, over the interval, Mb/s.
+        throughput_mbps: f64, "Mb/s";
+        /// Links: packets in the queue at the end of the interval.
+        backlog_packets: Option<u64>, "packets";
+        /// TCP flows of one connection: the congestion window at the end of the interval, segments.
+        window_segments: Option<f64>, "segments";
+        /// The same flows: the smoothed round-trip time then, ms.
+        srtt_ms: Option<f64>, "ms";
     }
 }
 row! {
-    /// One sample interval of what a watched link allocates to one flow and holds of it; `t_s` is its end.
-    AllocationRow {
-        point: String, seed: u64, link: String, flow: String, t_s: f64, allocation_mbps: f64, fill_bytes: u64,
+    /// One sample interval of what a watched link allocates to one flow, and of what it holds of it.
+    AllocationRow of "allocations" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The link.
+        link: String, "";
+        /// The flow.
+        flow: String, "";
+        /// The end of the interval, s from the start of the run.
+        t_s: f64, "s";
+        /// The mean allocation in the interval, Mb/s.
+        allocation_mbps: f64, "Mb/s";
+        /// Bytes of the flow in the queue at the end of the interval.
+        fill_bytes: u64, "bytes";
     }
 }
 row! {
-    /// One finite transfer.
-    CompletionRow { point: String, seed: u64, flow: String, start_s: f64, size_bytes: u64, took_s: f64, }
+    /// One finite transfer that finished.
+    CompletionRow of "completions" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The flow.
+        flow: String, "";
+        /// When it started, s from the start of the run.
+        start_s: f64, "s";
+        /// Size of the file, bytes.
+        size_bytes: u64, "bytes";
+        /// From its start to the last byte at the receiver, s.
+        took_s: f64, "s";
+    }
 }
-
 row! {
-    /// A number that the discipline of a link, or its exchange of labels, shows of itself at the end of a replication.
-    StatisticRow { point: String, seed: u64, link: String, statistic: String, value: f64, }
-}
-
-/// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
-fn round6(x: f64) -> f64 {
-    (x * 1e6).round() / 1e6
-}
-
-/// The mean rate at which `bytes` passed within `span`; zero within no time.
-#[must_use]
-pub fn mbps(bytes: Bytes, span: Span) -> f64 {
-    if span == Span::ZERO { 0.0 } else { bytes.bits() as f64 / span.as_secs_f64() / 1e6 }
-}
-
-fn ms(span: Span) -> f64 {
-    round6(span.as_secs_f64() * 1e3)
-}
-
-fn drops(of: &Drops, reason: DropReason) -> u64 {
-    of.get(&reason).copied().unwrap_or(0)
-}
-
-fn mean_ms(of: &Distribution) -> Option<f64> {
-    (of.count > 0).then(|| ms(of.mean))
-}
-
-/// Completion times in seconds, ascending.
-pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>) -> Vec<f64> {
-    let mut took: Vec<f64> = completions.map(|c| c.took.as_secs_f64()).collect();
-    took.sort_by(f64::total_cmp);
-    took
-}
-
-/// The rows of one point, all replications.
-#[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) flows: Vec<FlowRow>,
-    pub(crate) links: Vec<LinkRow>,
-    pub(crate) completions: Vec<CompletionRow>,
-    pub(crate) statistics: Vec<StatisticRow>,
-}
-
-impl Rows {
-    pub(crate) fn of(point: &PointRecord) -> Self {
-        Self {
-            flows: flows(point).collect(),
-            links: links(point).collect(),
-            completions: completions(point).collect(),
-            statistics: statistics(point).collect(),
-        }
-    }
-}
-
-/// The rows of [`FlowRow`] for one point, by seed and flow.
-pub(crate) fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        outcome.flows.iter().enumerate().map(move |(i, flow)| {
-            let info = point.flows.get(i).filter(|info| info.name == flow.name);
-            flow_row(point, outcome, flow, info)
-        })
-    })
-}
-
-fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Option<&FlowInfo>) -> FlowRow {
-    let took = sorted_times(flow.completions.iter());
-    let delay = |share| flow.delay.quantile(share).map(ms);
-    FlowRow {
-        point: point.label.clone(),
-        seed: outcome.seed,
-        flow: flow.name.clone(),
-        group: flow.group.clone(),
-        entitlement_mbps: info.and_then(|i| i.entitlement).map(|rate| round6(rate.as_mbit_f64())),
-        throughput_mbps: round6(mbps(flow.delivered.bytes, outcome.measured)),
-        goodput_mbps: round6(mbps(flow.goodput, outcome.measured)),
-        sent_packets: flow.sent.packets.get(),
-        sent_bytes: flow.sent.bytes.get(),
-        delivered_packets: flow.delivered.packets.get(),
-        delivered_bytes: flow.delivered.bytes.get(),
-        goodput_bytes: flow.goodput.get(),
-        drops_early: drops(&flow.dropped, DropReason::Early),
-        drops_forced: drops(&flow.dropped, DropReason::Forced),
-        drops_overflow: drops(&flow.dropped, DropReason::Overflow),
-        drops_policy: drops(&flow.dropped, DropReason::Policy),
-        drops_push_out: drops(&flow.dropped, DropReason::PushOut),
-        lost_packets: flow.lost,
-        marked_packets: flow.marked,
-        retransmits: flow.retransmits,
-        timeouts: flow.timeouts,
-        fast_retransmits: flow.fast_retransmits,
-        delay_mean_ms: mean_ms(&flow.delay),
-        delay_p50_ms: delay(0.5),
-        delay_p95_ms: delay(0.95),
-        delay_p99_ms: delay(0.99),
-        delay_max_ms: delay(1.0),
-        completions: took.len() as u64,
-        completion_p50_s: nearest_rank(&took, 0.5).map(round6),
-        completion_p95_s: nearest_rank(&took, 0.95).map(round6),
-        exceptions: (flow.exceptions > 0).then_some(flow.exceptions),
-    }
-}
-
-/// The rows of [`LinkRow`] for one point, by seed and link.
-pub(crate) fn links(point: &PointRecord) -> impl Iterator<Item = LinkRow> {
-    point
-        .outcomes
-        .iter()
-        .flat_map(move |outcome| outcome.links.iter().map(move |link| link_row(point, outcome, link)))
-}
-
-fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
-    let delay = |share| link.queue_delay.quantile(share).map(ms);
-    LinkRow {
-        point: point.label.clone(),
-        seed: outcome.seed,
-        link: link.name.clone(),
-        watched: link.watched,
-        rate_mbps: round6(link.rate.as_mbit_f64()),
-        throughput_mbps: round6(mbps(link.sent.bytes, outcome.measured)),
-        utilisation: round6(link.utilisation),
-        sent_packets: link.sent.packets.get(),
-        sent_bytes: link.sent.bytes.get(),
-        drops_early: drops(&link.dropped, DropReason::Early),
-        drops_forced: drops(&link.dropped, DropReason::Forced),
-        drops_overflow: drops(&link.dropped, DropReason::Overflow),
-        drops_policy: drops(&link.dropped, DropReason::Policy),
-        drops_push_out: drops(&link.dropped, DropReason::PushOut),
-        lost_packets: link.lost,
-        marked_packets: link.marked,
-        queue_mean_packets: round6(link.queue_mean),
-        queue_delay_mean_ms: mean_ms(&link.queue_delay),
-        queue_delay_p50_ms: delay(0.5),
-        queue_delay_p95_ms: delay(0.95),
-        queue_delay_p99_ms: delay(0.99),
-        queue_delay_max_ms: delay(1.0),
+    /// A number that the discipline of a link, or its exchange of labels, reports at the end of a replication.
+    StatisticRow of "statistics" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The link.
+        link: String, "";
+        /// The name of the number, as the discipline calls it.
+        statistic: String, "";
+        /// Its value, in the unit that its name gives.
+        value: f64, "";
     }
 }
 
 impl LinkRow {
-    /// Drops for every reason.
-    pub(crate) fn drops(&self) -> u64 {
+    /// Packets dropped for any reason.
+    #[must_use]
+    pub const fn drops(&self) -> u64 {
         self.drops_early + self.drops_forced + self.drops_overflow + self.drops_policy + self.drops_push_out
     }
-}
-
-/// The rows of [`SeriesRow`] for one point, by seed; flows first, then watched links.
-pub(crate) fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        let flows = outcome.flows.iter().map(|f| ("flow", &f.name, &f.series, &[][..], &f.tcp[..]));
-        let links = outcome.links.iter().map(|l| ("link", &l.name, &l.series, &l.backlog[..], &[][..]));
-        flows.chain(links).flat_map(move |(kind, name, bytes, backlog, tcp)| {
-            bytes.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                kind: kind.to_owned(),
-                name: name.clone(),
-                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-                throughput_mbps: round6(mbps(bytes, point.sample)),
-                backlog_packets: backlog.get(k).copied(),
-                window_segments: tcp.get(k).map(|tcp| round6(tcp.window)),
-                srtt_ms: tcp.get(k).and_then(|tcp| tcp.srtt).map(ms),
-            })
-        })
-    })
-}
-
-/// The rows of [`AllocationRow`] for one point, by seed, link and flow.
-pub(crate) fn allocations(point: &PointRecord) -> impl Iterator<Item = AllocationRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
-        all.flat_map(move |(link, of)| {
-            let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
-            of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                link: link.name.clone(),
-                flow: flow.to_owned(),
-                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-                allocation_mbps: round6(mbps(bytes, point.sample)),
-                fill_bytes: fill.get(),
-            })
-        })
-    })
-}
-
-/// The rows of [`StatisticRow`] for one point, by seed and link.
-pub(crate) fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        outcome.links.iter().flat_map(move |link| {
-            let own = link.statistics.iter().map(|&(name, value)| (name.to_owned(), value));
-            let allocations = link.allocations.iter().filter_map(|of| {
-                let flow = outcome.flows.get(of.flow)?;
-                Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
-            });
-            own.chain(allocations).map(move |(statistic, value)| StatisticRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                link: link.name.clone(),
-                statistic,
-                value: round6(value),
-            })
-        })
-    })
-}
-
-/// The rows of [`CompletionRow`] for one point, by seed and flow.
-pub(crate) fn completions(point: &PointRecord) -> impl Iterator<Item = CompletionRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        outcome.flows.iter().flat_map(move |flow| {
-            flow.completions.iter().map(move |done| CompletionRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                flow: flow.name.clone(),
-                start_s: round6(done.start.as_secs_f64()),
-                size_bytes: done.size.get(),
-                took_s: round6(done.took.as_secs_f64()),
-            })
-        })
-    })
 }

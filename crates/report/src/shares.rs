@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use apportion_core::units::Rate;
 
 use crate::record::{PointRecord, Run};
-use crate::rows::mbps;
 use crate::statistics::{Estimate, mean};
+use crate::tables::mbps;
 
 /// What one flow got over all replications.
 #[derive(Clone, Debug)]

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{self, AllocationRow, CompletionRow, FlowRow, LinkRow, Row, Rows, SeriesRow, StatisticRow};
+use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
+use crate::tables::{Rows, Table};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
 const FORMAT: &str = "apportion-run/2";
@@ -152,18 +153,12 @@ fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
         serde_json::to_writer_pretty(&mut *out, &head(run))?;
         writeln!(out)
     })?;
-    staged.stage("flows.csv", |out| table::<FlowRow>(out, run.points.iter().flat_map(rows::flows)))?;
-    staged.stage("links.csv", |out| table::<LinkRow>(out, run.points.iter().flat_map(rows::links)))?;
-    staged.stage("series.csv", |out| table::<SeriesRow>(out, run.points.iter().flat_map(rows::series)))?;
-    staged.stage("allocations.csv", |out| {
-        table::<AllocationRow>(out, run.points.iter().flat_map(rows::allocations))
-    })?;
-    staged.stage("completions.csv", |out| {
-        table::<CompletionRow>(out, run.points.iter().flat_map(rows::completions))
-    })?;
-    staged.stage("statistics.csv", |out| {
-        table::<StatisticRow>(out, run.points.iter().flat_map(rows::statistics))
-    })?;
+    stage_table::<FlowRow>(staged, run)?;
+    stage_table::<LinkRow>(staged, run)?;
+    stage_table::<SeriesRow>(staged, run)?;
+    stage_table::<AllocationRow>(staged, run)?;
+    stage_table::<CompletionRow>(staged, run)?;
+    stage_table::<StatisticRow>(staged, run)?;
     staged.stage("report.html", |out| out.write_all(page(run).as_bytes()))
 }
 
@@ -188,10 +183,14 @@ fn head(run: &Run) -> Head {
     }
 }
 
+fn stage_table<R: Table>(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
+    staged.stage(&format!("{}.csv", R::TABLE), |out| write_csv(out, R::of(run)))
+}
+
 /// A CSV table with its header, which is there even without rows.
-fn table<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::Result<()> {
+fn write_csv<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::Result<()> {
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    csv.write_record(R::COLUMNS).map_err(cause)?;
+    csv.write_record(R::COLUMNS.iter().map(|column| column.name)).map_err(cause)?;
     for row in rows {
         csv.serialize(row).map_err(cause)?;
     }
@@ -209,7 +208,7 @@ fn cause(error: csv::Error) -> io::Error {
 /// Files written beside their final place.
 struct Staged<'a> {
     dir: &'a Path,
-    names: Vec<&'static str>,
+    names: Vec<String>,
 }
 
 impl Staged<'_> {
@@ -219,7 +218,7 @@ impl Staged<'_> {
 
     fn stage(
         &mut self,
-        name: &'static str,
+        name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), WriteError> {
         let path = self.dir.join(name);
@@ -227,7 +226,7 @@ impl Staged<'_> {
             let cause = "a folder of this name is in the way".to_owned();
             return Err(WriteError { path, cause, mend: "move it or choose another folder with --out DIR" });
         }
-        self.names.push(name);
+        self.names.push(name.to_owned());
         let write = || {
             let mut out = BufWriter::new(File::create(self.partial(name))?);
             fill(&mut out)?;
@@ -291,16 +290,16 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let head: Head = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
 
     let mut rows: BTreeMap<String, Rows> = BTreeMap::new();
-    for row in read_table::<FlowRow>(&dir.join("flows.csv"), AGAIN)? {
+    for row in read_table::<FlowRow>(dir, AGAIN)? {
         rows.entry(row.point.clone()).or_default().flows.push(row);
     }
-    for row in read_table::<LinkRow>(&dir.join("links.csv"), AGAIN)? {
+    for row in read_table::<LinkRow>(dir, AGAIN)? {
         rows.entry(row.point.clone()).or_default().links.push(row);
     }
-    for row in read_table::<CompletionRow>(&dir.join("completions.csv"), AGAIN)? {
+    for row in read_table::<CompletionRow>(dir, AGAIN)? {
         rows.entry(row.point.clone()).or_default().completions.push(row);
     }
-    for row in read_table::<StatisticRow>(&dir.join("statistics.csv"), AGAIN)? {
+    for row in read_table::<StatisticRow>(dir, AGAIN)? {
         rows.entry(row.point.clone()).or_default().statistics.push(row);
     }
     let points = head.points.iter().map(|point| StoredPoint {
@@ -317,7 +316,8 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     })
 }
 
-fn read_table<R: DeserializeOwned>(path: &Path, mend: &'static str) -> Result<Vec<R>, LoadError> {
-    let fail = |e: csv::Error| LoadError { path: path.to_owned(), cause: e.to_string(), mend };
-    csv::Reader::from_path(path).map_err(fail)?.deserialize().collect::<Result<_, _>>().map_err(fail)
+fn read_table<R: Row + DeserializeOwned>(dir: &Path, mend: &'static str) -> Result<Vec<R>, LoadError> {
+    let path = dir.join(format!("{}.csv", R::TABLE));
+    let fail = |e: csv::Error| LoadError { path: path.clone(), cause: e.to_string(), mend };
+    csv::Reader::from_path(&path).map_err(fail)?.deserialize().collect::<Result<_, _>>().map_err(fail)
 }

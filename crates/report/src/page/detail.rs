@@ -11,9 +11,9 @@ use super::series;
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
-use crate::rows::{mbps, sorted_times};
 use crate::shares::{Keys, flow_shares};
 use crate::statistics::{Estimate, nearest_rank, number};
+use crate::tables::{mbps, sorted_times};
 
 /// Chosen: longer tables are read from the CSV files.
 const MAX_FLOWS: usize = 120;

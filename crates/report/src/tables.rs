@@ -1,0 +1,249 @@
+//! The tables of a run: from outcomes to [rows](crate::rows).
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Span};
+use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
+
+use crate::record::{FlowInfo, PointRecord, Run};
+use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
+use crate::statistics::nearest_rank;
+
+/// The rows of one table of a run, by point, replication and name.
+pub trait Table: Row + Sized {
+    /// Those of one point.
+    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
+
+    /// Those of all points.
+    fn of(run: &Run) -> impl Iterator<Item = Self> {
+        run.points.iter().flat_map(Self::of_point)
+    }
+}
+
+macro_rules! table {
+    ($($row:ident by $function:ident)*) => { $(
+        impl Table for $row {
+            fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
+                $function(point)
+            }
+        }
+    )* };
+}
+
+table! {
+    FlowRow by flows
+    LinkRow by links
+    SeriesRow by series
+    AllocationRow by allocations
+    CompletionRow by completions
+    StatisticRow by statistics
+}
+
+/// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
+fn round6(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
+}
+
+/// The mean rate at which `bytes` passed within `span`; zero within no time.
+#[must_use]
+pub fn mbps(bytes: Bytes, span: Span) -> f64 {
+    if span == Span::ZERO { 0.0 } else { bytes.bits() as f64 / span.as_secs_f64() / 1e6 }
+}
+
+fn ms(span: Span) -> f64 {
+    round6(span.as_secs_f64() * 1e3)
+}
+
+fn drops(of: &Drops, reason: DropReason) -> u64 {
+    of.get(&reason).copied().unwrap_or(0)
+}
+
+fn mean_ms(of: &Distribution) -> Option<f64> {
+    (of.count > 0).then(|| ms(of.mean))
+}
+
+/// Completion times in seconds, ascending.
+pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>) -> Vec<f64> {
+    let mut took: Vec<f64> = completions.map(|c| c.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    took
+}
+
+/// The rows of one point, all replications.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) flows: Vec<FlowRow>,
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) completions: Vec<CompletionRow>,
+    pub(crate) statistics: Vec<StatisticRow>,
+}
+
+impl Rows {
+    pub(crate) fn of(point: &PointRecord) -> Self {
+        Self {
+            flows: flows(point).collect(),
+            links: links(point).collect(),
+            completions: completions(point).collect(),
+            statistics: statistics(point).collect(),
+        }
+    }
+}
+
+/// By seed and flow.
+fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        outcome.flows.iter().enumerate().map(move |(i, flow)| {
+            let info = point.flows.get(i).filter(|info| info.name == flow.name);
+            flow_row(point, outcome, flow, info)
+        })
+    })
+}
+
+fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Option<&FlowInfo>) -> FlowRow {
+    let took = sorted_times(flow.completions.iter());
+    let delay = |share| flow.delay.quantile(share).map(ms);
+    FlowRow {
+        point: point.label.clone(),
+        seed: outcome.seed,
+        flow: flow.name.clone(),
+        group: flow.group.clone(),
+        entitlement_mbps: info.and_then(|i| i.entitlement).map(|rate| round6(rate.as_mbit_f64())),
+        throughput_mbps: round6(mbps(flow.delivered.bytes, outcome.measured)),
+        goodput_mbps: round6(mbps(flow.goodput, outcome.measured)),
+        sent_packets: flow.sent.packets.get(),
+        sent_bytes: flow.sent.bytes.get(),
+        delivered_packets: flow.delivered.packets.get(),
+        delivered_bytes: flow.delivered.bytes.get(),
+        goodput_bytes: flow.goodput.get(),
+        drops_early: drops(&flow.dropped, DropReason::Early),
+        drops_forced: drops(&flow.dropped, DropReason::Forced),
+        drops_overflow: drops(&flow.dropped, DropReason::Overflow),
+        drops_policy: drops(&flow.dropped, DropReason::Policy),
+        drops_push_out: drops(&flow.dropped, DropReason::PushOut),
+        lost_packets: flow.lost,
+        marked_packets: flow.marked,
+        retransmits: flow.retransmits,
+        timeouts: flow.timeouts,
+        fast_retransmits: flow.fast_retransmits,
+        delay_mean_ms: mean_ms(&flow.delay),
+        delay_p50_ms: delay(0.5),
+        delay_p95_ms: delay(0.95),
+        delay_p99_ms: delay(0.99),
+        delay_max_ms: delay(1.0),
+        completions: took.len() as u64,
+        completion_p50_s: nearest_rank(&took, 0.5).map(round6),
+        completion_p95_s: nearest_rank(&took, 0.95).map(round6),
+        exceptions: (flow.exceptions > 0).then_some(flow.exceptions),
+    }
+}
+
+/// By seed and link.
+fn links(point: &PointRecord) -> impl Iterator<Item = LinkRow> {
+    point
+        .outcomes
+        .iter()
+        .flat_map(move |outcome| outcome.links.iter().map(move |link| link_row(point, outcome, link)))
+}
+
+fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
+    let delay = |share| link.queue_delay.quantile(share).map(ms);
+    LinkRow {
+        point: point.label.clone(),
+        seed: outcome.seed,
+        link: link.name.clone(),
+        watched: link.watched,
+        rate_mbps: round6(link.rate.as_mbit_f64()),
+        throughput_mbps: round6(mbps(link.sent.bytes, outcome.measured)),
+        utilisation: round6(link.utilisation),
+        sent_packets: link.sent.packets.get(),
+        sent_bytes: link.sent.bytes.get(),
+        drops_early: drops(&link.dropped, DropReason::Early),
+        drops_forced: drops(&link.dropped, DropReason::Forced),
+        drops_overflow: drops(&link.dropped, DropReason::Overflow),
+        drops_policy: drops(&link.dropped, DropReason::Policy),
+        drops_push_out: drops(&link.dropped, DropReason::PushOut),
+        lost_packets: link.lost,
+        marked_packets: link.marked,
+        queue_mean_packets: round6(link.queue_mean),
+        queue_delay_mean_ms: mean_ms(&link.queue_delay),
+        queue_delay_p50_ms: delay(0.5),
+        queue_delay_p95_ms: delay(0.95),
+        queue_delay_p99_ms: delay(0.99),
+        queue_delay_max_ms: delay(1.0),
+    }
+}
+
+/// By seed; flows first, then watched links.
+fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        let flows = outcome.flows.iter().map(|f| ("flow", &f.name, &f.series, &[][..], &f.tcp[..]));
+        let links = outcome.links.iter().map(|l| ("link", &l.name, &l.series, &l.backlog[..], &[][..]));
+        flows.chain(links).flat_map(move |(kind, name, bytes, backlog, tcp)| {
+            bytes.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                kind: kind.to_owned(),
+                name: name.clone(),
+                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
+                throughput_mbps: round6(mbps(bytes, point.sample)),
+                backlog_packets: backlog.get(k).copied(),
+                window_segments: tcp.get(k).map(|tcp| round6(tcp.window)),
+                srtt_ms: tcp.get(k).and_then(|tcp| tcp.srtt).map(ms),
+            })
+        })
+    })
+}
+
+/// By seed, link and flow.
+fn allocations(point: &PointRecord) -> impl Iterator<Item = AllocationRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
+        all.flat_map(move |(link, of)| {
+            let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
+            of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                link: link.name.clone(),
+                flow: flow.to_owned(),
+                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
+                allocation_mbps: round6(mbps(bytes, point.sample)),
+                fill_bytes: fill.get(),
+            })
+        })
+    })
+}
+
+/// By seed and link.
+fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        outcome.links.iter().flat_map(move |link| {
+            let own = link.statistics.iter().map(|&(name, value)| (name.to_owned(), value));
+            let allocations = link.allocations.iter().filter_map(|of| {
+                let flow = outcome.flows.get(of.flow)?;
+                Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
+            });
+            own.chain(allocations).map(move |(statistic, value)| StatisticRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                link: link.name.clone(),
+                statistic,
+                value: round6(value),
+            })
+        })
+    })
+}
+
+/// By seed and flow.
+fn completions(point: &PointRecord) -> impl Iterator<Item = CompletionRow> {
+    point.outcomes.iter().flat_map(move |outcome| {
+        outcome.flows.iter().flat_map(move |flow| {
+            flow.completions.iter().map(move |done| CompletionRow {
+                point: point.label.clone(),
+                seed: outcome.seed,
+                flow: flow.name.clone(),
+                start_s: round6(done.start.as_secs_f64()),
+                size_bytes: done.size.get(),
+                took_s: round6(done.took.as_secs_f64()),
+            })
+        })
+    })
+}
