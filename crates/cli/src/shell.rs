@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, anyhow};
 use apportion_core::units::{Ratio, Span};
-use apportion_live::command::Group;
+use apportion_linux::command::Group;
 use apportion_live::pace::Trace;
 use apportion_live::shell::{self, DirectionParams, Log, Shell, Speed, Summary, WayOut};
 use apportion_scenario::queue;

@@ -5,7 +5,7 @@
 mod commands;
 #[path = "gateway/place.rs"]
 mod place;
-#[path = "../../live/tests/common/processes.rs"]
+#[path = "../../linux/tests/common/processes.rs"]
 mod processes;
 #[path = "gateway/refusals.rs"]
 mod refusals;

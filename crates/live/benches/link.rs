@@ -10,10 +10,10 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Time};
+use apportion_linux::pool::{HEAD, Pool};
 use apportion_live::link::{Books, Link, LinkParts};
 use apportion_live::pace::Pace;
 use apportion_live::packet::{Description, Packet};
-use apportion_live::pool::{HEAD, Pool};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const FLOWS: u32 = 1_000;

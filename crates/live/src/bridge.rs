@@ -4,17 +4,17 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::clock::Clock;
+use apportion_linux::pool::Pool;
+use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
 
-use crate::clock::Clock;
 use crate::engine::{Engine, EngineError, Hop, Verdict, World};
 use crate::flow_table::FlowTable;
 use crate::frame::Parsed;
 use crate::link::{Books, Link};
 use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
-use crate::pool::Pool;
-use crate::port::Port;
 
 /// Ethernet addresses and type: what frames have beside what they carry, VLAN tags apart.
 pub const ETHERNET: Bytes = Bytes::new(14);

@@ -17,19 +17,19 @@ use apportion_core::Packet as _;
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{FlowId, LabelKind, Protocol};
 use apportion_core::units::{Span, Time};
+use apportion_linux::clock::Clock;
+use apportion_linux::pool::HEAD;
+use apportion_linux::port::{BATCH, Port, PortCounts, Received};
+use apportion_linux::readiness::Readiness;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
 use apportion_runtime::routers::Links;
 use nix::errno::Errno;
 
 use crate::agenda::Agenda;
-use crate::clock::Clock;
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Books, FlowSetting, Link};
 use crate::packet::{Description, Packet};
-use crate::pool::HEAD;
-use crate::port::{BATCH, Port, PortCounts, Received};
-use crate::readiness::Readiness;
 
 /// The owner of buffers of the engine's own packets; of others, the port that they came in by.
 const OWN: u16 = u16::MAX;

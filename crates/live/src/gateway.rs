@@ -38,16 +38,16 @@ use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::clock::Clock;
+use apportion_linux::pool::Pool;
+use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
 
 use self::world::{GatewayWorld, MAX_NAMES};
 use crate::bridge::{ETHERNET, LONGEST};
-use crate::clock::Clock;
 use crate::engine::{Engine, EngineError, Hop, Stop};
 use crate::link::{Books, Link, LinkParts};
 use crate::pace::Pace;
-use crate::pool::Pool;
-use crate::port::Port;
 use crate::router::frames::Hardware;
 
 /// Frames under way at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are

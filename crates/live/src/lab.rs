@@ -26,6 +26,13 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::units::{Bytes, Span};
+use apportion_linux::clock::Clock;
+use apportion_linux::host::HostError;
+use apportion_linux::namespace::{
+    EnterError, Identity, Isolation, Namespace, NamespaceError, enter_user_namespace,
+};
+use apportion_linux::pool::Pool;
+use apportion_linux::port::PortError;
 use apportion_runtime::connections::connections;
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::marks;
@@ -33,13 +40,8 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Transport};
 
 use crate::bridge::ETHERNET;
-use crate::clock::Clock;
 use crate::engine::{Engine, EngineError};
-use crate::host::HostError;
 use crate::link::Books;
-use crate::namespace::{EnterError, Identity, Isolation, Namespace, NamespaceError, enter_user_namespace};
-use crate::pool::Pool;
-use crate::port::PortError;
 use driver::{Driver, DriverError};
 use network::Network;
 use nix::sys::prctl::set_timerslack;

@@ -23,11 +23,11 @@ use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_linux::pool::Pool;
 use apportion_runtime::probe::{Counters, LinkCounts, LinkProbe};
 
 use crate::pace::Pace;
 use crate::packet::Packet;
-use crate::pool::Pool;
 
 /// What links share: buffers, and the books by flow.
 #[derive(Debug)]

@@ -23,14 +23,12 @@
 
 mod dns;
 mod doorman;
-mod helper;
 mod proxy;
 mod tcp;
 mod udp;
 
 pub use dns::{ResolvConfError, bind_resolv_conf, host_nameserver, nameserver, resolv_conf};
 pub use doorman::{DoorCounts, Doorman};
-pub use helper::{Helper, HelperError, Transport};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,13 +38,14 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use apportion_linux::host::INTERFACE;
+use apportion_linux::namespace::{Namespace, NamespaceError, SysctlError, set_sysctl};
+use apportion_linux::netlink::{Netlink, NetlinkError, Route, Table};
+use apportion_linux::socket_helper::{Helper, Transport};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{Resource, getrlimit};
 
-use crate::host::INTERFACE;
-use crate::namespace::{Namespace, NamespaceError, SysctlError, set_sysctl};
-use crate::netlink::{Netlink, NetlinkError, Route, Table};
 use proxy::Proxy;
 
 /// Doors, connections and sessions at most, each; fewer where the system gives few descriptors.
@@ -219,7 +218,7 @@ impl Shared {
 }
 
 impl Outside {
-    /// Opens the way outside by `helper`, from `far`, which is the namespace of a [`crate::host::Host`]. The
+    /// Opens the way outside by `helper`, from `far`, which is the namespace of a [`apportion_linux::host::Host`]. The
     /// doorman must see each frame that goes there ([`crate::bridge::Bridge::set_doorman`]).
     ///
     /// # Errors

@@ -6,8 +6,7 @@
 use apportion_core::label::Label;
 use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Time};
-
-use crate::pool::BufferId;
+use apportion_linux::pool::BufferId;
 
 /// A frame with what disciplines may know of it.
 #[derive(Clone, Debug)]

@@ -34,27 +34,27 @@ use std::process::Command;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_linux::clock::Clock;
+use apportion_linux::command::{self, CommandError, End, Group, Running, Signals};
+use apportion_linux::host::{Host, HostError};
+use apportion_linux::namespace::{
+    EnterError, Identity, Isolation, MountError, NamespaceError, Processes, ProcessesError,
+    enter_user_namespace, make_mounts_private, set_sysctl, sysctl,
+};
+use apportion_linux::port::{Port, PortError};
+use apportion_linux::socket_helper::{Helper, HelperError};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::prctl::set_timerslack;
 
 use crate::bridge::{Bridge, ETHERNET, Way};
-use crate::clock::Clock;
-use crate::command::{self, CommandError, End, Group, Running, Signals};
 use crate::engine::{Engine, EngineError, Stop};
-use crate::host::{Host, HostError};
 use crate::link::{Link, LinkParts};
-use crate::namespace::{
-    EnterError, Identity, Isolation, MountError, NamespaceError, Processes, ProcessesError,
-    enter_user_namespace, make_mounts_private, set_sysctl, sysctl,
-};
 use crate::outside::{
-    self, Doorman, Helper, HelperError, Outside, OutsideError, ResolvConfError, bind_resolv_conf,
-    host_nameserver,
+    self, Doorman, Outside, OutsideError, ResolvConfError, bind_resolv_conf, host_nameserver,
 };
 use crate::pace::Pace;
-use crate::port::{Port, PortError};
 
 pub use addresses::{Addresses, MAX_DEPTH};
 use flows::FlowSeries;

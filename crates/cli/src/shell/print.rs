@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use apportion_core::random::fnv1a;
 use apportion_core::units::{Rate, Ratio, Span, Time};
-use apportion_live::command::End;
+use apportion_linux::command::End;
 use apportion_live::outside::{Counts, DoorCounts};
 use apportion_live::shell::{Direction, Summary};
 use apportion_report::{FlowInfo, PointRecord, Run};

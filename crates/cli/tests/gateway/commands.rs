@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::net::TcpStream;
 
-use apportion_live::netlink::Netlink;
+use apportion_linux::netlink::Netlink;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -8,8 +8,8 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use apportion_live::host::Host;
-use apportion_live::netlink::Netlink;
+use apportion_linux::host::Host;
+use apportion_linux::netlink::Netlink;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;

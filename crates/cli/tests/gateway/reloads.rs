@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use apportion_core::units::{Span, Time};
-use apportion_live::clock::Clock;
+use apportion_linux::clock::Clock;
 use apportion_live::gateway::control::ask;
 use nix::poll::{PollTimeout, poll};
 use nix::unistd::alarm;

@@ -9,9 +9,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use apportion_core::units::{Span, Time};
+use apportion_linux::clock::Clock;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-use crate::clock::Clock;
 
 /// Most bytes of a request. Chosen: browsers send some hundred.
 const MAX_BYTES: usize = 4_096;

@@ -5,9 +5,8 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use apportion_core::units::Bytes;
+use apportion_linux::netlink::{Device, Netlink, NetlinkError, Offloads};
 use apportion_scenario::gateway::GatewayConfig;
-
-use crate::netlink::{Device, Netlink, NetlinkError, Offloads};
 
 /// What is known of an interface before a gateway takes it.
 #[derive(Clone, Debug)]

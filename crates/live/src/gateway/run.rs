@@ -6,6 +6,9 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use apportion_core::units::{Span, Time};
+use apportion_linux::capabilities::drop_capabilities;
+use apportion_linux::netlink::NetlinkError;
+use apportion_linux::port::{Port, PortCounts, PortError};
 use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::GatewayConfig;
 use std::os::fd::AsFd as _;
@@ -14,8 +17,6 @@ use super::control::{Control, ControlError, Order, Shared, load, take_orders};
 use super::interfaces::{self, Interface, Prepared};
 use super::{Gateway, TICK, rights};
 use crate::engine::EngineError;
-use crate::netlink::NetlinkError;
-use crate::port::{Port, PortCounts, PortError};
 
 /// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
 const WINDOW: Span = Span::from_secs(60);
@@ -83,7 +84,7 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     let (control, shared) = Control::open(&path, &config, folder, sender)?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
     let fail = |what| move |error| GatewayError::System { what, error };
-    rights::drop_capabilities().map_err(fail("drop capabilities"))?;
+    drop_capabilities().map_err(fail("drop capabilities"))?;
     if let Some(told) = rights::to_read_again(&path) {
         tracing::warn!("{told}");
     }

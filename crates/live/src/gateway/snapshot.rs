@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::units::{Rate, Time};
+use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
@@ -16,7 +17,6 @@ use apportion_scenario::gateway::{Direction, GatewayConfig};
 use serde_json::{Value, json};
 
 use super::Gateway;
-use crate::port::PortCounts;
 
 /// What is measured at one time.
 #[derive(Clone, Debug)]

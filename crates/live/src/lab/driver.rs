@@ -33,6 +33,9 @@ use std::thread::{self, JoinHandle};
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_linux::clock::Clock;
+use apportion_linux::host::Host;
+use apportion_linux::namespace::{NamespaceError, SysctlError};
 use apportion_runtime::connections::Load;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Completion, TcpSample};
@@ -41,9 +44,6 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::tcp::{Conflict, OptionError};
-use crate::clock::Clock;
-use crate::host::Host;
-use crate::namespace::{NamespaceError, SysctlError};
 use connection::Driven;
 
 /// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.

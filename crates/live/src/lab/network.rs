@@ -15,6 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
+use apportion_linux::host::Host;
+use apportion_linux::port::Port;
 use apportion_runtime::connections::Planned;
 use apportion_runtime::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
@@ -23,10 +25,8 @@ use super::LabError;
 use super::driver::{Connection, End, MAX_CONNECTIONS};
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
-use crate::host::Host;
 use crate::link::{Link, LinkParts};
 use crate::pace::Pace;
-use crate::port::Port;
 
 /// Of the source of the first connection; above those of sinks.
 pub const FIRST_PORT: u16 = SINK_PORT + MAX_CONNECTIONS as u16;

@@ -2,6 +2,7 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::Time;
+use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
 use apportion_runtime::probe::{Counters, LinkCounts};
@@ -11,7 +12,6 @@ use super::driver::{DriverOutcome, Failure};
 use super::play::Lab;
 use super::{LATENESS_LIMIT, LabError};
 use crate::engine::Engine;
-use crate::port::PortCounts;
 
 /// All counts at one time.
 #[derive(Debug)]

@@ -12,22 +12,17 @@
 //!   limit of the machine bounds as `net.core.rmem_max` bounds SO_RCVBUF; it does not grow by itself
 //!   (`tcp_moderate_rcvbuf`), for that would move the clamp.
 
-pub mod info;
-mod option;
-
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::units::{Bytes, Packets, Span};
+use apportion_linux::namespace::{SysctlError, set_sysctl};
+use apportion_linux::tcp::{set_congestion, set_not_sent_low_water, set_window_clamp};
 use apportion_scenario::tcp::{
     Algorithm, Halving, Idle, InitialSsthresh, InitialWindow, RecoveryExit, TcpParams,
 };
 use nix::sys::socket::{setsockopt, sockopt};
-
-use crate::namespace::{SysctlError, set_sysctl};
-
-pub use option::{congestion, window_clamp};
 
 /// Bytes of headers of IPv4 and TCP without options, and with timestamps (RFC 7323 section 3.2) and padding.
 const BARE: Bytes = Bytes::new(40);
@@ -94,7 +89,7 @@ pub fn has_segments(segment: Bytes) -> bool {
 /// See [`OptionError`].
 pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
     let name = control(params.algorithm);
-    option::set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
+    set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
     if !has_segments(params.segment) {
         return Err(OptionError::Segment(params.segment));
     }
@@ -107,7 +102,7 @@ pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), Opt
         .map_err(|error| other("TCP_NODELAY")(error.into()))?;
     clamp_window(socket, params).map_err(other("TCP_WINDOW_CLAMP"))?;
     let unsent = params.segment.get() * UNSENT_SEGMENTS;
-    option::set_not_sent_low_water(socket, unsent as u32).map_err(other("TCP_NOTSENT_LOWAT"))
+    set_not_sent_low_water(socket, unsent as u32).map_err(other("TCP_NOTSENT_LOWAT"))
 }
 
 /// Bounds the window that a socket advertises to what `params` say.
@@ -118,7 +113,7 @@ pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), Opt
 /// # Errors
 /// What the system says.
 pub fn clamp_window(socket: BorrowedFd<'_>, params: &TcpParams) -> io::Result<()> {
-    option::set_window_clamp(socket, window(params))
+    set_window_clamp(socket, window(params))
 }
 
 /// The window that the kernel is told.

@@ -4,10 +4,10 @@ use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Packets};
+use apportion_linux::pool::HEAD;
 
 use super::*;
 use crate::packet::Description;
-use crate::pool::HEAD;
 
 fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
     let mut selection = Selection::new(kind, None, None).unwrap();

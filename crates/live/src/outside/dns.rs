@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::path::{Path, PathBuf};
 
-use crate::namespace::{MountError, bind_over, in_own_folder};
+use apportion_linux::namespace::{MountError, bind_over, in_own_folder};
 
 /// Where the system says whom it asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -83,7 +83,7 @@ pub enum ResolvConfError {
 
 /// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is; where the host has
 /// none, nobody. The mount namespace must be one's own and private
-/// ([`crate::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
+/// ([`apportion_linux::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
 ///
 /// # Errors
 /// If the host's cannot be read, or it is forbidden.

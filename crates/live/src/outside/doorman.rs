@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use apportion_core::units::Time;
+use apportion_linux::namespace::Namespace;
+use apportion_linux::socket_helper::Transport;
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
 use nix::sys::socket::sockopt::{IpFreebind, Ipv6RecvPacketInfo};
 use nix::sys::socket::{Backlog, listen, setsockopt};
 
-use super::helper::Transport;
 use crate::frame::{Fragment, Parsed, Segment, protocol};
-use crate::namespace::Namespace;
 
 /// A port of a protocol.
 pub(super) type Door = (Transport, u16);

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
+use apportion_linux::clock::Clock;
+use apportion_linux::socket_helper::Transport;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
 use std::os::fd::AsFd;
 
 use super::doorman::{Listener, Order};
-use super::helper::Transport;
 use super::tcp::Tcp;
 use super::udp::Udp;
 use super::{Desk, Shared};
-use crate::clock::Clock;
 
 /// Events of one wait.
 const EVENTS: usize = 256;

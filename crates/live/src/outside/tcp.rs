@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
+use apportion_linux::socket_helper::Transport;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::Linger;
 
-use super::helper::Transport;
 use super::proxy::{Watch, Watched};
 use super::{Desk, Refusal};
 

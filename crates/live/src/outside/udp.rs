@@ -11,10 +11,10 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use apportion_core::units::{Span, Time};
+use apportion_linux::socket_helper::Transport;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg};
 
-use super::helper::Transport;
 use super::proxy::{Watch, Watched};
 use super::{Desk, Refusal, dns};
 

@@ -17,9 +17,9 @@ use std::io::{self, Write};
 
 use apportion_core::Packet as _;
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_linux::clock::time_of_day;
 
 use super::Speed;
-use crate::clock::time_of_day;
 use crate::link::Witness;
 use crate::pace::OPPORTUNITY;
 use crate::packet::Packet;

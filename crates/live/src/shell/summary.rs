@@ -1,11 +1,11 @@
 //! What a shell measured.
 
 use apportion_core::units::{Rate, Span};
+use apportion_linux::command::End;
+use apportion_linux::port::PortCounts;
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
-use crate::command::End;
 use crate::outside::{Counts, DoorCounts};
-use crate::port::PortCounts;
 
 /// A run of a shell.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! Two hosts are joined by an engine with a FIFO each way of 10 Mbit/s and 10 ms. All tests are in real time.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-#[path = "../common/processes.rs"]
+#[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
 mod setup;
 mod tcp;

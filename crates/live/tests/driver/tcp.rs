@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::namespace::set_sysctl;
 use apportion_live::bridge::Way;
 use apportion_live::lab::driver::{Driver, DriverError};
-use apportion_live::namespace::set_sysctl;
 use apportion_runtime::connections::Load;
 use nix::errno::Errno;
 
@@ -132,7 +132,7 @@ pub fn a_connection_without_an_answer_is_named() {
     let give_up = || settings.map(|(name, value)| set_sysctl(&format!("net/ipv4/{name}"), value).unwrap());
     hosts[0].namespace.run(give_up).unwrap();
     // No engine runs: 1 s and 2 s after its SYNs the kernel gives up.
-    let outcome = driver.start(apportion_live::clock::Clock::start()).unwrap().finish().unwrap();
+    let outcome = driver.start(apportion_linux::clock::Clock::start()).unwrap().finish().unwrap();
     let failures: Vec<_> = outcome.failures.iter().map(|f| (f.flow, f.what, f.error)).collect();
     assert_eq!(failures, [(0, "connect", Errno::ETIMEDOUT), (1, "connect", Errno::ETIMEDOUT)]);
 }

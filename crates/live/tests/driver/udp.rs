@@ -1,8 +1,8 @@
 //! UDP, and commands.
 
 use apportion_core::units::{Rate, Time};
+use apportion_linux::pool::Pool;
 use apportion_live::lab::driver::{Command, Connection};
-use apportion_live::pool::Pool;
 
 use crate::setup::{cbr, end, engine, hosts, mbit, plan, play_with, udp};
 

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use apportion_core::units::{Bytes, Span};
+use apportion_linux::host::Host;
+use apportion_linux::namespace::{Namespace, be_quiet_in_ipv6};
+use apportion_linux::netlink::{Netlink, VethEnd};
+use apportion_linux::pool::Pool;
+use apportion_linux::port::{Port, Received};
 use apportion_live::gateway::Gateway;
 use apportion_live::gateway::snapshot::{Reloads, Snapshot};
-use apportion_live::host::Host;
-use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
-use apportion_live::netlink::{Netlink, VethEnd};
-use apportion_live::pool::Pool;
-use apportion_live::port::{Port, Received};
 use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -106,7 +106,7 @@ pub struct Wire {
 impl Wire {
     /// Of a host's interface; the calling thread is inside.
     pub fn open() -> Self {
-        let index = Netlink::open().unwrap().index_of(apportion_live::host::INTERFACE).unwrap();
+        let index = Netlink::open().unwrap().index_of(apportion_linux::host::INTERFACE).unwrap();
         Self { port: Port::open(index).unwrap(), pool: Pool::new(1_024, 1_522), waiting: Vec::new() }
     }
 

@@ -5,9 +5,9 @@ use std::thread::JoinHandle;
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::units::{Span, Time};
-use apportion_live::clock::Clock;
+use apportion_linux::clock::Clock;
+use apportion_linux::host::Host;
 use apportion_live::frame;
-use apportion_live::host::Host;
 use apportion_live::wire_label;
 use etherparse::{IpHeaders, Ipv4Header, Ipv6Header, PacketBuilder, ip_number};
 

@@ -6,7 +6,7 @@ mod common;
 mod labels;
 mod line;
 mod passing;
-#[path = "../common/processes.rs"]
+#[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
 mod reloads;
 mod reports;

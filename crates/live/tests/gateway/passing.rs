@@ -119,7 +119,7 @@ pub fn an_interface_goes_down_and_comes_back() {
     enter();
     let (near, far) = (host("near", 11), host("far", 12));
     let mut gateway = open(PLAIN);
-    let mut netlink = apportion_live::netlink::Netlink::open().unwrap();
+    let mut netlink = apportion_linux::netlink::Netlink::open().unwrap();
     let index = netlink.index_of("near").unwrap();
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();

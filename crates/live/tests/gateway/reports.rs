@@ -1,7 +1,7 @@
 //! Two gateways in a row that tell each other what they lose.
 
 use apportion_core::units::{Span, Time};
-use apportion_live::clock::Clock;
+use apportion_linux::clock::Clock;
 
 use crate::common::{Wire, enter, host, metrics, open, pause, start, wire_between};
 use crate::line::Ip;

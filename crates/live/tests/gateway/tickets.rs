@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::{Span, Time};
-use apportion_live::clock::Clock;
+use apportion_linux::clock::Clock;
 
 use crate::line::{Ip, Line, Outcome, counts, from_port, label, labelled, ports, run, turned};
 

@@ -4,7 +4,7 @@
 mod common;
 mod course;
 mod packets;
-#[path = "../common/processes.rs"]
+#[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
 mod routers;
 

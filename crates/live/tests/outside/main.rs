@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
-#[path = "../common/processes.rs"]
+#[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
 mod services;
 mod tests;

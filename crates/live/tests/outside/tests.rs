@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::time::Duration;
 
 use apportion_core::units::{Span, Time};
-use apportion_live::clock::Clock;
-use apportion_live::namespace::{Identity, make_mounts_private};
-use apportion_live::outside::{Helper, Refusal, Transport, bind_resolv_conf};
+use apportion_linux::clock::Clock;
+use apportion_linux::namespace::{Identity, make_mounts_private};
+use apportion_linux::socket_helper::{Helper, Transport};
+use apportion_live::outside::{Refusal, bind_resolv_conf};
 use nix::errno::Errno;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Time};
+use apportion_linux::tcp::{TcpInfo, tcp_info};
 use apportion_runtime::connections::Load;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Completion, TcpSample};
@@ -17,7 +18,7 @@ use nix::sys::socket::{
 };
 
 use super::{Failure, abandon};
-use crate::lab::tcp::{self, info::tcp_info};
+use crate::lab::tcp;
 
 /// Bytes that one call writes or throws away at most.
 const CHUNK: usize = 1 << 20;
@@ -463,23 +464,24 @@ impl Driven {
         self.is_tcp() && matches!(self.phase, Phase::Connecting | Phase::Open | Phase::Shut)
     }
 
-    fn told(&self) -> Option<tcp::info::Told> {
+    fn info(&self) -> Option<TcpInfo> {
         let source = self.source.as_ref().filter(|_| self.is_under_way())?;
         tcp_info(source.as_fd()).ok()
     }
 
     /// Segments sent again and timeouts so far.
     pub(super) fn count(&mut self, tools: &mut Tools) -> (u64, u64) {
-        if let Some(told) = self.told() {
-            self.retransmits = told.info.total_retrans.into();
-            tools.knows_timeouts &= told.total_rto().is_some();
-            self.timeouts = told.total_rto().unwrap_or(0);
+        if let Some(info) = self.info() {
+            self.retransmits = info.retransmits().into();
+            tools.knows_timeouts &= info.timeouts().is_some();
+            self.timeouts = info.timeouts().unwrap_or(0).into();
         }
         (self.retransmits, self.timeouts)
     }
 
     pub(super) fn sample(&self) -> TcpSample {
-        self.told().map(|told| told.sample()).unwrap_or_default()
+        let sample = |info: TcpInfo| TcpSample { window: info.window().into(), srtt: info.srtt() };
+        self.info().map(sample).unwrap_or_default()
     }
 }
 

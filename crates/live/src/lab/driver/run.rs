@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::clock::{Clock, timespec};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -13,7 +14,6 @@ use super::connection::{Driven, Token, Tools};
 use super::sockets::Listener;
 use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MAX_COMMANDS, Plan};
 use crate::agenda::Agenda;
-use crate::clock::{Clock, timespec};
 
 /// Sockets that are looked at in one round.
 const EVENTS: usize = 256;

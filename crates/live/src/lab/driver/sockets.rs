@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
+use apportion_linux::host::Host;
 use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
@@ -17,7 +18,6 @@ use nix::sys::socket::{
 
 use super::connection::{Carrier, Driven};
 use super::{Connection, Driver, DriverError, MAX_CONNECTIONS, Plan};
-use crate::host::Host;
 use crate::lab::tcp;
 
 /// Descriptors that others have: ports of the engine, namespaces, files.

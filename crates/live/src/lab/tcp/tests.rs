@@ -1,3 +1,5 @@
+use apportion_linux::tcp::{congestion, window_clamp};
+
 use super::*;
 
 fn params(profile: &str, changes: &[(&str, &str)]) -> TcpParams {

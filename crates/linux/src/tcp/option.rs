@@ -9,7 +9,10 @@ use std::ptr;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 /// Sets TCP_CONGESTION.
-pub(super) fn set_congestion(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn set_congestion(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(name))?)
 }
 
@@ -24,7 +27,10 @@ pub fn congestion(socket: BorrowedFd<'_>) -> io::Result<String> {
 }
 
 /// Sets TCP_WINDOW_CLAMP.
-pub(super) fn set_window_clamp(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn set_window_clamp(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::TCP_WINDOW_CLAMP, bytes)
 }
 
@@ -38,7 +44,10 @@ pub fn window_clamp(socket: BorrowedFd<'_>) -> io::Result<u32> {
 }
 
 /// Sets TCP_NOTSENT_LOWAT: a socket is writable while fewer bytes than this wait to be sent.
-pub(super) fn set_not_sent_low_water(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn set_not_sent_low_water(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
@@ -59,7 +68,7 @@ fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: u32) -> io::Result<()
 /// Types that are integers and nothing else, of which every content is valid.
 pub(super) trait Plain: Copy {}
 impl Plain for u32 {}
-impl Plain for super::info::TcpInfo {}
+impl<const N: usize> Plain for [u8; N] {}
 
 /// Reads an option into `value`; how many bytes of it the kernel filled.
 pub(super) fn read<T: Plain>(

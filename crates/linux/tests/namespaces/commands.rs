@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use apportion_core::units::Span;
-use apportion_live::command::{End, Group, Running, Signals, start};
-use apportion_live::namespace::Namespace;
+use apportion_linux::command::{End, Group, Running, Signals, start};
+use apportion_linux::namespace::Namespace;
 use nix::sys::signal::{Signal, raise};
 
 use crate::common::{bare_pair, part};

@@ -8,7 +8,7 @@
 use std::env;
 use std::process::{Child, Command, ExitCode, Stdio, exit};
 
-use apportion_live::namespace::{Identity, Isolation, Why, enter_user_namespace};
+use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
 use nix::unistd::alarm;
 
 /// Names the case that the process is to run.

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use apportion_live::namespace::{
+use apportion_linux::namespace::{
     Identity, Isolation, Namespace, Step, Why, bind_over, enter_user_namespace, make_mounts_private,
     set_sysctl, sysctl,
 };
-use apportion_live::netlink::{Netlink, NetlinkError, VethEnd};
+use apportion_linux::netlink::{Netlink, NetlinkError, VethEnd};
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
 use nix::unistd::{getegid, geteuid};

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_live::namespace::{Namespace, be_quiet_in_ipv6};
-use apportion_live::netlink::{Netlink, VethEnd};
+use apportion_linux::namespace::{Namespace, be_quiet_in_ipv6};
+use apportion_linux::netlink::{Netlink, VethEnd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, U
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span};
-use apportion_live::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
+use apportion_linux::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;

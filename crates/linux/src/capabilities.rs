@@ -1,0 +1,48 @@
+//! Drops capabilities that a process no longer needs.
+//!
+//! Source: capabilities(7), capget(2), `PR_SET_NO_NEW_PRIVS` of prctl(2). Capabilities belong to a thread: drop them before the
+//! second one starts.
+#![expect(unsafe_code, reason = "nix has no capset(2)")]
+
+use std::io;
+
+use nix::sys::prctl::set_no_new_privs;
+
+/// linux/capability.h: two words for each of three sets.
+const VERSION_3: u32 = 0x2008_0522;
+const CAP_NET_ADMIN: u32 = 12;
+
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Sets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Drops all capabilities of this thread but CAP_NET_ADMIN, if it has that, for good: no program that it
+/// executes gets others.
+///
+/// # Errors
+/// What the system says.
+pub fn drop_capabilities() -> io::Result<()> {
+    set_no_new_privs()?;
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut sets = [Sets::default(); 2];
+    // SAFETY: the kernel writes two `Sets` for this version, and reads the header.
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) })?;
+    let kept = sets[0].permitted & 1 << CAP_NET_ADMIN;
+    let sets = [Sets { effective: kept, permitted: kept, inheritable: 0 }, Sets::default()];
+    // SAFETY: the kernel reads a header and two `Sets`.
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) })
+}
+
+fn check(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

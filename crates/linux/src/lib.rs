@@ -1,0 +1,32 @@
+//! The system calls that Apportion needs on Linux, behind an interface that is safe to call.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`clock`] | the monotonic clock |
+//! | [`pool`] | a bounded number of frame buffers |
+//! | [`port`] | a packet socket on one interface, in batches |
+//! | [`readiness`] | which descriptors are readable |
+//! | [`netlink`] | devices, addresses, routes and offloads of a namespace |
+//! | [`namespace`] | user, network, mount and process namespaces; threads inside them |
+//! | [`host`] | a network namespace with one interface, for emulated hosts |
+//! | [`command`] | a command inside a namespace, with a time limit and forwarded signals |
+//! | [`socket_helper`] | a process that opens sockets in the namespace it was forked in |
+//! | [`capabilities`] | dropping privileges |
+//! | [`tcp`] | TCP socket options and `TCP_INFO` |
+//!
+//! This crate and the C interface are the only ones that may hold `unsafe`; each module that does says why at its top.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("packet sockets and namespaces exist only on Linux");
+
+pub mod capabilities;
+pub mod clock;
+pub mod command;
+pub mod host;
+pub mod namespace;
+pub mod netlink;
+pub mod pool;
+pub mod port;
+pub mod readiness;
+pub mod socket_helper;
+pub mod tcp;
