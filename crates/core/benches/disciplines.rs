@@ -336,7 +336,7 @@ fn tickets(criterion: &mut Criterion) {
 
     let selection = Selection::of(Role::Marker, "tickets").expect("known");
     let setup = MarkerSetup { tickets, acknowledged: true, start: Time::ZERO, random: random() };
-    let mut marker = MarkerParams::from_args(&selection).expect("valid").build(setup);
+    let mut marker = MarkerParams::from_args(&selection.kind_args()).expect("valid").build(setup);
     criterion.bench_function("tickets: mark", |bencher| {
         bencher.iter(|| {
             let (now, mut packet) = next();
@@ -347,7 +347,7 @@ fn tickets(criterion: &mut Criterion) {
     });
 
     let selection = Selection::of(Role::Exchange, "currency").expect("known");
-    let params = ExchangeParams::from_args(&selection.args).expect("valid");
+    let params = ExchangeParams::from_args(&selection.kind_args()).expect("valid");
     let mut exchange = CurrencyExchange::new(&params, LabelKind::Tickets, tickets, random());
     criterion.bench_function("tickets: exchange", |bencher| {
         bencher.iter(|| {

@@ -31,6 +31,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[macro_use]
+mod family;
+
 pub mod aqm;
 pub mod buffer;
 pub mod control;

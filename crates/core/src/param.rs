@@ -217,6 +217,31 @@ impl Entry {
     }
 }
 
+/// An entry and how its parameters are read.
+#[derive(Debug)]
+pub struct Known<T: 'static> {
+    /// The entry.
+    pub entry: &'static Entry,
+    /// Reads and checks its parameters.
+    pub read: fn(&EntryArgs<'_>) -> Result<T, ParamError>,
+    /// The buffer policy of a scheduler unless a scenario names another; none for everything else.
+    pub default_policy: Option<&'static Entry>,
+}
+
+/// Parameters of an algorithm that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoParams;
+
+impl NoParams {
+    /// From the catalogue's values, of which there are none.
+    ///
+    /// # Errors
+    /// Never.
+    pub const fn from_args(_args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self)
+    }
+}
+
 /// Values by parameter. What is not set has its default.
 #[derive(Clone, Debug, Default)]
 pub struct Args(BTreeMap<&'static str, Value>);
@@ -246,6 +271,25 @@ impl Args {
 }
 
 impl EntryArgs<'_> {
+    /// The defaults of `entry`.
+    #[must_use]
+    pub const fn defaults(entry: &'static Entry) -> Self {
+        static UNSET: Args = Args(BTreeMap::new());
+        UNSET.of(entry)
+    }
+
+    /// Whether these are the values of `entry`.
+    #[must_use]
+    pub fn is_of(&self, entry: &Entry) -> bool {
+        self.entry.name == entry.name
+    }
+
+    /// Whether the entry has a parameter `name`.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.entry.param(name).is_some()
+    }
+
     /// The value of `name`: as set, else the default, else none.
     ///
     /// # Panics

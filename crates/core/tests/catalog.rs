@@ -134,8 +134,10 @@ const FORM: &str = "form";
 /// The parameters that a selection builds, as they print.
 fn built(selection: &Selection) -> String {
     let built = match selection.kind.role {
-        Role::Marker => MarkerParams::from_args(selection).map(|params| format!("{params:?}")),
-        Role::Exchange => ExchangeParams::from_args(&selection.args).map(|params| format!("{params:?}")),
+        Role::Marker => MarkerParams::from_args(&selection.kind_args()).map(|params| format!("{params:?}")),
+        Role::Exchange => {
+            ExchangeParams::from_args(&selection.kind_args()).map(|params| format!("{params:?}"))
+        }
         _ => DisciplineParams::from_args(selection).map(|params| format!("{params:?}")),
     };
     built.expect("valid parameters")
@@ -506,7 +508,11 @@ fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
         for (key, value) in pairs {
             selection.set(key, value).unwrap();
         }
-        assert_eq!(MarkerParams::from_args(&selection).unwrap_err().to_string(), message, "{kind}");
+        assert_eq!(
+            MarkerParams::from_args(&selection.kind_args()).unwrap_err().to_string(),
+            message,
+            "{kind}"
+        );
     }
 }
 

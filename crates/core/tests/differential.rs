@@ -2,8 +2,9 @@
 
 mod common;
 
-use apportion_core::aqm::red::RedParams;
+use apportion_core::aqm::red::{self, RedParams};
 use apportion_core::label::Label;
+use apportion_core::param::EntryArgs;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::schedule::round_robin::RoundRobin;
@@ -488,7 +489,7 @@ fn codel_is_the_rfc_s_through_many_relapses() {
 #[test]
 fn the_transcripts_are_put_through_every_branch() {
     // The differential test of RED means little unless ramp, force and overflow all occur at its settings.
-    let params = RedParams::from_args(&apportion_core::param::Args::default()).unwrap();
+    let params = RedParams::from_args(&EntryArgs::defaults(&red::ENTRY)).unwrap();
     let mut slow = SlowRed::new(SlowRedParams {
         limit: 25.0,
         min_th: 5.0,

@@ -207,7 +207,7 @@ proptest! {
         let start = Time::from_nanos(start);
         let mut selection = windows.select(Role::Marker, "tickets");
         selection.set("decay", &decay.to_string()).unwrap();
-        let params = TicketMarkerParams::from_args(&selection.args).unwrap();
+        let params = TicketMarkerParams::from_args(&selection.kind_args()).unwrap();
         let tickets = rate.and_then(TicketRate::new);
         let setup = MarkerSetup { tickets, acknowledged, start, random: Stream::new(1, "flow") };
         let (mut ours, kind) = match at_sink {
@@ -250,7 +250,7 @@ proptest! {
     ) {
         // Without a rate for data, the tickets on acknowledgements of the other direction are that rate.
         let (rate, ack_rate) = rates;
-        let params = ExchangeParams::from_args(&windows.select(Role::Exchange, "currency").args).unwrap();
+        let params = ExchangeParams::from_args(&windows.select(Role::Exchange, "currency").kind_args()).unwrap();
         let kinds = [LabelKind::Tickets, LabelKind::AckTickets];
         let rates = [rate, Some(ack_rate)];
         let mut ours = [0, 1].map(|way| {

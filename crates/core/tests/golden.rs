@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use apportion_core::aqm::red::{Red, RedParams};
+use apportion_core::aqm::red::{ENTRY, Red, RedParams};
 use apportion_core::buffer::Buffer;
 use apportion_core::limit::Limit;
-use apportion_core::param::Args;
+use apportion_core::param::EntryArgs;
 use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::units::{Packets, Rate, Ratio, Span, Time};
@@ -34,7 +34,7 @@ impl RedTrace {
             w_q: Ratio::clamped(0.1),
             gentle: true,
             ecn: true,
-            ..RedParams::from_args(&Args::default()).expect("the defaults")
+            ..RedParams::from_args(&EntryArgs::defaults(&ENTRY)).expect("the defaults")
         };
         let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
         let queue = Buffer::new(Fifo::new(), red);

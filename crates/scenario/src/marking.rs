@@ -19,7 +19,7 @@ use crate::text::Item;
 pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
     static DEFAULT: LazyLock<Arc<ExchangeParams>> = LazyLock::new(|| {
         let built = Selection::of(Role::Exchange, currency_exchange::ENTRY.name)
-            .and_then(|selection| ExchangeParams::from_args(&selection.args));
+            .and_then(|selection| ExchangeParams::from_args(&selection.kind_args()));
         match built {
             Ok(params) => Arc::new(params),
             Err(error) => unreachable!("the catalogue refuses its own exchange: {error}"),
@@ -30,13 +30,14 @@ pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
 
 /// Reads an exchange; every slip goes to `problems`.
 pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<ExchangeParams>> {
-    let build = |selection: &Selection| ExchangeParams::from_args(&selection.args);
+    let build = |selection: &Selection| ExchangeParams::from_args(&selection.kind_args());
     Part::Exchange.read(item, path, build, problems).map(Arc::new)
 }
 
 /// Reads a marker; every slip goes to `problems`.
 pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
-    Part::Marker.read(item, path, MarkerParams::from_args, problems).map(Arc::new)
+    let build = |selection: &Selection| MarkerParams::from_args(&selection.kind_args());
+    Part::Marker.read(item, path, build, problems).map(Arc::new)
 }
 
 /// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`

@@ -21,7 +21,7 @@ use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -91,8 +91,7 @@ impl BredParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             l1: args.packets("l1"),
@@ -214,7 +213,7 @@ mod tests {
     use crate::testing::{Log, packet};
 
     fn bred(change: impl FnOnce(&mut BredParams)) -> Bred {
-        let mut params = BredParams::from_args(&Args::default()).unwrap();
+        let mut params = BredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
         Bred::new(&params, Stream::new(1, "bred"))
     }

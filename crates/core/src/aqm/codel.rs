@@ -15,7 +15,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Span, Time};
@@ -114,9 +114,8 @@ impl CodelParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
-        Ok(Self { limit: args.limit("limit"), control: CodelControl::from_args(&args)? })
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.limit("limit"), control: CodelControl::from_args(args)? })
     }
 }
 
@@ -304,7 +303,7 @@ mod tests {
     use crate::units::Packets;
 
     fn codel(ecn: bool) -> Buffer<Fifo<SimplePacket>, Codel> {
-        let mut params = CodelParams::from_args(&Args::default()).unwrap();
+        let mut params = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = Limit::Packets(Packets::new(100_000));
         params.control.ecn = ecn;
         Buffer::new(Fifo::new(), Codel::new(&params))
@@ -387,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_relapse_soon_after_starts_at_the_rate_that_worked() {
-        let control = CodelParams::from_args(&Args::default()).unwrap().control;
+        let control = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control;
         let left =
             CodelState { count: 9, lastcount: 2, drop_next: Time::from_secs(10), ..CodelState::default() };
         // 16 intervals are 1.6 s: within them 9 - 2 = 7 goes on, after them 1 starts anew.

@@ -34,7 +34,7 @@ use crate::limit::Limit;
 use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
@@ -207,8 +207,7 @@ impl CsfqParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
-        let args: EntryArgs<'_> = args.of(entry);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (threshold, reserve) = (args.ratio("threshold"), args.ratio("reserve"));
         let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
                     `threshold` and `reserve` must add up to less than 1";
@@ -216,12 +215,12 @@ impl CsfqParams {
         Ok(Self {
             limit: args.limit("limit"),
             threshold,
-            role: RouterRole::from_args(&args),
+            role: RouterRole::from_args(args),
             egress: args.switch("egress"),
             reserve,
             avoidance: args.ratio("avoidance"),
-            edge: RateLabelParams::from_args(&args)?,
-            fair_share: FairShareParams::from_args(&args)?,
+            edge: RateLabelParams::from_args(args)?,
+            fair_share: FairShareParams::from_args(args)?,
         })
     }
 }
@@ -342,7 +341,7 @@ mod tests {
 
     /// In front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
     fn csfq(entry: &'static Entry, change: impl FnOnce(&mut CsfqParams)) -> Csfq {
-        let mut params = CsfqParams::from_args(&Args::default(), entry).unwrap();
+        let mut params = CsfqParams::from_args(&EntryArgs::defaults(entry)).unwrap();
         change(&mut params);
         Csfq::new(&params, Rate::from_mbit(8), Stream::new(1, "csfq"), Stream::new(1, "csfq.marking"))
     }

@@ -30,7 +30,7 @@ use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -102,8 +102,7 @@ impl FredParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             min_th: args.packets("min_th"),
@@ -268,7 +267,7 @@ mod tests {
 
     fn params() -> FredParams {
         // The average is the queue itself.
-        FredParams { w_q: Ratio::ONE, ..FredParams::from_args(&Args::default()).unwrap() }
+        FredParams { w_q: Ratio::ONE, ..FredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap() }
     }
 
     fn fred(params: &FredParams) -> Fred {

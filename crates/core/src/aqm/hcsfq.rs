@@ -54,7 +54,7 @@ use crate::label::Format;
 use crate::limit::Limit;
 use crate::mark::rate_label::{self, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
-use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time, Weight};
@@ -95,15 +95,14 @@ impl HcsfqParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args: EntryArgs<'_> = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
             limit: args.limit("limit"),
             threshold: args.ratio("threshold"),
-            role: RouterRole::from_args(&args),
+            role: RouterRole::from_args(args),
             egress: args.switch("egress"),
-            edge: RateLabelParams::without_guarantees(&args)?,
-            fair_share: FairShareParams::of_1998(&args)?,
+            edge: RateLabelParams::without_guarantees(args)?,
+            fair_share: FairShareParams::of_1998(args)?,
         })
     }
 }
@@ -278,7 +277,7 @@ mod tests {
 
     /// In front of 8 Mb/s, a buffer of 64 packets; flow i belongs to customer i, whose weights are these.
     fn hcsfq(weights: &[f64], change: impl FnOnce(&mut HcsfqParams)) -> Hcsfq {
-        let mut params = HcsfqParams::from_args(&Args::default()).unwrap();
+        let mut params = HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
         let weights: Vec<Weight> = weights.iter().map(|&weight| Weight::new(weight).unwrap()).collect();
         let of_flows: Vec<CustomerId> = (0..weights.len() as u32).map(CustomerId).collect();
@@ -373,7 +372,7 @@ mod tests {
     }
 
     fn params() -> FairShareParams {
-        HcsfqParams::from_args(&Args::default()).unwrap().fair_share
+        HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().fair_share
     }
 
     #[test]
@@ -403,7 +402,7 @@ mod tests {
         assert_eq!((bare.customers.len(), bare.customer(FlowId(3))), (1, 0));
         let of_flows = [CustomerId(7)];
         let customers = Customers { of_flows: &of_flows, weights: &[Weight::ONE] };
-        let params = HcsfqParams::from_args(&Args::default()).unwrap();
+        let params = HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         let stream = || Stream::new(1, "hcsfq");
         let beyond = Hcsfq::new(&params, Rate::from_mbit(8), &customers, stream(), stream());
         assert_eq!(beyond.customer(FlowId(0)), 0);

@@ -11,7 +11,7 @@ use super::{Admission, BufferPolicy, Victim};
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, ParamError, Role};
+use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::schedule::{End, Scheduler};
 use crate::units::Time;
@@ -38,28 +38,28 @@ impl HeadDropParams {
     ///
     /// # Errors
     /// None today.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.of(&ENTRY).limit("limit") })
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.limit("limit") })
     }
 }
 
 /// Drop from front at a limit.
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
-    pub(crate) limit: Limit,
+    pub(crate) params: HeadDropParams,
 }
 
 impl HeadDrop {
     /// Drops from the front beyond the limit.
     #[must_use]
-    pub const fn new(params: &HeadDropParams) -> Self {
-        Self { limit: params.limit }
+    pub fn new(params: &HeadDropParams) -> Self {
+        Self { params: params.clone() }
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for HeadDrop {
     fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
-        if self.limit.admits(packet, Backlog::EMPTY) {
+        if self.params.limit.admits(packet, Backlog::EMPTY) {
             Admission::Accept
         } else {
             Admission::Drop(DropReason::Overflow)
@@ -67,14 +67,14 @@ impl<P: Packet> BufferPolicy<P> for HeadDrop {
     }
 
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
-        if !self.limit.is_exceeded_by(scheduler.backlog()) {
+        if !self.params.limit.is_exceeded_by(scheduler.backlog()) {
             return None;
         }
         Some(Victim { flow: scheduler.next_flow()?, end: End::Head, reason: DropReason::PushOut })
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.params.limit = limit;
     }
 }
 

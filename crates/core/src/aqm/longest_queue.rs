@@ -16,7 +16,7 @@ use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::units::{Span, Time};
 
@@ -55,8 +55,7 @@ impl LongestQueueDropParams {
     ///
     /// # Errors
     /// None today.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
             limit: args.limit("limit"),
             thresholds: Thresholds::of(args.choice("thresholds")),
@@ -106,7 +105,7 @@ mod tests {
 
     /// Four packets of flow 0 and two of flow 1 in a buffer of five.
     fn dropped(weight_of_flow_0: f64) -> Vec<u32> {
-        let params = LongestQueueDropParams::from_args(&Args::default()).unwrap();
+        let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(5)), ..params };
         let mut policy = LongestQueueDrop::new(&params, &[]);
         let weight = Weight::new(weight_of_flow_0).unwrap();

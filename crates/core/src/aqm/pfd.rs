@@ -30,7 +30,7 @@ use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::schedule;
@@ -116,8 +116,7 @@ impl PfdParams {
     ///
     /// # Errors
     /// None today.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
             limit: args.limit("limit"),
             p: args.ratio("p"),
@@ -243,7 +242,7 @@ mod tests {
     type Pair = Buffer<Fifo<SimplePacket>, Pfd>;
 
     fn pfd(limit: &str, rtts: &[Span], change: impl FnOnce(&mut PfdParams)) -> Pair {
-        let mut params = PfdParams::from_args(&Args::default()).unwrap();
+        let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = limit.parse().unwrap();
         change(&mut params);
         Buffer::new(Fifo::new(), Pfd::new(&params, Rate::from_mbit(4), rtts, Stream::new(1, "pfd")))
@@ -417,7 +416,7 @@ mod tests {
         // 142. Weights are 8 more, again up to twice.
         let most = 2 * (32 + 16) + 2 * 23;
         for weights in [0, 8] {
-            let mut params = PfdParams::from_args(&Args::default()).unwrap();
+            let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
             params.limit = "1000000p".parse().unwrap();
             (params.thresh, params.thresholds) = (Ratio::ZERO, Thresholds::Weights);
             let pfd = Pfd::new(&params, Rate::from_mbit(4), &[], Stream::new(1, "pfd"));

@@ -14,7 +14,7 @@ use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, ParamError, Role};
+use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::units::{Span, Time};
@@ -42,8 +42,7 @@ impl RandomQueueDropParams {
     ///
     /// # Errors
     /// None today.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self { limit: args.limit("limit"), thresholds: Thresholds::of(args.choice("thresholds")) })
     }
 }

@@ -20,7 +20,7 @@ use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -135,8 +135,7 @@ impl RedParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             min_th: args.limit("min_th"),
@@ -252,7 +251,7 @@ mod tests {
     use crate::testing::{Log, packet};
 
     fn defaults() -> RedParams {
-        RedParams::from_args(&Args::default()).unwrap()
+        RedParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap()
     }
 
     fn red(params: &RedParams) -> Red {

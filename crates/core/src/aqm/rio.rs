@@ -23,7 +23,7 @@ use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{Colour, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -103,8 +103,7 @@ impl RioParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             in_min_th: args.packets("in_min_th"),
@@ -245,7 +244,7 @@ mod tests {
     use crate::testing::{Log, packet};
 
     fn defaults() -> RioParams {
-        RioParams::from_args(&Args::default()).unwrap()
+        RioParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap()
     }
 
     fn rio(params: &RioParams) -> Rio {

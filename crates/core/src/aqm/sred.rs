@@ -24,7 +24,7 @@ use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Ratio, Time};
@@ -101,8 +101,7 @@ impl SredParams {
     ///
     /// # Errors
     /// When one makes no sense.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             zombies: args.count("zombies"),
@@ -210,7 +209,7 @@ mod tests {
     use crate::units::{Bytes, Packets};
 
     fn sred(change: impl FnOnce(&mut SredParams)) -> Sred {
-        let mut params = SredParams::from_args(&Args::default()).unwrap();
+        let mut params = SredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = Limit::Packets(Packets::new(60));
         change(&mut params);
         Sred::new(&params, Stream::new(1, "sred"))

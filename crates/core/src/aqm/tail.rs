@@ -5,7 +5,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Args, Entry, LIMIT, ParamError, Role};
+use crate::param::{Entry, EntryArgs, LIMIT, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::units::{Bytes, Packets, Time};
 
@@ -34,29 +34,29 @@ impl TailDropParams {
     ///
     /// # Errors
     /// None today.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.of(&ENTRY).limit("limit") })
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.limit("limit") })
     }
 }
 
 /// Tail drop at a limit.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
-    pub(crate) limit: Limit,
+    pub(crate) params: TailDropParams,
 }
 
 impl TailDrop {
     /// Drops arrivals beyond the limit.
     #[must_use]
-    pub const fn new(params: &TailDropParams) -> Self {
-        Self { limit: params.limit }
+    pub fn new(params: &TailDropParams) -> Self {
+        Self { params: params.clone() }
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for TailDrop {
     #[inline]
     fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        if self.limit.admits(packet, backlog) {
+        if self.params.limit.admits(packet, backlog) {
             Admission::Accept
         } else {
             Admission::Drop(DropReason::Overflow)
@@ -64,14 +64,14 @@ impl<P: Packet> BufferPolicy<P> for TailDrop {
     }
 
     fn is_transparent(&self) -> bool {
-        match self.limit {
+        match self.params.limit {
             Limit::Packets(limit) => limit > Packets::ZERO,
             Limit::Bytes(limit) => limit >= MAX_PACKET,
         }
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.params.limit = limit;
     }
 }
 

@@ -36,7 +36,7 @@ use crate::limit::Limit;
 use crate::mark::ticket_policer::{WINDOW, read};
 use crate::packet::{LabelKind, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -162,8 +162,7 @@ impl TredParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let rank = args.count("min_tkt_rank");
         require((1..=MAX_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
         let params = Self {
@@ -402,7 +401,7 @@ mod tests {
         for (key, value) in [("w_q", "1")].iter().chain(pairs) {
             selection.set(key, value).unwrap();
         }
-        let params = TredParams::from_args(&selection.args).unwrap();
+        let params = TredParams::from_args(&selection.args.of(&ENTRY)).unwrap();
         Tred::new(&params, Rate::from_mbit(1), Stream::new(1, "tred"))
     }
 

@@ -16,7 +16,7 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -81,8 +81,7 @@ impl TokenBucketParams {
     ///
     /// # Errors
     /// When nothing could ever pass, or a peak bounds nothing.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let rate = args.rate_if_set("rate");
         let rate =
             rate.ok_or_else(|| ParamError::new("rate", "it must be set; write for example \"10Mbit\""))?;

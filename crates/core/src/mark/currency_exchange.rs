@@ -21,7 +21,7 @@ use crate::mark::ticket_policer::{
     BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Args, Entry, ParamError, Role};
+use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 
@@ -48,9 +48,8 @@ impl ExchangeParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
-        Ok(Self { window: args.span("window"), writer: PolicerParams::from_args(&args)? })
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { window: args.span("window"), writer: PolicerParams::from_args(args)? })
     }
 }
 
@@ -149,7 +148,7 @@ mod tests {
         for (key, value) in pairs {
             selection.set(key, value).unwrap();
         }
-        let params = ExchangeParams::from_args(&selection.args).unwrap();
+        let params = ExchangeParams::from_args(&selection.args.of(&ENTRY)).unwrap();
         CurrencyExchange::new(
             &params,
             LabelKind::Tickets,
@@ -256,7 +255,7 @@ mod tests {
             for (key, value) in pairs {
                 selection.set(key, value).unwrap();
             }
-            ExchangeParams::from_args(&selection.args).unwrap()
+            ExchangeParams::from_args(&selection.args.of(&ENTRY)).unwrap()
         };
         let mut exchange = exchange(&[("window", "3s"), ("bits", "17")], None);
         assert!(exchange.has_params(&params(&[("window", "3s"), ("bits", "17")])));

@@ -18,7 +18,7 @@
 //!
 //! Cost: O(1), two averages per packet; 200 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
-use super::{Marker, MarkerSetup};
+use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
@@ -27,7 +27,7 @@ use crate::mark::ticket_policer::{
     BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::units::{Span, TicketRate, Time};
 
 /// The ticket marker in the catalogue.
@@ -69,12 +69,11 @@ impl TicketMarkerParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
             window: args.span("window"),
             decay: args.switch("decay"),
-            writer: PolicerParams::from_args(&args)?,
+            writer: PolicerParams::from_args(args)?,
         })
     }
 }
@@ -171,7 +170,7 @@ mod tests {
         for (key, value) in pairs {
             selection.set(key, value).unwrap();
         }
-        TicketMarkerParams::from_args(&selection.args).unwrap()
+        TicketMarkerParams::from_args(&selection.args.of(&ENTRY)).unwrap()
     }
 
     fn setup(tickets: Option<f64>) -> MarkerSetup {

@@ -6,8 +6,8 @@
 //!
 //! Cost: that of TSW3CM. Parameters: [`ENTRY`].
 
-use super::tsw3cm::{CIR, Tsw3cmParams, WINDOW, set};
-use crate::param::{Args, Entry, ParamError, Role};
+use super::tsw3cm::{CIR, WINDOW};
+use crate::param::{Entry, Role};
 
 /// TSW2CM in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -18,16 +18,6 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, state at the ends of flows only",
     params: &[CIR, WINDOW],
 };
-
-/// From the catalogue's values.
-///
-/// # Errors
-/// When the rate is missing or the window makes no sense.
-pub fn from_args(args: &Args) -> Result<Tsw3cmParams, ParamError> {
-    let args = args.of(&ENTRY);
-    let cir = set(&args, "cir")?;
-    Tsw3cmParams::new(cir, cir, args.span("window"))
-}
 
 #[cfg(test)]
 mod tests {

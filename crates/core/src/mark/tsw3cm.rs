@@ -14,11 +14,11 @@
 
 use alloc::format;
 
-use super::{Marker, MarkerSetup};
+use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
-use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 
@@ -58,25 +58,22 @@ pub struct Tsw3cmParams {
 }
 
 impl Tsw3cmParams {
-    /// From the catalogue's values.
+    /// From the catalogue's values of this entry or of [TSW2CM](super::tsw2cm), which has `cir` for both rates.
     ///
     /// # Errors
     /// When a rate is missing or they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
-        let (cir, pir) = (set(&args, "cir")?, set(&args, "pir")?);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let cir = set(args, "cir")?;
+        let pir = if args.has("pir") { set(args, "pir")? } else { cir };
         require(pir >= cir, "pir", &format!("{pir} is below `cir`, which is {cir}"))?;
-        Self::new(cir, pir, args.span("window"))
-    }
-
-    pub(super) fn new(cir: Rate, pir: Rate, window: Span) -> Result<Self, ParamError> {
+        let window = args.span("window");
         require(window > Span::ZERO, "window", "a window takes time; write for example \"1s\"")?;
         Ok(Self { cir, pir, window })
     }
 }
 
 /// The rate `key`, which has no default.
-pub(super) fn set(args: &EntryArgs<'_>, key: &str) -> Result<Rate, ParamError> {
+fn set(args: &EntryArgs<'_>, key: &str) -> Result<Rate, ParamError> {
     let missing = || ParamError::new(key, "it must be set; write for example \"1Mbit\"");
     args.rate_if_set(key).ok_or_else(missing)
 }
@@ -137,7 +134,7 @@ pub(super) mod tests {
             start: Time::ZERO,
             random: Stream::new(1, "mark"),
         };
-        Tsw3cm::new(&Tsw3cmParams::new(cir, pir, Span::from_secs(1)).unwrap(), setup)
+        Tsw3cm::new(&Tsw3cmParams { cir, pir, window: Span::from_secs(1) }, setup)
     }
 
     /// Green, yellow and red packets among `n` of 1000 B every 2 ms, which are 4 Mb/s, once the rate is

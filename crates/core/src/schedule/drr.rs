@@ -29,7 +29,7 @@ use core::marker::PhantomData;
 use super::{End, Queued, Scheduler};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::Backlog;
 use crate::units::{Bytes, Time, Weight};
 
@@ -62,8 +62,8 @@ impl DrrParams {
     ///
     /// # Errors
     /// When the quantum is zero.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let quantum = args.of(&ENTRY).bytes("quantum");
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let quantum = args.bytes("quantum");
         require(quantum > Bytes::ZERO, "quantum", "a turn must be worth something: at least 1B")?;
         Ok(Self { quantum })
     }

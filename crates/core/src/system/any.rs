@@ -1,354 +1,155 @@
-//! The schedulers and the policies as one enum each, and the tables that tie them to the catalogue.
+//! Every discipline of this crate, one row for each: the schedulers, the buffer policies, and the systems that are
+//! both at once.
 //!
-//! A new scheduler or policy is a file, a row in its table and an arm in each match below; the compiler asks
-//! for the arms.
+//! A new discipline is a file, its `mod` line and a row here.
 
-use super::choke::{self, ChokeParams};
-use super::fq_codel::{self, FqCodelParams};
-use super::ramp::{self, RampParams};
-use super::{CoreParams, LinkContext};
-use crate::aqm::bred::{self, Bred, BredParams};
-use crate::aqm::codel::{self, Codel, CodelParams};
-use crate::aqm::csfq::{self, Csfq, CsfqParams};
-use crate::aqm::fred::{self, Fred, FredParams};
-use crate::aqm::hcsfq::{self, Hcsfq, HcsfqParams};
-use crate::aqm::head::{self, HeadDrop, HeadDropParams};
-use crate::aqm::longest_queue::{self, LongestQueueDrop, LongestQueueDropParams};
-use crate::aqm::pfd::{self, Pfd, PfdParams};
-use crate::aqm::random_queue::{self, RandomQueueDrop, RandomQueueDropParams};
-use crate::aqm::red::{self, Red, RedParams};
-use crate::aqm::rio::{self, Rio, RioParams};
-use crate::aqm::sffc::{self, Sffc, SffcParams};
-use crate::aqm::sred::{self, Sred, SredParams};
-use crate::aqm::tail::{self, TailDrop, TailDropParams};
-use crate::aqm::tred::{self, Tred, TredParams};
+use super::contract::System;
+use super::{LinkContext, choke, fq_codel, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
+use crate::aqm::{
+    bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, random_queue, red, rio, sffc, sred, tail, tred,
+};
+use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowId, Packet};
-use crate::param::{Args, Entry, ParamError};
-use crate::queue::{Backlog, Sink};
-use crate::schedule::drr::{self, Drr, DrrParams};
-use crate::schedule::fifo::{self, Fifo};
-use crate::schedule::round_robin::{self, RoundRobin};
-use crate::schedule::scfq::{self, Scfq};
-use crate::schedule::start_time_fq::{self, StartTimeFq};
-use crate::schedule::wf2q_plus::{self, Wf2qPlus};
+use crate::packet::{CustomerId, FlowClass, FlowId, Packet};
+use crate::param::{Known, NoParams};
+use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::{End, Queued, Scheduler};
+use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 use crate::units::{Rate, Span, Time, Weight};
 
-/// Reads the parameters of an entry.
-pub type Read<T> = fn(&Args) -> Result<T, ParamError>;
+// Schedulers that divide the link have longest queue drop as their policy: tail drop would let one greedy flow
+// fill the shared buffer and keep the others from their turns.
+family! {
+    $ scheduler
+    /// Parameters of any scheduler.
+    params SchedulerParams;
+    /// Any scheduler.
+    any AnyScheduler<P>;
+    /// The schedulers. A policy alone stands in front of the first one.
+    table SCHEDULERS;
+    context &LinkContext<'_>;
 
-/// An entry of the catalogue and how to read its parameters.
-#[derive(Debug)]
-pub struct Known<T: 'static> {
-    /// The entry.
-    pub entry: &'static Entry,
-    /// Reads its parameters.
-    pub read: Read<T>,
+    Fifo(fifo::Fifo<P>, NoParams), [fifo::ENTRY => tail::ENTRY],
+        |_params, _link| fifo::Fifo::new(),
+        same |_scheduler, _params| true;
+    Drr(drr::Drr<P>, drr::DrrParams), [drr::ENTRY => longest_queue::ENTRY],
+        |params, link| drr::Drr::new(params, link.smallest_weight()),
+        same |_scheduler, _params| true;
+    RoundRobin(round_robin::RoundRobin<P>, NoParams), [round_robin::ENTRY => longest_queue::ENTRY],
+        |_params, link| round_robin::RoundRobin::new(link.smallest_weight()),
+        same |_scheduler, _params| true;
+    StartTimeFq(start_time_fq::StartTimeFq<P>, NoParams), [start_time_fq::ENTRY => longest_queue::ENTRY],
+        |_params, link| start_time_fq::StartTimeFq::new(link.smallest_weight()),
+        same |_scheduler, _params| true;
+    Scfq(scfq::Scfq<P>, NoParams), [scfq::ENTRY => longest_queue::ENTRY],
+        |_params, link| scfq::Scfq::new(link.smallest_weight()),
+        same |_scheduler, _params| true;
+    Wf2qPlus(wf2q_plus::Wf2qPlus<P>, NoParams), [wf2q_plus::ENTRY => longest_queue::ENTRY],
+        |_params, link| wf2q_plus::Wf2qPlus::new(link.smallest_weight()),
+        same |_scheduler, _params| true;
 }
 
-/// A scheduler of the catalogue.
-#[derive(Debug)]
-pub struct KnownScheduler {
-    /// The entry.
-    pub entry: &'static Entry,
-    /// Reads its parameters.
-    pub read: Read<SchedulerParams>,
-    /// Its policy unless a scenario names another.
-    pub default_policy: &'static Entry,
+family! {
+    $ policy
+    /// Parameters of any buffer policy.
+    params PolicyParams;
+    /// Any buffer policy.
+    any AnyPolicy;
+    /// The buffer policies.
+    table POLICIES;
+    context &LinkContext<'_>;
+
+    Tail(tail::TailDrop, tail::TailDropParams), [tail::ENTRY],
+        |params, _link| tail::TailDrop::new(params);
+    Head(head::HeadDrop, head::HeadDropParams), [head::ENTRY],
+        |params, _link| head::HeadDrop::new(params);
+    LongestQueue(longest_queue::LongestQueueDrop, longest_queue::LongestQueueDropParams), [longest_queue::ENTRY],
+        |params, link| longest_queue::LongestQueueDrop::new(params, link.rtts),
+        same |_policy, _params| true;
+    RandomQueue(random_queue::RandomQueueDrop, random_queue::RandomQueueDropParams), [random_queue::ENTRY],
+        |params, link| random_queue::RandomQueueDrop::new(params, link.rtts, link.stream()),
+        same |_policy, _params| true;
+    Pfd(pfd::Pfd, pfd::PfdParams), [pfd::ENTRY],
+        |params, link| pfd::Pfd::new(params, link.link_rate, link.rtts, link.stream()),
+        same |_policy, _params| true;
+    Red(red::Red, red::RedParams), [red::ENTRY],
+        |params, link| red::Red::new(params, link.link_rate, link.stream());
+    Rio(rio::Rio, rio::RioParams), [rio::ENTRY],
+        |params, link| rio::Rio::new(params, link.link_rate, link.stream());
+    Fred(fred::Fred, fred::FredParams), [fred::ENTRY],
+        |params, link| fred::Fred::new(params, link.link_rate, link.stream());
+    Sred(sred::Sred, sred::SredParams), [sred::ENTRY],
+        |params, link| sred::Sred::new(params, link.stream());
+    Bred(bred::Bred, bred::BredParams), [bred::ENTRY],
+        |params, link| bred::Bred::new(params, link.stream());
+    Tred(tred::Tred, tred::TredParams), [tred::ENTRY],
+        |params, link| tred::Tred::new(params, link.link_rate, link.stream());
+    Csfq(csfq::Csfq, csfq::CsfqParams), [csfq::CSFQ, csfq::MCSFQ],
+        |params, link| csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")),
+        same |_policy, _params| true;
+    Hcsfq(hcsfq::Hcsfq, hcsfq::HcsfqParams), [hcsfq::ENTRY],
+        |params, link| hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, link.stream(), link.stream_for("root")),
+        same |_policy, _params| true;
+    Sffc(sffc::Sffc, sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
+        |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));
+    Codel(codel::Codel, codel::CodelParams), [codel::ENTRY],
+        |params, _link| codel::Codel::new(params);
 }
 
-/// The schedulers; the first is what a policy alone stands in front of.
-pub static SCHEDULERS: &[KnownScheduler] = &[
-    KnownScheduler { entry: &fifo::ENTRY, read: |_| Ok(SchedulerParams::Fifo), default_policy: &tail::ENTRY },
-    KnownScheduler {
-        entry: &drr::ENTRY,
-        read: |args| DrrParams::from_args(args).map(SchedulerParams::Drr),
-        // Tail drop would let one greedy flow fill the shared buffer and keep the others from their turns.
-        default_policy: &longest_queue::ENTRY,
-    },
-    KnownScheduler {
-        entry: &round_robin::ENTRY,
-        read: |_| Ok(SchedulerParams::RoundRobin),
-        default_policy: &longest_queue::ENTRY,
-    },
-    KnownScheduler {
-        entry: &start_time_fq::ENTRY,
-        read: |_| Ok(SchedulerParams::StartTimeFq),
-        default_policy: &longest_queue::ENTRY,
-    },
-    KnownScheduler {
-        entry: &scfq::ENTRY,
-        read: |_| Ok(SchedulerParams::Scfq),
-        default_policy: &longest_queue::ENTRY,
-    },
-    KnownScheduler {
-        entry: &wf2q_plus::ENTRY,
-        read: |_| Ok(SchedulerParams::Wf2qPlus),
-        default_policy: &longest_queue::ENTRY,
-    },
-];
+family! {
+    $ core
+    /// Parameters of [`Core`].
+    params CoreParams;
+    /// Any discipline without a shaper.
+    #[expect(clippy::large_enum_variant, reason = "one for each link; a box costs each packet a step")]
+    any Core<P>;
+    /// The systems that are scheduler and policy at once.
+    table SYSTEMS;
+    context &LinkContext<'_>;
 
-/// The buffer policies.
-pub static POLICIES: &[Known<PolicyParams>] = &[
-    Known { entry: &tail::ENTRY, read: |args| TailDropParams::from_args(args).map(PolicyParams::Tail) },
-    Known { entry: &head::ENTRY, read: |args| HeadDropParams::from_args(args).map(PolicyParams::Head) },
-    Known {
-        entry: &longest_queue::ENTRY,
-        read: |args| LongestQueueDropParams::from_args(args).map(PolicyParams::LongestQueue),
-    },
-    Known {
-        entry: &random_queue::ENTRY,
-        read: |args| RandomQueueDropParams::from_args(args).map(PolicyParams::RandomQueue),
-    },
-    Known { entry: &pfd::ENTRY, read: |args| PfdParams::from_args(args).map(PolicyParams::Pfd) },
-    Known { entry: &red::ENTRY, read: |args| RedParams::from_args(args).map(PolicyParams::Red) },
-    Known { entry: &rio::ENTRY, read: |args| RioParams::from_args(args).map(PolicyParams::Rio) },
-    Known { entry: &fred::ENTRY, read: |args| FredParams::from_args(args).map(PolicyParams::Fred) },
-    Known { entry: &sred::ENTRY, read: |args| SredParams::from_args(args).map(PolicyParams::Sred) },
-    Known { entry: &bred::ENTRY, read: |args| BredParams::from_args(args).map(PolicyParams::Bred) },
-    Known { entry: &tred::ENTRY, read: |args| TredParams::from_args(args).map(PolicyParams::Tred) },
-    Known {
-        entry: &csfq::CSFQ,
-        read: |args| CsfqParams::from_args(args, &csfq::CSFQ).map(PolicyParams::Csfq),
-    },
-    Known {
-        entry: &csfq::MCSFQ,
-        read: |args| CsfqParams::from_args(args, &csfq::MCSFQ).map(PolicyParams::Csfq),
-    },
-    Known { entry: &hcsfq::ENTRY, read: |args| HcsfqParams::from_args(args).map(PolicyParams::Hcsfq) },
-    Known {
-        entry: &sffc::SFFC,
-        read: |args| SffcParams::from_args(args, &sffc::SFFC).map(PolicyParams::Sffc),
-    },
-    Known { entry: &sffc::NBQ, read: |args| SffcParams::from_args(args, &sffc::NBQ).map(PolicyParams::Sffc) },
-    Known { entry: &codel::ENTRY, read: |args| CodelParams::from_args(args).map(PolicyParams::Codel) },
-];
-
-/// The systems that are scheduler and policy at once.
-pub static SYSTEMS: &[Known<CoreParams>] = &[
-    Known { entry: &choke::ENTRY, read: |args| ChokeParams::from_args(args).map(CoreParams::Choke) },
-    Known { entry: &fq_codel::ENTRY, read: |args| FqCodelParams::from_args(args).map(CoreParams::FqCodel) },
-    Known { entry: &ramp::ENTRY, read: |args| RampParams::from_args(args).map(CoreParams::Ramp) },
-];
+    Buffered(Buffer<AnyScheduler<P>, AnyPolicy>, BufferParams), [],
+        |params, link| Buffer::new(AnyScheduler::new(&params.schedule, link), AnyPolicy::new(&params.drop, link)),
+        same |buffer, params| {
+            buffer.scheduler().has_params(&params.schedule) && buffer.policy().has_params(&params.drop)
+        };
+    Choke(choke::Choke<P>, choke::ChokeParams), [choke::ENTRY],
+        |params, link| choke::Choke::new(params, link.link_rate, link.stream());
+    FqCodel(fq_codel::FqCodel<P>, fq_codel::FqCodelParams), [fq_codel::ENTRY],
+        |params, link| fq_codel::FqCodel::new(params, link.smallest_weight(), link.stream());
+    Ramp(ramp::Ramp<P>, ramp::RampParams), [ramp::ENTRY],
+        |params, link| ramp::Ramp::new(params, link.link_rate);
+}
 
 /// The shapers.
 pub static SHAPERS: &[Known<TokenBucketParams>] =
-    &[Known { entry: &token_bucket::ENTRY, read: TokenBucketParams::from_args }];
+    &[Known { entry: &token_bucket::ENTRY, read: TokenBucketParams::from_args, default_policy: None }];
 
-pub(super) fn reader<T>(table: &[Known<T>], entry: &Entry) -> Option<Read<T>> {
-    table.iter().find(|known| known.entry.name == entry.name).map(|known| known.read)
-}
-
-pub(super) fn scheduler(entry: &Entry) -> Option<Read<SchedulerParams>> {
-    SCHEDULERS.iter().find(|known| known.entry.name == entry.name).map(|known| known.read)
-}
-
-/// Parameters of any scheduler.
+/// Parameters of a scheduler with a buffer policy.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
-pub enum SchedulerParams {
-    Fifo,
-    Drr(DrrParams),
-    RoundRobin,
-    StartTimeFq,
-    Scfq,
-    Wf2qPlus,
-}
-
-/// Parameters of any policy.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
-pub enum PolicyParams {
-    Tail(TailDropParams),
-    Head(HeadDropParams),
-    LongestQueue(LongestQueueDropParams),
-    RandomQueue(RandomQueueDropParams),
-    Pfd(PfdParams),
-    Red(RedParams),
-    Rio(RioParams),
-    Fred(FredParams),
-    Sred(SredParams),
-    Bred(BredParams),
-    Tred(TredParams),
-    Csfq(CsfqParams),
-    Hcsfq(HcsfqParams),
-    Sffc(SffcParams),
-    Codel(CodelParams),
-}
-
-/// Any scheduler.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
-pub enum AnyScheduler<P> {
-    Fifo(Fifo<P>),
-    Drr(Drr<P>),
-    RoundRobin(RoundRobin<P>),
-    StartTimeFq(StartTimeFq<P>),
-    Scfq(Scfq<P>),
-    Wf2qPlus(Wf2qPlus<P>),
-}
-
-/// Any policy.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each variant is the algorithm of the same name")]
-pub enum AnyPolicy {
-    Tail(TailDrop),
-    Head(HeadDrop),
-    LongestQueue(LongestQueueDrop),
-    RandomQueue(RandomQueueDrop),
-    Pfd(Pfd),
-    Red(Red),
-    Rio(Rio),
-    Fred(Fred),
-    Sred(Sred),
-    Bred(Bred),
-    Tred(Tred),
-    Csfq(Csfq),
-    Hcsfq(Hcsfq),
-    Sffc(Sffc),
-    Codel(Codel),
-}
-
-impl<P: Packet> AnyScheduler<P> {
-    pub(super) fn new(params: &SchedulerParams, setup: &LinkContext<'_>) -> Self {
-        match params {
-            SchedulerParams::Fifo => Self::Fifo(Fifo::new()),
-            SchedulerParams::Drr(params) => Self::Drr(Drr::new(params, setup.smallest_weight())),
-            SchedulerParams::RoundRobin => Self::RoundRobin(RoundRobin::new(setup.smallest_weight())),
-            SchedulerParams::StartTimeFq => Self::StartTimeFq(StartTimeFq::new(setup.smallest_weight())),
-            SchedulerParams::Scfq => Self::Scfq(Scfq::new(setup.smallest_weight())),
-            SchedulerParams::Wf2qPlus => Self::Wf2qPlus(Wf2qPlus::new(setup.smallest_weight())),
-        }
-    }
-}
-
-impl<P> AnyScheduler<P> {
-    /// As [`Discipline::has_params`](super::Discipline::has_params).
-    pub(super) const fn has_params(&self, params: &SchedulerParams) -> bool {
-        matches!(
-            (self, params),
-            (Self::Fifo(_), SchedulerParams::Fifo)
-                | (Self::Drr(_), SchedulerParams::Drr(_))
-                | (Self::RoundRobin(_), SchedulerParams::RoundRobin)
-                | (Self::StartTimeFq(_), SchedulerParams::StartTimeFq)
-                | (Self::Scfq(_), SchedulerParams::Scfq)
-                | (Self::Wf2qPlus(_), SchedulerParams::Wf2qPlus)
-        )
-    }
+pub struct BufferParams {
+    /// The scheduler: who is served next.
+    pub schedule: SchedulerParams,
+    /// The buffer policy: who is dropped.
+    pub drop: PolicyParams,
 }
 
 impl AnyPolicy {
-    pub(super) fn new(params: &PolicyParams, setup: &LinkContext<'_>) -> Self {
-        match params {
-            PolicyParams::Tail(params) => Self::Tail(TailDrop::new(params)),
-            PolicyParams::Head(params) => Self::Head(HeadDrop::new(params)),
-            PolicyParams::LongestQueue(params) => {
-                Self::LongestQueue(LongestQueueDrop::new(params, setup.rtts))
-            }
-            PolicyParams::RandomQueue(params) => {
-                Self::RandomQueue(RandomQueueDrop::new(params, setup.rtts, setup.stream()))
-            }
-            PolicyParams::Pfd(params) => {
-                Self::Pfd(Pfd::new(params, setup.link_rate, setup.rtts, setup.stream()))
-            }
-            PolicyParams::Red(params) => Self::Red(Red::new(params, setup.link_rate, setup.stream())),
-            PolicyParams::Rio(params) => Self::Rio(Rio::new(params, setup.link_rate, setup.stream())),
-            PolicyParams::Fred(params) => Self::Fred(Fred::new(params, setup.link_rate, setup.stream())),
-            PolicyParams::Sred(params) => Self::Sred(Sred::new(params, setup.stream())),
-            PolicyParams::Bred(params) => Self::Bred(Bred::new(params, setup.stream())),
-            PolicyParams::Tred(params) => Self::Tred(Tred::new(params, setup.link_rate, setup.stream())),
-            PolicyParams::Csfq(params) => {
-                Self::Csfq(Csfq::new(params, setup.link_rate, setup.stream(), setup.stream_for("marking")))
-            }
-            PolicyParams::Hcsfq(params) => {
-                let (random, root) = (setup.stream(), setup.stream_for("root"));
-                Self::Hcsfq(Hcsfq::new(params, setup.link_rate, &setup.customers, random, root))
-            }
-            PolicyParams::Sffc(params) => {
-                Self::Sffc(Sffc::new(params, setup.link_rate, setup.stream(), setup.stream_for("trials")))
-            }
-            PolicyParams::Codel(params) => Self::Codel(Codel::new(params)),
-        }
-    }
-}
-
-impl AnyPolicy {
-    /// As [`Discipline::has_params`](super::Discipline::has_params).
-    pub(super) fn has_params(&self, params: &PolicyParams) -> bool {
-        match (self, params) {
-            (Self::Tail(it), PolicyParams::Tail(params)) => it.limit == params.limit,
-            (Self::Head(it), PolicyParams::Head(params)) => it.limit == params.limit,
-            (Self::Red(it), PolicyParams::Red(params)) => it.params == *params,
-            (Self::Rio(it), PolicyParams::Rio(params)) => it.params == *params,
-            (Self::Fred(it), PolicyParams::Fred(params)) => it.params == *params,
-            (Self::Sred(it), PolicyParams::Sred(params)) => it.params == *params,
-            (Self::Bred(it), PolicyParams::Bred(params)) => it.params == *params,
-            (Self::Tred(it), PolicyParams::Tred(params)) => it.params == *params,
-            (Self::Sffc(it), PolicyParams::Sffc(params)) => it.params == *params,
-            (Self::Codel(it), PolicyParams::Codel(params)) => it.params == *params,
-            (Self::LongestQueue(_), PolicyParams::LongestQueue(_))
-            | (Self::RandomQueue(_), PolicyParams::RandomQueue(_))
-            | (Self::Pfd(_), PolicyParams::Pfd(_))
-            | (Self::Csfq(_), PolicyParams::Csfq(_))
-            | (Self::Hcsfq(_), PolicyParams::Hcsfq(_)) => true,
-            _ => false,
-        }
-    }
-
     /// Its part in exchanging reports, if it has one.
-    pub(super) fn link_state(&self) -> Option<&Sffc> {
+    pub(super) fn link_state(&self) -> Option<&sffc::Sffc> {
         match self {
             Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
             _ => None,
         }
     }
     /// Its part in exchanging reports, if it has one.
-    pub(super) fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+    pub(super) fn link_state_mut(&mut self) -> Option<&mut sffc::Sffc> {
         match self {
             Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
             _ => None,
         }
     }
-}
-
-/// The same expression for whichever scheduler it is.
-macro_rules! scheduler {
-    ($any:expr, $it:ident => $body:expr) => {
-        match $any {
-            AnyScheduler::Fifo($it) => $body,
-            AnyScheduler::Drr($it) => $body,
-            AnyScheduler::RoundRobin($it) => $body,
-            AnyScheduler::StartTimeFq($it) => $body,
-            AnyScheduler::Scfq($it) => $body,
-            AnyScheduler::Wf2qPlus($it) => $body,
-        }
-    };
-}
-
-/// The same expression for whichever policy it is.
-macro_rules! policy {
-    ($any:expr, $it:ident => $body:expr) => {
-        match $any {
-            AnyPolicy::Tail($it) => $body,
-            AnyPolicy::Head($it) => $body,
-            AnyPolicy::LongestQueue($it) => $body,
-            AnyPolicy::RandomQueue($it) => $body,
-            AnyPolicy::Pfd($it) => $body,
-            AnyPolicy::Red($it) => $body,
-            AnyPolicy::Rio($it) => $body,
-            AnyPolicy::Fred($it) => $body,
-            AnyPolicy::Sred($it) => $body,
-            AnyPolicy::Bred($it) => $body,
-            AnyPolicy::Tred($it) => $body,
-            AnyPolicy::Csfq($it) => $body,
-            AnyPolicy::Hcsfq($it) => $body,
-            AnyPolicy::Sffc($it) => $body,
-            AnyPolicy::Codel($it) => $body,
-        }
-    };
 }
 
 // Always inlined: a packet that is handed up through calls by way of memory costs more than FIFO does, about
@@ -427,5 +228,58 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
     fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
         policy!(self, it => BufferPolicy::<P>::set_guarantee(it, flow, guarantee, rtt))
+    }
+}
+
+impl<P: Packet> Queue<P> for Core<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        core!(self, it => it.enqueue(now, packet, sink));
+    }
+    #[inline]
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        core!(self, it => it.dequeue(now, sink))
+    }
+    fn is_transparent(&self) -> bool {
+        core!(self, it => Queue::<P>::is_transparent(it))
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        core!(self, it => Queue::<P>::next_wakeup(it))
+    }
+    fn backlog(&self) -> Backlog {
+        core!(self, it => it.backlog())
+    }
+}
+
+impl<P: Packet> System<P> for Core<P> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        core!(self, it => it.drain(now))
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        core!(self, it => it.set_limit(limit));
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        core!(self, it => it.set_link_rate(rate));
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        core!(self, it => it.set_weight(flow, weight))
+    }
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        core!(self, it => it.set_rtt(flow, rtt))
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        core!(self, it => it.set_customer(flow, customer))
+    }
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        core!(self, it => it.set_guarantee(flow, guarantee, rtt))
+    }
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        core!(self, it => it.set_class(flow, class))
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        core!(self, it => it.statistics(show));
+    }
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        core!(self, it => it.flow_statistics(show));
     }
 }

@@ -10,9 +10,9 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use crate::mark::{MARKERS, currency_exchange};
-use crate::param::{Args, Entry, ParamError, Role};
+use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
 
 /// Every entry: disciplines, then markers and exchanges.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
@@ -87,6 +87,12 @@ impl Selection {
         [Some(self.kind), self.drop, self.shaper].into_iter().flatten()
     }
 
+    /// The values of [`kind`](Self::kind) alone.
+    #[must_use]
+    pub const fn kind_args(&self) -> EntryArgs<'_> {
+        self.args.of(self.kind)
+    }
+
     /// Sets `key` to the value that `text` stands for.
     ///
     /// # Errors
@@ -111,6 +117,5 @@ fn known(key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamE
 }
 
 fn default_policy(scheduler: &Entry) -> Option<&'static Entry> {
-    let known = SCHEDULERS.iter().find(|known| known.entry.name == scheduler.name)?;
-    Some(known.default_policy)
+    SCHEDULERS.iter().find(|known| known.entry.name == scheduler.name)?.default_policy
 }

@@ -20,13 +20,14 @@
 
 use alloc::collections::VecDeque;
 
+use super::contract::System;
 use crate::aqm::average::AverageQueue;
 use crate::aqm::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
 use crate::aqm::red::{GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, ParamError, Role};
+use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Ratio, Time};
@@ -60,8 +61,7 @@ impl ChokeParams {
     ///
     /// # Errors
     /// When they contradict each other.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             min_th: args.limit("min_th"),
@@ -121,21 +121,24 @@ impl<P: Packet> Choke<P> {
         Some(packet)
     }
 
-    pub(super) fn drain(&mut self) -> Option<P> {
+    fn take_head(&mut self) -> Option<P> {
         let packet = self.queue.pop_front()?;
         self.backlog.remove(&packet);
         Some(packet)
     }
+}
 
-    pub(super) const fn set_limit(&mut self, limit: Limit) {
+impl<P: Packet> System<P> for Choke<P> {
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        self.take_head()
+    }
+    fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
     }
-
-    pub(super) const fn set_link_rate(&mut self, rate: Rate) {
+    fn set_link_rate(&mut self, rate: Rate) {
         self.average.set_link_rate(rate);
     }
-
-    pub(super) fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("avg", self.average.get());
         show("pairs", self.pairs as f64);
     }
@@ -166,7 +169,7 @@ impl<P: Packet> Queue<P> for Choke<P> {
     }
 
     fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
-        let packet = self.drain();
+        let packet = self.take_head();
         if packet.is_none() {
             self.average.idle(now);
         }
@@ -190,7 +193,8 @@ mod tests {
     /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
     /// flows.
     fn holding(flows: &[u32]) -> Choke<SimplePacket> {
-        let params = ChokeParams { w_q: Ratio::ONE, ..ChokeParams::from_args(&Args::default()).unwrap() };
+        let params =
+            ChokeParams { w_q: Ratio::ONE, ..ChokeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap() };
         let mut choke = Choke::new(&params, Rate::from_mbit(4), Stream::new(1, "choke"));
         for (id, &flow) in (0..).zip(flows) {
             let packet = packet(id, flow, 500);
@@ -222,7 +226,7 @@ mod tests {
         let backlog = Backlog { packets: Packets::new(5), bytes: Bytes::new(2_500) };
         assert_eq!((choke.backlog(), choke.pairs), (backlog, 1));
         // The others leave in their order.
-        let left: Vec<_> = core::iter::from_fn(|| choke.drain()).map(|packet| packet.id).collect();
+        let left: Vec<_> = core::iter::from_fn(|| choke.drain(Time::ZERO)).map(|packet| packet.id).collect();
         assert!(left.is_sorted() && left.len() == 5 && !left.contains(&dropped[0].0));
         // Another flow meets RED: the first arrival above min_th joins.
         assert_eq!(arrive(&mut holding(&[0; 6]), 1), []);

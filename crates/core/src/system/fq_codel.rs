@@ -20,11 +20,12 @@
 
 use alloc::vec::Vec;
 
+use super::contract::System;
 use crate::aqm::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, Source, TARGET};
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::{Stream, mix};
 use crate::schedule::drr::{Quanta, scaled};
@@ -122,8 +123,7 @@ impl FqCodelParams {
     ///
     /// # Errors
     /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (classify, default_flows) = match args.choice("classify") {
             "hashed" => (Classify::Hashed, 1_024),
             _ => (Classify::Exact, 65_536),
@@ -135,7 +135,7 @@ impl FqCodelParams {
             drop_batch: args.count("drop_batch"),
             classify,
             flows: u32::try_from(args.count_if_set("flows").unwrap_or(default_flows)).unwrap_or(u32::MAX),
-            control: CodelControl::from_args(&args)?,
+            control: CodelControl::from_args(args)?,
         };
         require(params.quantum > Bytes::ZERO, "quantum", "a turn must be worth something: at least 1B")?;
         require(params.drop_batch > 0, "drop_batch", "overload must drop at least 1")?;
@@ -250,40 +250,6 @@ impl<P: Packet> FqCodel<P> {
         index
     }
 
-    /// The weight of `flow` from its next turn on. False if it has no queue of its own.
-    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        if self.params.classify == Classify::Hashed || flow.0 >= self.params.flows - 1 {
-            return false;
-        }
-        let index = self.classify(flow);
-        self.queues[index].quantum = self.quanta.of(weight) as i64;
-        true
-    }
-
-    /// The size of all queues together from now on.
-    pub fn set_limit(&mut self, limit: Limit) {
-        match limit {
-            Limit::Packets(packets) => self.params.limit = packets,
-            Limit::Bytes(bytes) => self.params.memory_limit = bytes,
-        }
-    }
-
-    /// The next packet in the order of the rounds, without CoDel and credits.
-    pub fn drain(&mut self) -> Option<P> {
-        // Terminates: each pass takes a queue out of the rounds or gives a packet.
-        loop {
-            let index = self.new_flows.front().or(self.old_flows.front())?;
-            let flow = &mut self.queues[index];
-            if let Some(queued) = flow.queue.pop(&mut self.packets, End::Head) {
-                flow.backlog.remove(&queued.packet);
-                self.backlog.remove(&queued.packet);
-                self.weigh(index);
-                return Some(queued.packet);
-            }
-            self.end_turn(index, Round::Idle);
-        }
-    }
-
     fn is_overloaded(&self) -> bool {
         self.backlog.packets > self.params.limit || self.backlog.bytes > self.params.memory_limit
     }
@@ -322,6 +288,39 @@ impl<P: Packet> FqCodel<P> {
             self.old_flows.push_back(&mut self.queues, index);
         }
         self.queues[index].round = round;
+    }
+}
+
+impl<P: Packet> System<P> for FqCodel<P> {
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        if self.params.classify == Classify::Hashed || flow.0 >= self.params.flows - 1 {
+            return false;
+        }
+        let index = self.classify(flow);
+        self.queues[index].quantum = self.quanta.of(weight) as i64;
+        true
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        match limit {
+            Limit::Packets(packets) => self.params.limit = packets,
+            Limit::Bytes(bytes) => self.params.memory_limit = bytes,
+        }
+    }
+
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        // Terminates: each pass takes a queue out of the rounds or gives a packet.
+        loop {
+            let index = self.new_flows.front().or(self.old_flows.front())?;
+            let flow = &mut self.queues[index];
+            if let Some(queued) = flow.queue.pop(&mut self.packets, End::Head) {
+                flow.backlog.remove(&queued.packet);
+                self.backlog.remove(&queued.packet);
+                self.weigh(index);
+                return Some(queued.packet);
+            }
+            self.end_turn(index, Round::Idle);
+        }
     }
 }
 
@@ -384,7 +383,7 @@ mod tests {
     use crate::testing::{Log, packet};
 
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<SimplePacket> {
-        let mut params = FqCodelParams::from_args(&Args::default()).unwrap();
+        let mut params = FqCodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
         FqCodel::new(&params, Weight::ONE, Stream::new(1, "fq_codel"))
     }
@@ -438,9 +437,9 @@ mod tests {
     #[test]
     fn the_number_of_queues_defaults_by_how_flows_find_them() {
         let mut selection = Selection::new("fq_codel", None, None).unwrap();
-        assert_eq!(FqCodelParams::from_args(&selection.args).unwrap().flows, 65_536);
+        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().flows, 65_536);
         selection.set("classify", "hashed").unwrap();
-        assert_eq!(FqCodelParams::from_args(&selection.args).unwrap().flows, 1_024);
+        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().flows, 1_024);
     }
 
     #[test]

@@ -43,6 +43,7 @@ use alloc::vec::Vec;
 pub use self::params::{ENTRY, RampParams};
 use self::requirement::{Controller, Requirement};
 use self::reservations::Reservations;
+use super::contract::System;
 use crate::limit::Limit;
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowClass, FlowId, Packet};
@@ -139,28 +140,6 @@ impl<P: Packet> Ramp<P> {
             updates: 0,
             exceptions: 0,
             params: params.clone(),
-        }
-    }
-
-    /// The class of `flow` from its next packet on. What waits of it moves to its new queue.
-    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) {
-        let index = self.index(flow);
-        match (class, index) {
-            (FlowClass::RealRate, None) => self.make_real_rate(flow),
-            (FlowClass::Greedy, Some(index)) => {
-                self.count();
-                self.flows[index].is_real_rate = false;
-                self.flows[index].told = None;
-                self.reservations.set_backlogged(index, false);
-                self.reservations.set(index, Rate::ZERO);
-                self.flows[index].granted = Rate::ZERO;
-                while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
-                    self.flows[index].fill.remove(&queued.packet);
-                    self.in_greedy.add(&queued.packet);
-                    self.greedy.push(&mut self.packets, queued);
-                }
-            }
-            (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
         }
     }
 
@@ -377,8 +356,38 @@ impl<P: Packet> Ramp<P> {
             (flow.id, share)
         })
     }
+}
 
-    pub(super) fn drain(&mut self) -> Option<P> {
+/// A part of a rate, rounded down.
+fn part(rate: Rate, part: f64) -> Rate {
+    Rate::from_bit((rate.as_bit() as f64 * part) as u64)
+}
+
+impl<P: Packet> System<P> for Ramp<P> {
+    /// What waits of the flow moves to its new queue.
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        let index = self.index(flow);
+        match (class, index) {
+            (FlowClass::RealRate, None) => self.make_real_rate(flow),
+            (FlowClass::Greedy, Some(index)) => {
+                self.count();
+                self.flows[index].is_real_rate = false;
+                self.flows[index].told = None;
+                self.reservations.set_backlogged(index, false);
+                self.reservations.set(index, Rate::ZERO);
+                self.flows[index].granted = Rate::ZERO;
+                while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
+                    self.flows[index].fill.remove(&queued.packet);
+                    self.in_greedy.add(&queued.packet);
+                    self.greedy.push(&mut self.packets, queued);
+                }
+            }
+            (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
+        }
+        true
+    }
+
+    fn drain(&mut self, _now: Time) -> Option<P> {
         let packet = match self.interface.pop_front() {
             Some(packet) => {
                 self.in_interface.remove(&packet);
@@ -398,11 +407,11 @@ impl<P: Packet> Ramp<P> {
         Some(packet)
     }
 
-    pub(super) const fn set_limit(&mut self, limit: Limit) {
+    fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
     }
 
-    pub(super) fn set_link_rate(&mut self, rate: Rate) {
+    fn set_link_rate(&mut self, rate: Rate) {
         self.count();
         self.link_rate = rate;
         self.controller = Controller::new(&self.params, rate);
@@ -416,7 +425,7 @@ impl<P: Packet> Ramp<P> {
         }
     }
 
-    pub(super) fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let real_rate = || self.flows.iter().filter(|flow| flow.is_real_rate);
         show("real_rate_flows", real_rate().count() as f64);
         let link = self.link_rate.as_bit() as f64;
@@ -425,11 +434,6 @@ impl<P: Packet> Ramp<P> {
         show("updates", self.updates as f64);
         show("exceptions", self.exceptions as f64);
     }
-}
-
-/// A part of a rate, rounded down.
-fn part(rate: Rate, part: f64) -> Rate {
-    Rate::from_bit((rate.as_bit() as f64 * part) as u64)
 }
 
 impl<P: Packet> Queue<P> for Ramp<P> {

@@ -6,7 +6,7 @@
 
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
-use apportion_core::system::{CoreParams, DisciplineParams, any::PolicyParams};
+use apportion_core::system::{BufferParams, CoreParams, DisciplineParams, any::PolicyParams};
 use apportion_core::units::{TicketRate, Time};
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
@@ -128,7 +128,7 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
 }
 
 const fn has_customers(queue: &DisciplineParams) -> bool {
-    matches!(queue.core, CoreParams::Buffered { drop: PolicyParams::Hcsfq(_), .. })
+    matches!(queue.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
 }
 
 #[cfg(test)]

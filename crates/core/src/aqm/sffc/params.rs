@@ -5,7 +5,7 @@ use alloc::format;
 use super::flows;
 use crate::limit::Limit;
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.
@@ -243,8 +243,7 @@ impl SffcParams {
     ///
     /// # Errors
     /// When nothing could be measured, or too much would have to be kept.
-    pub fn from_args(args: &Args, entry: &'static Entry) -> Result<Self, ParamError> {
-        let args = args.of(entry);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (interval, active, history) = (args.span("interval"), args.span("active"), args.count("history"));
         let measured = "in so short a time no rate can be measured; write at least \"1ms\"";
         require(interval >= Span::from_millis(1), "interval", measured)?;
@@ -253,7 +252,7 @@ impl SffcParams {
         require(active >= interval && active.div(1_000) <= interval, "active", &kept)?;
         let averaged = (1..=flows::HISTORY as u64).contains(&history);
         require(averaged, "history", "an average is over 1 to 8 intervals")?;
-        for name in ["alpha", "beta"].into_iter().filter(|name| entry.param(name).is_some()) {
+        for name in ["alpha", "beta"].into_iter().filter(|name| args.has(name)) {
             require(args.ratio(name).get() < 1.0, name, "with 1 it never moves; write for example 0.5")?;
         }
         let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
@@ -275,7 +274,7 @@ impl SffcParams {
             } else {
                 Recognise::Protocol
             },
-            fairness: (entry.name == SFFC.name).then(|| FairnessParams::from_args(&args)),
+            fairness: (args.is_of(&SFFC)).then(|| FairnessParams::from_args(args)),
         })
     }
 }

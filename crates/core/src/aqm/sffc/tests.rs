@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::buffer::Buffer;
 use crate::packet::SimplePacket;
-use crate::param::Args;
+use crate::param::EntryArgs;
 use crate::queue::Queue;
 use crate::schedule::fifo::Fifo;
 use crate::system::catalog::Selection;
@@ -27,7 +27,7 @@ impl Bench {
         for (key, value) in [("limit", "100MB"), ("history", "1")].iter().chain(pairs) {
             selection.set(key, value).unwrap();
         }
-        let params = SffcParams::from_args(&selection.args, &SFFC).unwrap();
+        let params = SffcParams::from_args(&selection.args.of(&SFFC)).unwrap();
         let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "sffc"), Stream::new(1, "trials"));
         Self { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() }
     }
@@ -346,7 +346,7 @@ fn recounting_gives_out_too_little() {
 
 #[test]
 fn nbq_discards_what_is_reported_and_nothing_else() {
-    let params = SffcParams::from_args(&Args::default(), &NBQ).unwrap();
+    let params = SffcParams::from_args(&EntryArgs::defaults(&NBQ)).unwrap();
     let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "nbq"), Stream::new(1, "trials"));
     let mut bench = Bench { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() };
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);

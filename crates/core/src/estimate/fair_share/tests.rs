@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::aqm::csfq::{CSFQ, MCSFQ};
-use crate::param::Args;
+use crate::param::EntryArgs;
 
 const C: f64 = 8e6;
 const SIZE: Bytes = Bytes::new(1_000);
 
 fn csfq() -> FairShareParams {
-    FairShareParams::from_args(&Args::default().of(&CSFQ)).unwrap()
+    FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap()
 }
 
 fn mcsfq() -> FairShareParams {
-    FairShareParams::from_args(&Args::default().of(&MCSFQ)).unwrap()
+    FairShareParams::from_args(&EntryArgs::defaults(&MCSFQ)).unwrap()
 }
 
 /// With these averages and this share since time zero, in front of 8 Mb/s.

@@ -3,7 +3,7 @@
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::param::LIMIT;
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
 
 /// RAMP in the catalogue.
@@ -186,8 +186,7 @@ impl RampParams {
     ///
     /// # Errors
     /// When one of them stops a flow or the loop for ever.
-    pub fn from_args(args: &Args) -> Result<Self, ParamError> {
-        let args = args.of(&ENTRY);
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
             target: args.bytes("target"),

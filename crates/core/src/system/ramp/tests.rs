@@ -69,7 +69,7 @@ impl Link {
     /// With this table; flows below `real_rate` are real-rate.
     fn new(pairs: &[&str], real_rate: u32, sources: Vec<Source>) -> Self {
         let mut ramp = Ramp::new(&params(pairs), Rate::from_mbit(10));
-        (0..real_rate).for_each(|flow| ramp.set_class(FlowId(flow), FlowClass::RealRate));
+        assert!((0..real_rate).all(|flow| ramp.set_class(FlowId(flow), FlowClass::RealRate)));
         let flows = sources.iter().map(|source| source.flow).max().unwrap_or(0) as usize + 1;
         let queue = Counted::new(ramp);
         Self {
@@ -170,7 +170,7 @@ fn params(pairs: &[&str]) -> RampParams {
     for (key, value) in pairs.iter().filter_map(|pair| pair.split_once('=')) {
         selection.set(key, value).unwrap();
     }
-    RampParams::from_args(&selection.args).unwrap()
+    RampParams::from_args(&selection.kind_args()).unwrap()
 }
 
 /// Response (from 10 % to 90 % of the step), settling (until 300 ms within 5 % of the new rate begin) in ms,

@@ -1,0 +1,52 @@
+//! What a discipline learns of the link that it is built for.
+
+use crate::packet::{Customers, FlowClass};
+use crate::random::Stream;
+use crate::units::{Rate, Span, Weight};
+
+/// What a discipline learns of the place it is built into.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkContext<'a> {
+    /// Rate of the link behind it.
+    pub link_rate: Rate,
+    /// Weights by flow number. Flows beyond have weight 1.
+    pub weights: &'a [Weight],
+    /// Round-trip times without queueing, by flow number. Zero, or beyond the end: unknown.
+    pub rtts: &'a [Span],
+    /// Guaranteed rates by flow number. Flows beyond have none.
+    pub guarantees: &'a [Rate],
+    /// Classes by flow number. Flows beyond are greedy.
+    pub classes: &'a [FlowClass],
+    /// Whose flows are whose.
+    pub customers: Customers<'a>,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Name of the queue's random stream, unlike that of any other component.
+    pub name: &'a str,
+}
+
+impl<'a> LinkContext<'a> {
+    /// Of a place where nothing is known of flows: they have one weight, and no guarantee.
+    #[must_use]
+    pub fn new(link_rate: Rate, seed: u64, name: &'a str) -> Self {
+        let customers = Customers::default();
+        Self { link_rate, weights: &[], rtts: &[], guarantees: &[], classes: &[], customers, seed, name }
+    }
+}
+
+impl LinkContext<'_> {
+    /// The weight that earns one quantum.
+    pub(super) fn smallest_weight(&self) -> Weight {
+        let smallest = |a: Weight, b: &Weight| if *b < a { *b } else { a };
+        self.weights.split_first().map_or(Weight::ONE, |(first, rest)| rest.iter().fold(*first, smallest))
+    }
+
+    pub(super) fn stream(&self) -> Stream {
+        Stream::new(self.seed, self.name)
+    }
+
+    /// A second stream, for decisions of another kind.
+    pub(super) fn stream_for(&self, purpose: &str) -> Stream {
+        Stream::new(self.seed, &alloc::format!("{}.{purpose}", self.name))
+    }
+}

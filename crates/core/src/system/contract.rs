@@ -1,0 +1,87 @@
+//! What a world asks of a whole discipline beyond [`Queue`]: changes while packets wait, and statistics.
+
+use crate::aqm::BufferPolicy;
+use crate::buffer::Buffer;
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowClass, FlowId, Packet};
+use crate::queue::Queue;
+use crate::schedule::Scheduler;
+use crate::units::{Rate, Span, Time, Weight};
+
+/// A whole discipline, scheduler and buffer policy at once. No change drops a packet.
+pub trait System<P: Packet>: Queue<P> {
+    /// The next packet in the order of service, without drops and delays: moves the packets of a discipline that is
+    /// replaced.
+    fn drain(&mut self, now: Time) -> Option<P>;
+
+    /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
+    fn set_limit(&mut self, limit: Limit);
+
+    /// Sets the rate of the link.
+    fn set_link_rate(&mut self, _rate: Rate) {}
+
+    /// Sets the weight of `flow`, from its next turn on. False if the discipline has no weights.
+    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
+    }
+
+    /// Sets the round-trip time of `flow` without queueing, zero if unknown. False if the discipline does not
+    /// use it.
+    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
+        false
+    }
+
+    /// Sets the customer of `flow`, from its next packet on. False if the discipline knows no customers.
+    fn set_customer(&mut self, _flow: FlowId, _customer: CustomerId) -> bool {
+        false
+    }
+
+    /// Sets the guaranteed rate of `flow`, zero for none, and its round-trip time, from its next packet on. False
+    /// if the discipline knows no guarantees.
+    fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
+        false
+    }
+
+    /// Sets the class of `flow`, from its next packet on. False if the discipline knows no classes.
+    fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
+        false
+    }
+
+    /// Reports named counters and gauges.
+    fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Reports named counters and gauges of flows.
+    fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
+}
+
+impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        self.scheduler_mut().pop(now).map(|queued| queued.packet)
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.policy_mut().set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.policy_mut().set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        let scheduled = self.scheduler_mut().set_weight(flow, weight);
+        let dropped = self.policy_mut().set_weight(flow, weight);
+        scheduled || dropped
+    }
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.policy_mut().set_rtt(flow, rtt)
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.policy_mut().set_customer(flow, customer)
+    }
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.policy_mut().set_guarantee(flow, guarantee, rtt)
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.policy().statistics(show);
+    }
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        self.policy().flow_statistics(show);
+    }
+}

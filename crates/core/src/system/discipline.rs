@@ -1,0 +1,305 @@
+//! Any discipline behind one type, and its parameters.
+
+use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::catalog::Selection;
+use super::context::LinkContext;
+use super::contract::System;
+use super::ramp::FlowShare;
+use crate::aqm::csfq::RouterRole;
+use crate::aqm::sffc::Sffc;
+use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowClass, FlowId, LabelKind, Packet};
+use crate::param::{Args, Entry, Known, ParamError};
+use crate::queue::{Backlog, Queue, Sink};
+use crate::units::{Rate, Span, Time, Weight};
+
+/// Everything a scenario says of a discipline, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisciplineParams {
+    /// What queues.
+    pub core: CoreParams,
+    /// What holds back, if anything does.
+    pub shaper: Option<TokenBucketParams>,
+}
+
+impl DisciplineParams {
+    /// Checks the values of a selection against each other.
+    ///
+    /// # Errors
+    /// When a value makes no sense or contradicts another; the error names the key.
+    pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
+        let args = &selection.args;
+        let core = match selection.drop {
+            Some(drop) => CoreParams::Buffered(BufferParams {
+                schedule: read(SCHEDULERS, args, "kind", selection.kind)?,
+                drop: read(POLICIES, args, "drop", drop)?,
+            }),
+            None => read(SYSTEMS, args, "kind", selection.kind)?,
+        };
+        if let (CoreParams::Ramp(_), Some(_)) = (&core, selection.shaper) {
+            let message = "RAMP reckons in the rate of its link and would not know of a shaper's; give the link the \
+                           rate, or shape on the next one";
+            return Err(ParamError::new("shaper", message));
+        }
+        let shaper = match selection.shaper {
+            Some(shaper) => Some(read(SHAPERS, args, "shaper", shaper)?),
+            None => None,
+        };
+        Ok(Self { core, shaper })
+    }
+
+    /// The kind of label that it writes on packets, if it writes any.
+    #[must_use]
+    pub const fn label_written(&self) -> Option<LabelKind> {
+        match self.core {
+            CoreParams::Buffered(BufferParams {
+                drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_),
+                ..
+            }) => Some(LabelKind::Rate),
+            _ => None,
+        }
+    }
+
+    /// The kind of label that it goes by, if it reads any.
+    #[must_use]
+    pub const fn label_required(&self) -> Option<LabelKind> {
+        match self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Tred(_), .. }) => {
+                Some(LabelKind::Tickets)
+            }
+            _ => self.label_written(),
+        }
+    }
+
+    /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
+    /// without.
+    #[must_use]
+    pub const fn rate_labels(&self) -> Option<(RouterRole, bool)> {
+        match &self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
+                Some((params.role, params.egress))
+            }
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
+                Some((params.role, params.egress))
+            }
+            _ => None,
+        }
+    }
+
+    /// How often it sends reports to other routers; none if it does not take part in that.
+    #[must_use]
+    pub const fn report_interval(&self) -> Option<Span> {
+        match &self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(params), .. }) if params.reports => {
+                Some(params.interval)
+            }
+            _ => None,
+        }
+    }
+
+    /// An empty discipline in its place.
+    #[must_use]
+    pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
+        let mut core = Core::new(&self.core, setup);
+        for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
+            core.set_weight(flow, weight);
+        }
+        for (flow, &guarantee) in (0..).map(FlowId).zip(setup.guarantees) {
+            if guarantee > Rate::ZERO {
+                core.set_guarantee(
+                    flow,
+                    guarantee,
+                    setup.rtts.get(flow.index()).copied().unwrap_or_default(),
+                );
+            }
+        }
+        for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
+            core.set_class(flow, class);
+        }
+        match &self.shaper {
+            Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
+            None => Discipline::Plain(core),
+        }
+    }
+}
+
+/// The parameters of `entry`, which `key` names, as its row of `table` reads them.
+fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) -> Result<T, ParamError> {
+    let known = table.iter().find(|known| known.entry.name == entry.name);
+    let known = known.ok_or_else(|| ParamError::new(key, "it does not fit here"))?;
+    (known.read)(&args.of(known.entry))
+}
+
+/// Any discipline.
+#[derive(Clone, Debug)]
+pub enum Discipline<P> {
+    /// As fast as the link asks.
+    Plain(Core<P>),
+    /// Held back to a rate.
+    Shaped(TokenBucket<P, Core<P>>),
+}
+
+impl<P: Packet> Discipline<P> {
+    fn core(&self) -> &Core<P> {
+        match self {
+            Self::Plain(core) => core,
+            Self::Shaped(shaper) => shaper.inner(),
+        }
+    }
+
+    /// Whether it has the parts that `params` name, and in those that keep their parameters whole these: for
+    /// whoever reads back what runs. Schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ tell
+    /// their kind only.
+    #[must_use]
+    pub fn has_params(&self, params: &DisciplineParams) -> bool {
+        let shaped = match (self, &params.shaper) {
+            (Self::Plain(_), None) => true,
+            (Self::Shaped(shaper), Some(params)) => shaper.has_params(params),
+            _ => false,
+        };
+        shaped && self.core().has_params(&params.core)
+    }
+
+    /// Shows numbers by name that say what it has done or stands at, for results.
+    pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.core().statistics(show);
+    }
+
+    /// The same of the flows it knows.
+    pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        self.core().flow_statistics(show);
+    }
+}
+
+/// What it divides among flows.
+impl<P: Packet> Discipline<P> {
+    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What
+    /// was due until `now` is done first.
+    pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
+        if let Core::Ramp(ramp) = self.core_mut() {
+            ramp.advance(now, sink);
+            ramp.shares().for_each(|(flow, share)| show(flow, share));
+        }
+    }
+}
+
+/// Of disciplines that exchange reports with those of other routers.
+impl<P: Packet> Discipline<P> {
+    /// Its part in that, if it has one.
+    #[must_use]
+    pub fn link_state(&self) -> Option<&Sffc> {
+        match self.core() {
+            Core::Buffered(buffer) => buffer.policy().link_state(),
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
+        }
+    }
+
+    /// Its part in that, if it has one.
+    pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+        match self.core_mut() {
+            Core::Buffered(buffer) => buffer.policy_mut().link_state_mut(),
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
+        }
+    }
+}
+
+/// Changes while packets wait. None of them drops a packet.
+impl<P: Packet> Discipline<P> {
+    fn core_mut(&mut self) -> &mut Core<P> {
+        match self {
+            Self::Plain(core) => core,
+            Self::Shaped(shaper) => shaper.inner_mut(),
+        }
+    }
+
+    /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is
+    /// replaced.
+    pub fn drain(&mut self, now: Time) -> Option<P> {
+        match self {
+            Self::Plain(core) => core.drain(now),
+            Self::Shaped(shaper) => shaper.take_held().or_else(|| shaper.inner_mut().drain(now)),
+        }
+    }
+
+    /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
+    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.core_mut().set_weight(flow, weight)
+    }
+
+    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether
+    /// this discipline knows guarantees.
+    pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.core_mut().set_guarantee(flow, guarantee, rtt)
+    }
+
+    /// The round-trip time of `flow` without queueing, zero if unknown. Whether this discipline has use for
+    /// it.
+    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.core_mut().set_rtt(flow, rtt)
+    }
+
+    /// Whose `flow` is from its next packet on. Whether this discipline divides among customers.
+    pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.core_mut().set_customer(flow, customer)
+    }
+
+    /// The class of `flow` from its next packet on. Whether this discipline knows classes.
+    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        self.core_mut().set_class(flow, class)
+    }
+
+    /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
+    pub fn set_limit(&mut self, limit: Limit) {
+        self.core_mut().set_limit(limit);
+    }
+
+    /// The rate of the link behind it from now on.
+    pub fn set_link_rate(&mut self, rate: Rate) {
+        self.core_mut().set_link_rate(rate);
+    }
+
+    /// The rate of the shaper from `now` on. Whether there is one.
+    pub fn set_shaper_rate(&mut self, now: Time, rate: Rate) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Shaped(shaper) => {
+                shaper.set_rate(now, rate);
+                true
+            }
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Discipline<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        match self {
+            Self::Plain(queue) => queue.enqueue(now, packet, sink),
+            Self::Shaped(queue) => queue.enqueue(now, packet, sink),
+        }
+    }
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Plain(queue) => queue.dequeue(now, sink),
+            Self::Shaped(queue) => queue.dequeue(now, sink),
+        }
+    }
+    fn is_transparent(&self) -> bool {
+        match self {
+            Self::Plain(queue) => queue.is_transparent(),
+            Self::Shaped(_) => false,
+        }
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Self::Plain(queue) => queue.next_wakeup(),
+            Self::Shaped(queue) => queue.next_wakeup(),
+        }
+    }
+    fn backlog(&self) -> Backlog {
+        match self {
+            Self::Plain(queue) => queue.backlog(),
+            Self::Shaped(queue) => queue.backlog(),
+        }
+    }
+}
