@@ -100,39 +100,40 @@ pub fn reference() -> String {
 const REFERENCE_HEAD: &str = "# Scenario files
 
 A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` (per second), `\"20ms\"`, `\"64kB\"`, `\"50p\"`
-(packets), `\"1%\"`. Unknown keys are refused. Every message names the file, the line, the key and the mend.
+(packets), `\"1%\"`. Unknown keys are refused. Every error message names the file, the line, the key and the fix.
 
-- **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` stands for
-  a list. Several lists make a grid.
+- **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` is short for a list.
+  Several lists make a grid.
 - **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
-  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators, from
-  the loosest: `+ -`; `* / %`, from the left (`6 * 5 % 4` is 2); a leading `-`; `^`, from the right (`-2 ^ 2` is -4). A
+  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators, lowest precedence first: `+ -`;
+  `* / %`, evaluated from the left (`6 * 5 % 4` is 2); a leading `-`; `^`, evaluated from the right (`-2 ^ 2` is -4). A
   remainder `a % b` is never negative. Functions are `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
-- **Aggregates.** `connections = 15` makes one flow of 15 connections, as papers that count aggregates have it: queues
-  keep it apart as one, and its weight, guarantee, round-trip time, tickets and marker are for all of it. With one
-  `start` all connections begin in the same instant and may stay in step; `start = { between = [\"0s\", \"1s\"] }` draws
-  one for each. `count` makes flows, `connections` what each of them consists of.
-- **Guarantees.** On each link the guarantees of the flows that cross it add up to its rate at most, at the start and
-  whenever a change raises one, by the rates of that moment; a flow that is silent counts. A link that is made slower
-  later is not refused: what becomes of a promise then may be what one wants to see. Queues that know no guarantees
-  ignore them, but what flows are entitled to does not.
-- **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, keeps that for them, and gives the rest to
-  greedy ones. In front of the first link of a path it is in the sending host, elsewhere in a router. What it allocates over
-  time is in results where a link has `watch = true`. When it cannot carry what flows need, their sources hear of it: at once
-  in the sending host, else after the delay of the wires in between. A `video` that is `adaptive` heeds that.
-- **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is its edge. With
-  `role = \"core\"` it drops them instead; every path to it, also that of acknowledgements, needs one that labels and no
-  `egress` in between.
+- **Aggregates.** `connections = 15` makes one flow of 15 connections, for papers that count aggregates. Queues see one flow, and its
+  weight, guarantee, round-trip time, tickets and marker apply to all connections together. With a fixed `start` all
+  connections begin in the same instant and may stay synchronised; `start = { between = [\"0s\", \"1s\"] }` draws a start for
+  each. `count` sets the number of flows, `connections` the number of connections in each of them.
+- **Guarantees.** On each link, the guarantees of the flows that cross it may add up to at most the link's rate. This is checked at
+  the start and at each change that raises a guarantee, with the rates at that moment; silent flows count. A link that becomes
+  slower later is accepted, since a scenario may want to show what happens then. Queues without guarantees ignore them, but
+  the entitlements of flows include them.
+- **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, reserves that for them, and gives the rest to
+  greedy flows. On the first link of a path it acts as the queue of the sending host, elsewhere as that of a router. Results
+  contain its allocations over time where a link has `watch = true`. When it cannot carry what flows need, the queue
+  notifies their sources: at once in the sending host, else after the delay of the wires in between. An `adaptive` `video`
+  source reacts.
+- **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With
+  `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
+  labels, with no `egress` in between.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
-  lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) are written likewise.
+  lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
   **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
-- **Defaults.** `[defaults.link]` and `[defaults.flow]` hold values for all links and flows. A key that a link or flow sets
-  itself takes nothing from them. What belongs to one alone has no default: its ends, `count`, paths and `lost`. Links of
-  a ready topology, also those of hosts, take what their tables in `topology` do not set. Other directions take the keys
-  under `back` in `[defaults.link]`.
-- **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` puts a value in place before the file is checked.
+- **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
+  replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.
+  Links of a ready topology, also those of hosts, take from the defaults what their tables in `topology` do not set. The
+  other directions of links take the keys under `back` in `[defaults.link]`.
+- **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` sets a value before the file is checked.
 
-`apportion run FILE --show-config` prints a scenario as it was understood; `apportion schema` prints a JSON Schema for editors.
+`apportion run FILE --show-config` prints a scenario with all values filled in; `apportion schema` prints a JSON Schema for editors.
 This page is generated from the tables that the loader reads.
 ";
 

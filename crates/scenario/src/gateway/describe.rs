@@ -26,8 +26,8 @@ pub fn reference() -> String {
 
 const HEAD: &str = "## Keys of the configuration file
 
-A configuration is a TOML file. Quantities are written with their unit, and queues, markers and exchanges as in
-[scenario files](scenario.md). Unknown keys are refused. Every message names the file, the line, the key and the mend.
+A configuration is a TOML file. Quantities are written with their unit; queues, markers and exchanges are written as in
+[scenario files](scenario.md). Unknown keys are refused. Every error message names the file, the line, the key and the fix.
 These tables are generated from those that the loader reads.
 ";
 
