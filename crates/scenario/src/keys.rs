@@ -161,7 +161,14 @@ impl Unit {
                 let number = text.parse().ok().filter(|number: &f64| number.is_finite());
                 number.map(Quantity::Real).ok_or_else(refuse)
             }
-            Self::Count => text.parse().map(Quantity::Whole).map_err(|_| refuse()),
+            Self::Count => text.parse().map(Quantity::Whole).map_err(|_| {
+                format!(
+                    "`{text}` is not {} from 0 to {}; write for example {}",
+                    self.name(),
+                    u64::MAX,
+                    self.example()
+                )
+            }),
         }
     }
 
@@ -222,7 +229,7 @@ impl Amount {
     pub(crate) fn read(item: &Item, unit: Unit, range: Range, indexed: bool) -> Result<Self, String> {
         let text = match &item.value {
             Value::Text(text) => text.clone(),
-            Value::Integer(_) | Value::Float(_) => item.to_string(),
+            Value::Integer(_) | Value::Huge(_) | Value::Float(_) => item.to_string(),
             _ => {
                 return Err(format!(
                     "`{}` is {}, not {}; write for example {}",
@@ -522,7 +529,7 @@ impl<'a> Fields<'a> {
         let found = self.found(name)?;
         let item = found.item?;
         let value = match item.value {
-            Value::Text(_) | Value::Integer(_) => read(&item.plain()),
+            Value::Text(_) | Value::Integer(_) | Value::Huge(_) => read(&item.plain()),
             _ => {
                 let example = found.key.kind.example();
                 Err(format!("`{}` is {}; write for example {example}", item.plain(), item.what()))

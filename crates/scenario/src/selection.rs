@@ -192,7 +192,7 @@ impl Part {
 }
 
 fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamError> {
-    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Other(_)) {
+    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
         return Err(ParamError::new(
             key,
             format!("`{item}` is {}, not the value of a parameter", item.what()),

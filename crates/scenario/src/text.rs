@@ -5,7 +5,7 @@
 use std::fmt;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
 use crate::problem::{Place, Problems};
 
@@ -25,8 +25,10 @@ pub(crate) enum Value {
     Flag(bool),
     List(Vec<Item>),
     Table(Table),
-    /// Dates, and integers beyond 64 bits: no key takes them, so only the text is kept, for the message.
-    Other(String),
+    /// An integer beyond 64 bits with a sign, as decimal digits.
+    Huge(String),
+    /// A date or a time of day: no key takes one, so only its text is kept, for the message.
+    Date(String),
 }
 
 impl PartialEq for Item {
@@ -74,7 +76,7 @@ impl Item {
     /// How a user would write the value in a sentence: text without quotes, tables inline.
     pub(crate) fn plain(&self) -> String {
         match &self.value {
-            Value::Text(text) | Value::Other(text) => text.clone(),
+            Value::Text(text) => text.clone(),
             _ => self.to_string(),
         }
     }
@@ -83,12 +85,12 @@ impl Item {
     pub(crate) const fn what(&self) -> &'static str {
         match self.value {
             Value::Text(_) => "a string",
-            Value::Integer(_) => "an integer",
+            Value::Integer(_) | Value::Huge(_) => "an integer",
             Value::Float(_) => "a number",
             Value::Flag(_) => "a boolean",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
-            Value::Other(_) => "not a value that scenarios use",
+            Value::Date(_) => "a date",
         }
     }
 }
@@ -97,7 +99,8 @@ impl Item {
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
-            Value::Text(text) | Value::Other(text) => f.write_str(&quoted(text)),
+            Value::Text(text) => f.write_str(&quoted(text)),
+            Value::Huge(text) | Value::Date(text) => f.write_str(text),
             Value::Integer(integer) => write!(f, "{integer}"),
             Value::Float(float) => write!(f, "{float:?}"),
             Value::Flag(flag) => write!(f, "{flag}"),
@@ -163,7 +166,7 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Table {
 
 /// Reads the value of a `--set`: TOML, or else a bare string.
 pub(crate) fn parse_override(text: &str) -> Item {
-    let item = parse_value(text).ok().filter(|item| !matches!(item.value, Value::Other(_)));
+    let item = parse_value(text).ok().filter(|item| !matches!(item.value, Value::Date(_)));
     item.unwrap_or_else(|| Item::text(text, Place::Override))
 }
 
@@ -207,18 +210,14 @@ impl Lines {
 
     fn item(&self, value: &Spanned<DeValue<'_>>) -> Item {
         let place = self.place(value.span().start);
-        let other = || Value::Other(value.get_ref().type_str().to_owned());
         let value = match value.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Integer(integer) => {
-                let digits = integer.as_str().replace('_', "");
-                i64::from_str_radix(&digits, integer.radix()).map_or_else(|_| other(), Value::Integer)
-            }
+            DeValue::Integer(integer) => whole(integer),
             DeValue::Float(float) => {
-                float.as_str().replace('_', "").parse().map_or_else(|_| other(), Value::Float)
+                Value::Float(float.as_str().replace('_', "").parse().unwrap_or(f64::NAN))
             }
             DeValue::Boolean(flag) => Value::Flag(*flag),
-            DeValue::Datetime(_) => other(),
+            DeValue::Datetime(date) => Value::Date(date.to_string()),
             DeValue::Array(items) => Value::List(items.iter().map(|item| self.item(item)).collect()),
             DeValue::Table(table) => Value::Table(self.table(table)),
         };
@@ -237,6 +236,14 @@ impl Lines {
         };
         Table { entries: entries.into_iter().map(entry).collect() }
     }
+}
+
+fn whole(integer: &DeInteger<'_>) -> Value {
+    let (digits, radix) = (integer.as_str().replace('_', ""), integer.radix());
+    i64::from_str_radix(&digits, radix).map_or_else(
+        |_| Value::Huge(i128::from_str_radix(&digits, radix).map_or(digits, |whole| whole.to_string())),
+        Value::Integer,
+    )
 }
 
 #[cfg(test)]

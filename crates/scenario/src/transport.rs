@@ -55,7 +55,7 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
 }
 
 fn set(params: &mut TcpParams, key: &str, item: &Item) -> Result<(), String> {
-    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Other(_)) {
+    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
         return Err(format!("`{item}` is {}, not the value of a parameter", item.what()));
     }
     params.set(key, &item.plain()).map_err(|message| {

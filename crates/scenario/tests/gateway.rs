@@ -158,7 +158,10 @@ fn values_of_the_file_are_refused_with_a_mend() {
         ),
         ("flow_idle = \"0s\"", "flow_idle: `0s`: a time must be above zero here; write for example \"20ms\""),
         ("title = \"\"", "title: `` is not a name; write for example \"name\""),
-        ("seed = -1", "seed: `-1` is not a whole number; write for example 10"),
+        (
+            "seed = -1",
+            "seed: `-1` is not a whole number from 0 to 18446744073709551615; write for example 10",
+        ),
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \

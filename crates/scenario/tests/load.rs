@@ -566,3 +566,33 @@ fn entitlements_follow_tickets_in_the_currency_of_each_router() {
         assert_eq!(it.entitlements(), None, "C has no tickets to divide by");
     }
 }
+
+#[test]
+fn numbers_beyond_what_toml_requires_are_read_or_refused_with_the_range() {
+    let with = |line: &str| {
+        format!(
+            "{line}\nstop = \"9s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.f]\nfrom = \"a\"\nto = \"b\"\ntcp = \"rfc\"\n"
+        )
+    };
+    assert_eq!(scenario(&with("seed = 18446744073709551615")).seed, u64::MAX);
+    // The canonical text holds it too.
+    let canonical = suite(&with("seed = 0xffffffffffffffff")).canonical;
+    assert_eq!(scenario(&canonical).seed, u64::MAX);
+    for (line, message) in [
+        (
+            "seed = 99999999999999999999",
+            "seed: `99999999999999999999` is not a whole number from 0 to 18446744073709551615",
+        ),
+        ("seed = 2026-01-01", "seed: `2026-01-01` is a date, not a whole number"),
+        ("title = 99999999999999999999", "title: `99999999999999999999` is not a name"),
+        ("sample = 99999999999999999999", "sample: `99999999999999999999`"),
+        (
+            "defaults.link.queue = { kind = \"fifo\", limit = 2026-01-01 }",
+            "defaults.link.queue.limit: `2026-01-01` is a date",
+        ),
+    ] {
+        let errors = errors(&with(line));
+        let wanted = format!("dir/x.toml:1: {message}");
+        assert!(errors.iter().any(|error| error.starts_with(&wanted)), "{errors:?}");
+    }
+}
