@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
+use crate::rows::{AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
 use crate::tables::{Rows, Table};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
@@ -273,12 +273,13 @@ impl WriteError {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
+const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`";
+
 /// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// If `dir` holds no run, or one that this version cannot read.
 pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
-    const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`";
     let path = dir.join("run.json");
     let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
     let text = fs::read_to_string(&path)
@@ -290,16 +291,16 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let head: Head = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
 
     let mut rows: BTreeMap<String, Rows> = BTreeMap::new();
-    for row in read_table::<FlowRow>(dir, AGAIN)? {
+    for row in read_table::<FlowRow>(dir, true, &head.points)? {
         rows.entry(row.point.clone()).or_default().flows.push(row);
     }
-    for row in read_table::<LinkRow>(dir, AGAIN)? {
+    for row in read_table::<LinkRow>(dir, true, &head.points)? {
         rows.entry(row.point.clone()).or_default().links.push(row);
     }
-    for row in read_table::<CompletionRow>(dir, AGAIN)? {
+    for row in read_table::<CompletionRow>(dir, false, &head.points)? {
         rows.entry(row.point.clone()).or_default().completions.push(row);
     }
-    for row in read_table::<StatisticRow>(dir, AGAIN)? {
+    for row in read_table::<StatisticRow>(dir, false, &head.points)? {
         rows.entry(row.point.clone()).or_default().statistics.push(row);
     }
     let points = head.points.iter().map(|point| StoredPoint {
@@ -316,8 +317,71 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     })
 }
 
-fn read_table<R: Row + DeserializeOwned>(dir: &Path, mend: &'static str) -> Result<Vec<R>, LoadError> {
+/// Reads a table of the folder `dir`. Each of its rows must belong to a replication of `points`; if `complete`, all
+/// replications of a point must have equally many rows, at least one.
+fn read_table<R: Row + DeserializeOwned>(
+    dir: &Path,
+    complete: bool,
+    points: &[HeadPoint],
+) -> Result<Vec<R>, LoadError> {
     let path = dir.join(format!("{}.csv", R::TABLE));
-    let fail = |e: csv::Error| LoadError { path: path.clone(), cause: e.to_string(), mend };
-    csv::Reader::from_path(&path).map_err(fail)?.deserialize().collect::<Result<_, _>>().map_err(fail)
+    let fail = |cause: String| LoadError { path: path.clone(), cause, mend: AGAIN };
+    let mut csv = csv::Reader::from_path(&path).map_err(|error| fail(explain(error)))?;
+    let header = csv.headers().map_err(|error| fail(explain(error)))?;
+    let columns: Vec<&str> = R::COLUMNS.iter().map(|column| column.name).collect();
+    if header != columns {
+        let (found, wanted) = (header.iter().collect::<Vec<_>>().join(","), columns.join(","));
+        return Err(fail(format!("line 1: its columns are `{}`, not `{wanted}`", found.escape_debug())));
+    }
+    let seeds = |label: &str| points.iter().find(|point| point.label == label).map(|point| &point.seeds_done);
+    let mut counts: BTreeMap<(String, u64), usize> = BTreeMap::new();
+    let mut rows = Vec::new();
+    let header = header.clone();
+    let mut record = csv::StringRecord::new();
+    while csv.read_record(&mut record).map_err(|error| fail(explain(error)))? {
+        let line = record.position().map_or(1, csv::Position::line);
+        let at = |cause: String| fail(format!("line {line}: {cause}"));
+        let row: R = record.deserialize(Some(&header)).map_err(|error| fail(explain(error)))?;
+        let cells = row.cells();
+        let is_finite = |cell: &Cell<'_>| !matches!(cell, Cell::Number(number) if !number.is_finite());
+        if let Some(wrong) = cells.iter().position(|cell| !is_finite(cell)) {
+            return Err(at(format!("{} is not a finite number", columns[wrong])));
+        }
+        // Every table begins with them.
+        let [Cell::Text(point), Cell::Integer(seed), ..] = cells[..] else { continue };
+        if seeds(point).is_none_or(|seeds| !seeds.contains(&seed)) {
+            return Err(at(format!("run.json has no replication of point `{point}` with seed {seed}")));
+        }
+        *counts.entry((point.to_owned(), seed)).or_default() += 1;
+        rows.push(row);
+    }
+    for point in points.iter().filter(|_| complete) {
+        let count = |seed: &u64| counts.get(&(point.label.clone(), *seed)).copied().unwrap_or(0);
+        let most = point.seeds_done.iter().map(count).max().unwrap_or(0).max(1);
+        if let Some(seed) = point.seeds_done.iter().find(|seed| count(seed) < most) {
+            let (label, found) = (&point.label, count(seed));
+            return Err(fail(format!(
+                "after the last line: rows of point `{label}`, seed {seed}, are missing: {found} of {most}"
+            )));
+        }
+    }
+    Ok(rows)
+}
+
+/// A CSV error with its line first.
+fn explain(error: csv::Error) -> String {
+    let line = error.position().map_or_else(String::new, |at| format!("line {}: ", at.line()));
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error.to_string(),
+        csv::ErrorKind::Utf8 { .. } => format!("{line}not text"),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("{line}{len} columns, not {expected_len}")
+        }
+        csv::ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|at| usize::try_from(at).ok()).map(|at| at + 1);
+            let column = column.map_or_else(String::new, |at| format!("column {at}: "));
+            format!("{line}{column}{}", err.kind())
+        }
+        other => format!("{line}{other:?}"),
+    }
 }

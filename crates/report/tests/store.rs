@@ -179,6 +179,58 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_damaged_table_is_refused_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &weighted(&[7, 8])).unwrap();
+    let path = dir.path().join("flows.csv");
+    let whole = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let refused = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        load(dir.path()).unwrap_err().to_string()
+    };
+    let with_field = |at: usize, text: &str| {
+        let mut fields: Vec<&str> = lines[1].split(',').collect();
+        fields[at] = text;
+        format!("{}\n{}\n", lines[0], fields.join(","))
+    };
+    let rest = lines[2..].join("\n");
+    for (bytes, cause) in [
+        (b"".to_vec(), "line 1: its columns are ``, not `point,seed,flow"),
+        (b"garbage\nmore\n".to_vec(), "line 1: its columns are `garbage`, not `point,seed,flow"),
+        (b"\x7fELF\0\xff\xfe\n\0\0".to_vec(), "line 1: "),
+        (whole.replacen("seed", "sead", 1).into_bytes(), "line 1: its columns are `point,sead,flow"),
+        (
+            format!("{}\n", lines[0]).into_bytes(),
+            "after the last line: rows of point ``, seed 7, are missing: 0 of 1",
+        ),
+        (
+            format!("{}\n{}\n", lines[0], lines[1]).into_bytes(),
+            "after the last line: rows of point ``, seed 8, are missing",
+        ),
+        (whole.as_bytes()[..whole.len() - 9].to_vec(), &format!("line {}: ", lines.len())),
+        (with_field(5, "fast").into_bytes(), "line 2: column 6: "),
+        (with_field(5, "NaN").into_bytes(), "line 2: throughput_mbps is not a finite number"),
+        (with_field(7, "-1").into_bytes(), "line 2: column 8: "),
+        (with_field(0, "x").into_bytes(), "line 2: run.json has no replication of point `x` with seed 7"),
+        (with_field(1, "9").into_bytes(), "line 2: run.json has no replication of point `` with seed 9"),
+        (format!("{}\na,b\n{rest}\n", lines[0]).into_bytes(), "line 2: 2 columns, not "),
+    ] {
+        let message = refused(&bytes);
+        assert!(message.contains(&format!("flows.csv`: {cause}")), "{message}");
+        assert!(
+            message.ends_with("write it again with `apportion run SCENARIO.toml --out DIR`"),
+            "{message}"
+        );
+        assert!(!message.contains('\n'), "{message}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(load(dir.path()).unwrap_err().to_string().contains("flows.csv`: No such file"));
+    fs::write(&path, &whole).unwrap();
+    load(dir.path()).unwrap();
+}
+
+#[test]
 fn a_run_compared_with_itself_does_not_differ() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &quickstart(&[7, 8, 9])).unwrap();
