@@ -17,8 +17,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::infeasible::{Infeasible, is_amount};
 use super::max_min::{Claim, max_min};
-use super::{Infeasible, is_amount};
 
 /// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these
 /// is has others beside it.

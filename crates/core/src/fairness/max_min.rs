@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::{Infeasible, is_amount};
+use super::infeasible::{Infeasible, is_amount};
 
 /// What one flow asks of a network. Amounts are in the unit of the capacities.
 #[derive(Clone, Debug, PartialEq)]

@@ -36,7 +36,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Infeasible, is_amount};
+use super::infeasible::{Infeasible, is_amount};
 
 /// One link, as tickets see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
