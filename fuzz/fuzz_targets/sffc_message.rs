@@ -4,8 +4,8 @@
 #![no_main]
 
 use apportion_core::FlowId;
-use apportion_core::control::sffc::message::{FlowKey, Key, MAX_SIZE, Message, RouterId};
-use apportion_core::control::sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
+use apportion_sffc::message::{FlowKey, Key, MAX_SIZE, Message, RouterId};
+use apportion_sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use libfuzzer_sys::fuzz_target;

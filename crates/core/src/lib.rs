@@ -17,7 +17,7 @@
 //! | [`aqm`] | buffer policies: which packets are dropped or marked |
 //! | [`schedule`] | schedulers: who is served next |
 //! | [`mark`] | markers that write labels at the edge; the currency exchange that rewrites them between routers |
-//! | [`control`] | what acts by the clock or by messages: shaper, blocks of control loops, the Manager of SF-FC |
+//! | [`control`] | what acts by the clock: shaper, blocks of control loops |
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, RAMP |

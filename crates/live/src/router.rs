@@ -22,13 +22,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
-use apportion_core::control::sffc::message::{Key, Message, is_towards_source};
-use apportion_core::control::sffc::{
-    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
-};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Time;
+use apportion_sffc::message::{Key, Message, is_towards_source};
+use apportion_sffc::{
+    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
+};
 
 use crate::frame::{FlowTuple, Parsed};
 use frames::{Envelope, Hardware, NEIGHBOURS_4, NEIGHBOURS_6};

@@ -8,11 +8,11 @@ mod laws;
 
 use std::path::Path;
 
-use apportion_core::control::sffc::message::FlowKey;
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Bytes;
 use apportion_live::frame::{self, FlowTuple, Fragment, MAX_EXTENSIONS, Malformed, Network, Parsed, parse};
 use apportion_scenario::gateway::classifier::Headers;
+use apportion_sffc::message::FlowKey;
 use common::{
     Carried, DESTINATION_4, DESTINATION_6, Ip, PORTS, SOURCE_4, SOURCE_6, assert_checksums, ipv4, ipv6,
 };

@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 
 use apportion_core::aqm::sffc::Sffc;
-use apportion_core::control::sffc::message::is_towards_source;
-use apportion_core::control::sffc::{
-    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
-};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_sffc::message::is_towards_source;
+use apportion_sffc::{
+    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
+};
 
 use crate::connections::Numbers;
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::units::Time;
+use apportion_core::units::Time;
 
 /// Cost: O(log n) for each call, and per entry removed.
 #[derive(Clone, Debug)]

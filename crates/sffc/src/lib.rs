@@ -30,23 +30,31 @@
 //! Cost: nothing per packet. Per message O(flows in it × log flows). Memory of 160 bytes for a flow that is
 //! reported and 80 for one that a next hop claims; at worst three times that with keys and trees.
 
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use crate::packet::FlowId;
-use crate::random::Stream;
-use crate::units::{Bytes, Span, Time};
+use apportion_core::packet::FlowId;
+use apportion_core::random::Stream;
+use apportion_core::units::{Bytes, Span, Time};
 
+#[cfg(test)]
+mod adversary_tests;
 mod aged;
 mod count;
-#[cfg(test)]
-mod lies;
 pub mod message;
 mod search;
 mod side;
 #[cfg(test)]
 mod tests;
 
+pub use apportion_core::aqm::sffc::FlowReport;
 pub use message::{FlowKey, RouterId};
 
 use aged::Aged;
@@ -58,19 +66,6 @@ use side::Side;
 /// One of this router's output links, numbered by the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port(pub u32);
-
-/// What a link did to one flow in one interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowReport {
-    /// The flow.
-    pub flow: FlowId,
-    /// What came for the link.
-    pub arrived: Bytes,
-    /// What left by the link; of a valid report not more than arrived.
-    pub departed: Bytes,
-    /// The time in which this was counted.
-    pub interval: Span,
-}
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use core::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::units::{Bytes, Span};
+use apportion_core::units::{Bytes, Span};
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@ use super::message::{
     Answer, FlowKey, FlowState, Message, Proof, Query, ROOM, Report, RouterId, Scope, flow_size, state_size,
 };
 use super::{Destination, FlowReport, Forwarding, Manager, check};
-use crate::packet::FlowId;
-use crate::units::{Span, Time};
+use apportion_core::packet::FlowId;
+use apportion_core::units::{Span, Time};
 
 /// Where a flow comes from, as far as known.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use super::aged::Aged;
 use super::count::{Counters, Refusal};
 use super::message::{FlowKey, FlowState, Proof, Query, Report, RouterId};
 use super::{FlowReport, Forwarding, ManagerParams, Port, Secret, check};
-use crate::packet::FlowId;
-use crate::units::{Span, Time};
+use apportion_core::packet::FlowId;
+use apportion_core::units::{Span, Time};
 
 /// A bound on a rate of messages: how far ahead of their pace they are.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and
 //! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This
 //! file holds the discarder, `sffc/flows.rs` the estimator; the manager, which finds the router before this
-//! one and carries reports, is [`control::sffc`](crate::control::sffc), and `sffc/printed.rs` is figure 5 as
+//! one and carries reports, is the crate `apportion-sffc`, and `sffc/printed.rs` is figure 5 as
 //! printed.
 //!
 //! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports
@@ -38,6 +38,7 @@ mod flows;
 mod params;
 mod printed;
 mod recognition;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -47,8 +48,8 @@ use self::flows::{Flow, Flows};
 pub use self::params::{Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Spare, Usage};
 use self::printed::max_min_estimate;
 use self::recognition::Recognition;
+pub use self::report::FlowReport;
 use super::{Admission, BufferPolicy};
-use crate::control::sffc::FlowReport;
 use crate::fairness::water_filling;
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet, Protocol};

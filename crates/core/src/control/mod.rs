@@ -1,9 +1,8 @@
-//! Control: what acts by the clock or by messages rather than by a packet's own arrival.
+//! Control: what acts by the clock rather than by a packet's own arrival.
 //!
 //! | file | control | source |
 //! |---|---|---|
 //! | [`token_bucket`] | shaper: a sustained rate, a burst, optionally a peak rate | – |
-//! | [`sffc`] | the Manager of SF-FC: where flows come from, and reports to there | Tamura et al. 2000 |
 //! | [`low_pass`] | control block: low-pass filter | Goel, Steere, Pu, Walpole 1998 |
 //! | [`pid`] | control block: proportional, integral and derivative control | Franklin, Powell 1994 |
 //! | [`dead_time`] | control blocks: a delay, and a predictor of what is still on its way | Smith 1957 |
@@ -14,5 +13,4 @@
 pub mod dead_time;
 pub mod low_pass;
 pub mod pid;
-pub mod sffc;
 pub mod token_bucket;

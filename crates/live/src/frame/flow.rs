@@ -4,8 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use apportion_core::control::sffc::message::FlowKey;
 use apportion_scenario::gateway::classifier::Headers;
+use apportion_sffc::message::FlowKey;
 
 use super::word;
 

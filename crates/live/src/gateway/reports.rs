@@ -8,12 +8,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 
-use apportion_core::control::sffc::{FlowReport, Handled};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_runtime::routers::{Links as _, manager_params};
 use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
+use apportion_sffc::{FlowReport, Handled};
 
 use super::world::Way;
 use crate::engine::LinkStates;

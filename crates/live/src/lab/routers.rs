@@ -8,12 +8,12 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use apportion_core::control::sffc::{Destination, Handled, Transmit};
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
 use apportion_runtime::connections::Numbers;
 use apportion_runtime::routers::{Routers, charged};
 use apportion_scenario::model::{LinkId, NodeId, Scenario};
+use apportion_sffc::{Destination, Handled, Transmit};
 
 use crate::engine::{Heard, Hop, LinkStates, Own, Place};
 use crate::packet::Description;
