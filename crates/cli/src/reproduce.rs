@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use apportion_reproduce::text::{json_lines, tables};
-use apportion_reproduce::{Besides, Plan, beside, find, judge, write};
+use apportion_reproduce::table::{json_lines, tables};
+use apportion_reproduce::{Plan, Scope, find, judge, variant_table, write};
 
 use crate::arguments::Reproduce;
 use crate::interrupt::{self, CANCEL};
@@ -17,12 +17,12 @@ pub const PAPERS: &str = "papers";
 
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     let (papers, wanted) = find(Path::new(PAPERS), &arguments.experiments)?;
-    let besides = match &arguments.variants {
-        Some(names) => Besides::Variants(names),
-        None if arguments.ablate => Besides::Ablated,
-        None => Besides::Usual,
+    let scope = match &arguments.variants {
+        Some(names) => Scope::Variants(names),
+        None if arguments.ablate => Scope::Ablated,
+        None => Scope::Usual,
     };
-    let plan = Plan::new(papers, &wanted, besides)?;
+    let plan = Plan::new(papers, &wanted, scope)?;
     write::check(&arguments.out)?;
     interrupt::listen()?;
 
@@ -36,9 +36,9 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     };
     let claims = judge(&plan, &results);
     let pages = write::write(&arguments.out, &plan, &results, &claims, &command(arguments))?;
-    let variants = if plan.varied { beside::tables(&plan, &results) } else { Vec::new() };
+    let variants = if plan.varied { variant_table::tables(&plan, &results) } else { Vec::new() };
     if arguments.json {
-        let lines: String = variants.iter().map(beside::Table::json_lines).collect();
+        let lines: String = variants.iter().map(variant_table::Table::json_lines).collect();
         output::print(&(json_lines(&claims) + &lines))?;
     } else if !arguments.quiet {
         let mut text = tables(&claims);
@@ -50,7 +50,7 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         }
         output::print(&text)?;
     }
-    let failed = claims.iter().any(apportion_reproduce::Claim::condemns);
+    let failed = claims.iter().any(apportion_reproduce::Claim::fails_run);
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 

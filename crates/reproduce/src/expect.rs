@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use apportion_core::units::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::Problems;
-use crate::bars::BarFigure;
-use crate::measure::{Attribute, Measure};
-use crate::over_time::{CourseFigure, DifferenceFigure};
-use crate::series::RunningMean;
-use crate::sweep::{Sweep, SweepFigure};
+use crate::figure::Figure;
+use crate::measure::Measure;
+use crate::problems::Problems;
+use crate::runs::Sweep;
+use crate::value::{Numbers, text_of};
 use crate::variant::{self, Variant};
 
 /// The name of the file in a paper's folder.
@@ -100,11 +98,6 @@ impl RunSpec {
     }
 }
 
-/// A value as `--set` takes it.
-pub(crate) fn text_of(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 /// One claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,129 +157,6 @@ pub enum Op {
     Lt,
     /// Reported only.
     Record,
-}
-
-/// One number or several.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(untagged)]
-pub enum Numbers<T = f64> {
-    /// One.
-    One(T),
-    /// Several.
-    Many(Vec<T>),
-}
-
-impl<T> Numbers<T> {
-    /// As a slice.
-    pub fn all(&self) -> &[T] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-}
-
-/// A figure or table of the page.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Figure {
-    /// Throughput of flows over what they hold: a mark for each, and a line for the entitlement.
-    Shares {
-        /// What it shows.
-        title: String,
-        /// The horizontal axis.
-        on: Attribute,
-        /// Each in a colour.
-        series: Vec<SharesSeries>,
-    },
-    /// Throughput of flows over time.
-    OverTime {
-        /// What it shows.
-        title: String,
-        /// Which run.
-        #[serde(default = "crate::measure::main_run")]
-        run: String,
-        /// A curve each.
-        of: Vec<String>,
-        /// What they should have.
-        #[serde(default)]
-        levels: Vec<Level>,
-    },
-    /// Claims side by side: a row for each element.
-    Table {
-        /// What it shows.
-        title: String,
-        /// What the rows are.
-        head: String,
-        /// The names of the rows.
-        rows: Vec<String>,
-        /// A published, an ideal and a measured column each.
-        columns: Vec<Column>,
-        /// The name of a last row.
-        foot: Option<String>,
-    },
-    /// Measures along a sweep.
-    OverSweep(SweepFigure),
-    /// Measures of several things beside each other.
-    Bars(BarFigure),
-    /// Runs over time, against each other.
-    RunningMean(RunningMean),
-    /// What changes in the course of runs.
-    Course(CourseFigure),
-    /// What runs delivered, against one of them.
-    AccumulatedDifference(DifferenceFigure),
-}
-
-/// Flows of a run in one colour.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SharesSeries {
-    /// In the legend.
-    pub label: String,
-    /// Which run.
-    #[serde(default = "crate::measure::main_run")]
-    pub run: String,
-    /// Flows or groups.
-    pub of: Vec<String>,
-}
-
-/// A dashed line.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Level {
-    /// Mb/s.
-    pub at: f64,
-    /// From here on; from the start if absent.
-    pub from: Option<Length>,
-    /// Up to here; to the end if absent.
-    pub to: Option<Length>,
-}
-
-/// One claim of a table.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Column {
-    /// Above it.
-    pub label: String,
-    /// Of this experiment, or of another of the paper: left out if that is not part of the run.
-    pub experiment: Option<String>,
-    /// The claim, with a value for each row.
-    pub metric: String,
-    /// The claim in the last row.
-    pub foot: Option<String>,
-}
-
-/// A time or a length of time, written as `"30s"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Length(pub Span);
-
-impl TryFrom<String> for Length {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|error| format!("{error}; write for example \"30s\""))
-    }
 }
 
 // ---------------------------------------------------------------------------------------------

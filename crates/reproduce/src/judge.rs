@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
-use crate::expect::{Metric, Numbers, Op};
-use crate::measure::{Measure, Measured, Of, Runs};
+use crate::expect::{Metric, Op};
+use crate::measure::Measure;
 use crate::plan::{Plan, PlannedExperiment, Results};
-use crate::take::NOTHING;
+use crate::runs::{Basis, Measured, Runs};
+use crate::value::{EPSILON, Numbers};
 
 /// One claim with what was measured.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
         let mut claims = claims_of(&paper.experiments, plan.ablated, results);
         for beside in paper.variants.iter().filter(|planned| planned.variant.beside) {
             for other in claims_of(&beside.experiments, plan.ablated, results) {
-                if let Some(claim) = claims.iter_mut().find(|claim| claim.is(&other)) {
+                if let Some(claim) = claims.iter_mut().find(|claim| claim.same_claim(&other)) {
                     claim.beside.push((beside.variant.name.clone(), other));
                 }
             }
@@ -107,8 +108,8 @@ pub(crate) fn sample(
     count: usize,
 ) -> Vec<Sampled> {
     // (seed, number)
-    let samples: Vec<_> = (0..seeds).map(|seed| measure.take(runs, Of::Seed(seed))).collect();
-    let ideal = measure.take(runs, Of::Entitlements);
+    let samples: Vec<_> = (0..seeds).map(|seed| measure.evaluate(runs, Basis::Seed(seed))).collect();
+    let ideal = measure.evaluate(runs, Basis::Entitlements);
     let sampled = |k: usize| {
         let samples: Option<Vec<f64>> =
             samples.iter().map(|all| all.as_ref().and_then(|all| all.get(k)).copied()).collect();
@@ -161,12 +162,12 @@ fn claim(
 
 /// Without the noise that rounding leaves of zero, such as the spread of equal shares.
 fn clean(x: f64) -> f64 {
-    if x.abs() < NOTHING { 0.0 } else { x }
+    if x.abs() < EPSILON { 0.0 } else { x }
 }
 
 impl Metric {
     /// How far inside the bound `measured` is; not a number if nothing was measured.
-    fn room(&self, value: f64, measured: f64) -> f64 {
+    fn margin(&self, value: f64, measured: f64) -> f64 {
         let widened = self.tol_abs.unwrap_or(0.0);
         match self.op {
             Op::Approx => {
@@ -185,8 +186,8 @@ impl Metric {
         match self.op {
             _ if !measured.is_finite() => false,
             Op::Record => true,
-            Op::Gt | Op::Lt => self.room(value, measured) > 0.0,
-            Op::Approx | Op::Ge | Op::Le => self.room(value, measured) >= -rounding,
+            Op::Gt | Op::Lt => self.margin(value, measured) > 0.0,
+            Op::Approx | Op::Ge | Op::Le => self.margin(value, measured) >= -rounding,
         }
     }
 }
@@ -194,27 +195,27 @@ impl Metric {
 impl Claim {
     /// Whether it is the same claim, perhaps of another variant.
     #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn same_claim(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric.name == other.metric.name
     }
 
     /// With the mechanism switched off: whether the claim holds although it must fail.
     #[must_use]
-    pub fn survives(&self) -> bool {
+    pub fn survives_ablation(&self) -> bool {
         self.ablated && self.metric.breaks && self.verdict == Verdict::Holds
     }
 
     /// Whether the run as a whole has failed by it.
     #[must_use]
-    pub fn condemns(&self) -> bool {
-        if self.ablated { self.survives() } else { self.verdict == Verdict::Fails }
+    pub fn fails_run(&self) -> bool {
+        if self.ablated { self.survives_ablation() } else { self.verdict == Verdict::Fails }
     }
 
     /// One element for each published number. Where one is published for several, the element with the least
     /// room stands for them: if it holds, all do.
     #[must_use]
     pub fn representatives(&self) -> Vec<&Element> {
-        let room = |element: &Element| self.metric.room(element.published, element.measured);
+        let room = |element: &Element| self.metric.margin(element.published, element.measured);
         let least = |a: &&Element, b: &&Element| match (room(a), room(b)) {
             (a, b) if a.is_nan() || b.is_nan() => b.is_nan().cmp(&a.is_nan()),
             (a, b) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),

@@ -7,14 +7,16 @@ use apportion_report::document;
 use apportion_report::html::escape;
 use apportion_report::statistics::number;
 
-use crate::beside::Table;
-use crate::expect::{Figure, Op};
+use crate::expect::Op;
+use crate::figure::Figure;
 use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
-use crate::text::{headline, names_beside};
+use crate::table::{headline, names_beside};
+use crate::variant_table::Table;
 
 mod along;
 mod bars;
+mod card;
 mod course;
 mod figures;
 
@@ -124,7 +126,7 @@ impl Class {
 
 fn class(claim: &Claim) -> Class {
     match claim.verdict {
-        _ if claim.condemns() => Class::Fails,
+        _ if claim.fails_run() => Class::Fails,
         Verdict::Holds => Class::Holds,
         Verdict::Refuted | Verdict::Fails => Class::Refuted,
     }

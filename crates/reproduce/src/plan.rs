@@ -10,10 +10,10 @@ use apportion_scenario::{Suite, did_you_mean, load, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::replicate::{ReplicateError, replicate};
 
-use crate::Problems;
-use crate::expect::{Experiment, Figure, Paper, RunSpec};
-use crate::measure::{Fault, Measured, Runs, attributes_of, flows_of, run_of};
-use crate::sweep::{Points, Sweep};
+use crate::expect::{Experiment, Paper, RunSpec};
+use crate::figure::Figure;
+use crate::problems::Problems;
+use crate::runs::{Fault, Measured, Points, Runs, Sweep, attributes_of, flows_of, run_of};
 use crate::variant::{Used, Variant, change};
 
 /// What is to be run.
@@ -49,9 +49,9 @@ pub struct PlannedVariant {
     pub experiments: Vec<PlannedExperiment>,
 }
 
-/// What is run besides the experiments.
+/// What is run: experiments alone, with variants, or ablated.
 #[derive(Clone, Copy, Debug)]
-pub enum Besides<'a> {
+pub enum Scope<'a> {
     /// The variants that belong to every run.
     Usual,
     /// Those of these names as well, or all if there are none.
@@ -100,10 +100,10 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong, with file and key.
-    pub fn new(papers: Vec<Paper>, wanted: &[String], besides: Besides<'_>) -> Result<Self, Problems> {
-        let ablate = matches!(besides, Besides::Ablated);
+    pub fn new(papers: Vec<Paper>, wanted: &[String], scope: Scope<'_>) -> Result<Self, Problems> {
+        let ablate = matches!(scope, Scope::Ablated);
         check_wanted(&papers, wanted)?;
-        besides.check(&papers, wanted)?;
+        scope.check(&papers, wanted)?;
         let chosen = |paper: &Paper, experiment: &Experiment| {
             let named = wanted.iter().any(|name| *name == experiment.id || *name == paper.key);
             (wanted.is_empty() || named) && (!ablate || experiment.has_ablation())
@@ -114,13 +114,13 @@ impl Plan {
         for paper in papers {
             let mine: Vec<&Experiment> =
                 paper.content.experiments.iter().filter(|e| chosen(&paper, e)).collect();
-            let twist = if ablate { Twist::Ablated } else { Twist::Nothing };
+            let modification = if ablate { Modification::Ablated } else { Modification::Nothing };
             let mut experiments = Vec::new();
             for experiment in &mine {
-                experiments.extend(planner.experiment(&paper, experiment, twist, &mut problems));
+                experiments.extend(planner.experiment(&paper, experiment, modification, &mut problems));
             }
             let mut variants = Vec::new();
-            for variant in paper.content.variants.iter().filter(|variant| besides.has(variant)) {
+            for variant in paper.content.variants.iter().filter(|variant| scope.has(variant)) {
                 variants.extend(planner.variant(&paper, &mine, variant, &mut problems));
             }
             if !experiments.is_empty() {
@@ -137,7 +137,7 @@ impl Plan {
             return Err(Problems(problems));
         }
         let scenarios = planner.scenarios.into_iter().map(|(_, scenario)| scenario).collect();
-        let varied = matches!(besides, Besides::Variants(_));
+        let varied = matches!(scope, Scope::Variants(_));
         Ok(Self { papers: planned, ablated: ablate, varied, scenarios })
     }
 
@@ -185,7 +185,7 @@ impl PlannedExperiment {
     }
 }
 
-impl Besides<'_> {
+impl Scope<'_> {
     fn has(self, variant: &Variant) -> bool {
         match self {
             Self::Usual => variant.beside,
@@ -246,7 +246,7 @@ struct Planner {
 
 /// How runs differ from what the file says of them.
 #[derive(Clone, Copy)]
-enum Twist<'a> {
+enum Modification<'a> {
     Nothing,
     Ablated,
     Variant(&'a Variant),
@@ -266,7 +266,7 @@ impl Planner {
         let covered = |experiment: &&Experiment| variant.covers(&experiment.id, &paper.content);
         let mut experiments = Vec::new();
         for experiment in chosen.iter().copied().filter(covered) {
-            experiments.extend(self.experiment(paper, experiment, Twist::Variant(variant), problems));
+            experiments.extend(self.experiment(paper, experiment, Modification::Variant(variant), problems));
         }
         // Something may be for experiments that were not chosen.
         if problems.len() == before
@@ -283,17 +283,17 @@ impl Planner {
         &mut self,
         paper: &Paper,
         experiment: &Experiment,
-        twist: Twist<'_>,
+        modification: Modification<'_>,
         problems: &mut Vec<String>,
     ) -> Option<PlannedExperiment> {
         let mut bad = false;
         let mut runs = BTreeMap::new();
-        let place = match twist {
-            Twist::Variant(variant) => format!("{}: variant {}", experiment.id, variant.name),
+        let place = match modification {
+            Modification::Variant(variant) => format!("{}: variant {}", experiment.id, variant.name),
             _ => experiment.id.clone(),
         };
         for (name, spec) in &experiment.runs {
-            match self.points(paper, experiment, spec, twist) {
+            match self.points(paper, experiment, spec, modification) {
                 Ok(run) => {
                     runs.insert(name.clone(), run);
                 }
@@ -354,10 +354,10 @@ impl Planner {
         paper: &Paper,
         experiment: &Experiment,
         spec: &RunSpec,
-        twist: Twist<'_>,
+        modification: Modification<'_>,
     ) -> Result<PlannedRun, Vec<String>> {
         let Some(name) = &spec.sweep else {
-            let one = self.run(paper, experiment, spec, Vec::new(), twist)?;
+            let one = self.run(paper, experiment, spec, Vec::new(), modification)?;
             return Ok(PlannedRun { scenarios: vec![one], sweep: None });
         };
         let sweeps = &paper.content.sweeps;
@@ -365,7 +365,7 @@ impl Planner {
             let guess = did_you_mean(name, sweeps.keys().map(String::as_str));
             vec![format!("sweep: the file has no [sweep.{name}]{guess}")]
         })?;
-        let point = |k| self.run(paper, experiment, spec, sweep.overrides(k), twist);
+        let point = |k| self.run(paper, experiment, spec, sweep.overrides(k), modification);
         let scenarios = (0..sweep.at.len()).map(point).collect::<Result<_, _>>()?;
         Ok(PlannedRun { scenarios, sweep: Some(sweep.clone()) })
     }
@@ -377,11 +377,11 @@ impl Planner {
         experiment: &Experiment,
         spec: &RunSpec,
         point: Vec<(String, String)>,
-        twist: Twist<'_>,
+        modification: Modification<'_>,
     ) -> Result<usize, Vec<String>> {
         let mut file = spec.scenario.display().to_string();
-        let mut overrides = spec.overrides(matches!(twist, Twist::Ablated), point);
-        if let Twist::Variant(variant) = twist {
+        let mut overrides = spec.overrides(matches!(modification, Modification::Ablated), point);
+        if let Modification::Variant(variant) = modification {
             let (other, more) = variant.overrides(&experiment.id, &file, &mut self.used);
             file = other;
             overrides.extend(more);
@@ -398,7 +398,7 @@ impl Planner {
                 .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         let mut suite = load(&text, &overrides)?;
-        if let Twist::Variant(variant) = twist {
+        if let Modification::Variant(variant) = modification {
             let spread = variant.spread(&suite.canonical, &mut self.used);
             for (param, overrides) in &spread {
                 // What is not valid alone changes something.

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::expect::{Content, text_of};
+use crate::expect::Content;
 use crate::measure::Measure;
+use crate::value::text_of;
 
 /// What is changed, and in which experiments.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,14 +51,14 @@ pub struct Column {
     /// What of it; the metric's own if absent.
     pub measure: Option<Measure>,
     /// Which number is made of it.
-    pub give: Give,
+    pub give: Reduction,
 }
 
 /// How a claim or a measure becomes one number. Errors are those of means over seeds: what is systematic, not
 /// how much single runs scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Give {
+pub enum Reduction {
     /// The mean over seeds.
     Measured,
     /// √(mean of (measured / published - 1)²) over the numbers of a claim.
@@ -241,7 +242,7 @@ pub(crate) fn check(content: &Content, add: &mut dyn FnMut(&str, String)) {
             (Some(_), None) | (None, Some(_)) => (),
             _ => add(&place, "write either EXPERIMENT:METRIC, or EXPERIMENT and a `measure`".to_owned()),
         }
-        if column.give == Give::RmsPublished && column.measure.is_some() {
+        if column.give == Reduction::RmsPublished && column.measure.is_some() {
             add(&place, "a `measure` has no published numbers; take a metric".to_owned());
         }
     }

@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::beside::Table;
 use crate::judge::Claim;
 use crate::page::page;
 use crate::plan::{Plan, PlannedPaper, Results};
-use crate::text::json_lines;
+use crate::table::json_lines;
+use crate::variant_table::Table;
 
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use apportion_report::statistics::Estimate;
 use apportion_reproduce::page::page;
-use apportion_reproduce::{Besides, Plan, Problems, expect, judge};
+use apportion_reproduce::{Plan, Problems, Scope, expect, judge};
 
 /// 1, 2 and 3 Mb/s, and one whose packets come at random, on a link with room for all.
 const SCENARIO: &str = r#"
@@ -67,7 +67,7 @@ fn plan(figure: &str) -> Result<Plan, Problems> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
     let paper = expect::parse(&folder.path().join("expect.toml"), &format!("{HEAD}{figure}"))?;
-    Plan::new(vec![paper], &[], Besides::Usual)
+    Plan::new(vec![paper], &[], Scope::Usual)
 }
 
 /// The page, and what `random` got.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use apportion_reproduce::{Besides, Plan};
+use apportion_reproduce::{Plan, Scope};
 use common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
@@ -65,13 +65,12 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 
 #[test]
 fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
-    let plan =
-        |key, besides| Plan::new(vec![paper(key)], &[], besides).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan("csfq", Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
-    assert_eq!(plan("csfq", Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len());
-    assert!(!plan("csfq", Besides::Variants(&[])).papers[0].variants.is_empty());
-    let beyond = plan("csfq-beyond", Besides::Usual).papers[0].experiments.len();
-    assert_eq!(plan("csfq-beyond", Besides::Ablated).papers[0].experiments.len(), beyond);
+    let plan = |key, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan("csfq", Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
+    assert_eq!(plan("csfq", Scope::Ablated).papers[0].experiments.len(), EXPERIMENTS.len());
+    assert!(!plan("csfq", Scope::Variants(&[])).papers[0].variants.is_empty());
+    let beyond = plan("csfq-beyond", Scope::Usual).papers[0].experiments.len();
+    assert_eq!(plan("csfq-beyond", Scope::Ablated).papers[0].experiments.len(), beyond);
 }
 
 #[test]

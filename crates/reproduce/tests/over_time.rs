@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use apportion_reproduce::page::page;
-use apportion_reproduce::{Besides, Plan, Problems, expect, judge};
+use apportion_reproduce::{Plan, Problems, Scope, expect, judge};
 
 /// A call that steps from 0.4 to 1.2 Mb/s in front of an interface with RAMP, and a TCP flow on a small queue.
 const SCENARIO: &str = r#"
@@ -65,7 +65,7 @@ fn plan(more: &str) -> Result<Plan, Problems> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
     let paper = expect::parse(&folder.path().join("expect.toml"), &format!("{HEAD}{more}"))?;
-    Plan::new(vec![paper], &[], Besides::Usual)
+    Plan::new(vec![paper], &[], Scope::Usual)
 }
 
 /// What measures give, and the page.

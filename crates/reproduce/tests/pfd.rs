@@ -5,8 +5,8 @@
 mod common;
 
 use apportion_reproduce::expect::Op;
-use apportion_reproduce::measure::{Attribute, attributes_of};
-use apportion_reproduce::{Besides, Plan};
+use apportion_reproduce::runs::{Attribute, attributes_of};
+use apportion_reproduce::{Plan, Scope};
 use common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
@@ -46,13 +46,12 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 
 #[test]
 fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
-    let plan =
-        |key, besides| Plan::new(vec![paper(key)], &[], besides).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan("pfd", Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
-    assert!(!plan("pfd", Besides::Variants(&[])).papers[0].variants.is_empty());
+    let plan = |key, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan("pfd", Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
+    assert!(!plan("pfd", Scope::Variants(&[])).papers[0].variants.is_empty());
     // Fig. 1 shows a FIFO: there is nothing to switch off.
-    assert_eq!(plan("pfd", Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
-    plan("pfd-beyond", Besides::Usual);
+    assert_eq!(plan("pfd", Scope::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+    plan("pfd-beyond", Scope::Usual);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
-use apportion_reproduce::{Besides, Paper, Plan};
+use apportion_reproduce::{Paper, Plan, Scope};
 use common::check_names;
 
 /// Ids with the names of their metrics, in the order of the file.
@@ -129,31 +129,31 @@ fn shares_sum_to_what_the_links_carry() {
 
 #[test]
 fn every_scenario_loads_as_it_is_and_with_the_mechanism_off() {
-    let plan = |besides| Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan(Besides::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
+    let plan = |scope| Plan::new(vec![paper()], &[], scope).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan(Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
     // `pps/bits` has nothing to switch off.
-    assert_eq!(plan(Besides::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
+    assert_eq!(plan(Scope::Ablated).papers[0].experiments.len(), EXPERIMENTS.len() - 1);
 }
 
 #[test]
 fn every_variant_can_be_run_and_the_one_of_packet_sizes_is_in_every_run() {
-    let names = |besides| -> Vec<String> {
-        let plan = Plan::new(vec![paper()], &[], besides).unwrap_or_else(|error| panic!("{error}"));
+    let names = |scope| -> Vec<String> {
+        let plan = Plan::new(vec![paper()], &[], scope).unwrap_or_else(|error| panic!("{error}"));
         plan.papers[0].variants.iter().map(|planned| planned.variant.name.clone()).collect()
     };
-    assert_eq!(names(Besides::Usual), ["1000-byte packets"]);
-    assert_eq!(names(Besides::Variants(&[])).len(), paper().content.variants.len());
-    assert!(names(Besides::Ablated).is_empty());
+    assert_eq!(names(Scope::Usual), ["1000-byte packets"]);
+    assert_eq!(names(Scope::Variants(&[])).len(), paper().content.variants.len());
+    assert!(names(Scope::Ablated).is_empty());
 }
 
 #[test]
 fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
     let path = file().with_file_name("../pps-beyond/expect.toml");
     let beyond = expect::read(&path).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Besides::Usual).unwrap();
+    let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Scope::Usual).unwrap();
     assert_eq!(plan.papers.len(), 1);
     let beyond = expect::read(&path).unwrap();
-    assert!(Plan::new(vec![beyond], &[], Besides::Usual).is_ok());
+    assert!(Plan::new(vec![beyond], &[], Scope::Usual).is_ok());
 }
 
 #[test]

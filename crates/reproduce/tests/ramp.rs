@@ -5,7 +5,7 @@
 mod common;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_reproduce::{Besides, Plan};
+use apportion_reproduce::{Plan, Scope};
 use apportion_scenario::model::{Scenario, Setting, Source, Transport};
 use common::{check_names, folder, paper};
 
@@ -111,15 +111,14 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 
 #[test]
 fn every_scenario_loads_as_the_runs_and_variants_have_it() {
-    let plan = |key: &str, besides| {
-        Plan::new(vec![paper(key)], &[], besides).unwrap_or_else(|error| panic!("{error}"))
-    };
+    let plan =
+        |key: &str, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     for (key, experiments) in [("ramp", EXPERIMENTS), ("ramp-beyond", BEYOND)] {
-        assert_eq!(plan(key, Besides::Usual).papers[0].experiments.len(), experiments.len());
+        assert_eq!(plan(key, Scope::Usual).papers[0].experiments.len(), experiments.len());
         // All but what has no mechanism to switch off.
-        assert!(plan(key, Besides::Ablated).papers[0].experiments.len() >= 5);
+        assert!(plan(key, Scope::Ablated).papers[0].experiments.len() >= 5);
     }
-    assert!(!plan("ramp", Besides::Variants(&[])).papers[0].variants.is_empty());
+    assert!(!plan("ramp", Scope::Variants(&[])).papers[0].variants.is_empty());
 }
 
 fn scenario(name: &str) -> Scenario {

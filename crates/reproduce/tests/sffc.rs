@@ -5,7 +5,7 @@
 mod common;
 
 use apportion_core::units::Time;
-use apportion_reproduce::{Besides, Plan};
+use apportion_reproduce::{Plan, Scope};
 use apportion_scenario::model::Scenario;
 use common::{check_names, folder, paper};
 
@@ -79,10 +79,10 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 
 #[test]
 fn every_scenario_loads_as_the_runs_and_variants_have_it() {
-    let plan = Plan::new(vec![paper("sffc")], &[], Besides::Usual).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::new(vec![paper("sffc")], &[], Scope::Usual).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.papers[0].experiments.len(), EXPERIMENTS.len());
     let plan =
-        Plan::new(vec![paper("sffc")], &[], Besides::Variants(&[])).unwrap_or_else(|error| panic!("{error}"));
+        Plan::new(vec![paper("sffc")], &[], Scope::Variants(&[])).unwrap_or_else(|error| panic!("{error}"));
     assert!(!plan.papers[0].variants.is_empty());
 }
 

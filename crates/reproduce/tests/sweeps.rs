@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use apportion_reproduce::{Besides, Claim, Plan, Problems, expect, judge};
+use apportion_reproduce::{Claim, Plan, Problems, Scope, expect, judge};
 
 /// Two flows of 1 Mb/s, one that is swept and a short file, on a link with room for all.
 const SCENARIO: &str = r#"
@@ -70,7 +70,7 @@ fn plan(head: &str, measures: &[&str]) -> Result<Plan, Problems> {
     };
     let text = head.to_owned() + &measures.iter().enumerate().map(metric).collect::<String>();
     let paper = expect::parse(&folder.path().join("expect.toml"), &text)?;
-    Plan::new(vec![paper], &[], Besides::Usual)
+    Plan::new(vec![paper], &[], Scope::Usual)
 }
 
 /// What the measures give.

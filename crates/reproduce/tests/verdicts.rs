@@ -4,8 +4,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use apportion_reproduce::text::{json_lines, tables};
-use apportion_reproduce::{Besides, Claim, Plan, Problems, Verdict, beside, expect, judge};
+use apportion_reproduce::table::{json_lines, tables};
+use apportion_reproduce::{Claim, Plan, Problems, Scope, Verdict, expect, judge, variant_table};
 use tempfile::TempDir;
 
 /// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
@@ -75,7 +75,7 @@ impl Toy {
 
     fn plan(&self, ablate: bool) -> Result<Plan, Problems> {
         let paper = expect::parse(&self.folder.path().join("expect.toml"), &self.text)?;
-        Plan::new(vec![paper], &[], if ablate { Besides::Ablated } else { Besides::Usual })
+        Plan::new(vec![paper], &[], if ablate { Scope::Ablated } else { Scope::Usual })
     }
 
     fn claims(&self, ablate: bool) -> Vec<Claim> {
@@ -216,7 +216,7 @@ measure = { kind = "settling", of = ["u.2"], targets = [9], after = "3s", window
         "{\"experiment\":\"toy/one\",\"metric\":\"never\",\"unit\":\"1\",\"published\":5.0,\"ideal\":null,\
          \"measured\":null,\"ci95\":null,\"seeds\":2,\"op\":\"le\",\"holds\":false,\"refuted\":\"it never gets there\"}\n"
     );
-    assert!(!claims[0].condemns());
+    assert!(!claims[0].fails_run());
 }
 
 #[test]
@@ -232,11 +232,11 @@ measure = { kind = "throughput", of = ["u"], run = "steady" }"#,
     let row = serde_json::to_value(claims[0].row()).unwrap();
     assert!((row["measured"].as_f64().unwrap() - 2.0).abs() < 0.02, "{row}");
     assert_eq!(row["holds"], false);
-    assert!(claims[0].condemns());
+    assert!(claims[0].fails_run());
 }
 
 #[test]
-fn an_ablation_condemns_what_survives_it() {
+fn a_claim_that_survives_its_ablation_fails_the_run() {
     let shares = |breaks: &str| {
         format!(
             "op = \"approx\"\nvalue = 1\ntol_rel = 0.1\n{breaks}measure = {{ kind = \"throughput\", of = [\"greedy\"] }}"
@@ -256,7 +256,7 @@ measure = { kind = "throughput", of = ["u.1"] }"#,
     assert!(toy.claims(false).iter().all(|claim| claim.verdict == Verdict::Holds));
     // On a link of 5 Mb/s the flow gets the 2 Mb/s it asks for.
     let claims = toy.claims(true);
-    let condemned: Vec<bool> = claims.iter().map(Claim::condemns).collect();
+    let condemned: Vec<bool> = claims.iter().map(Claim::fails_run).collect();
     assert_eq!(condemned, [false, false, true]);
     let row = serde_json::to_string(&claims[0].row()).unwrap();
     assert!(row.ends_with(r#""holds":false,"ablated":true,"must_fail":true}"#), "{row}");
@@ -395,9 +395,9 @@ fn a_variant_is_measured_beside_and_judged_by_nobody() {
 fn the_table_of_variants_has_the_worked_errors() {
     let toy = Toy::new(&[ALL]).with(VARIANTS);
     let paper = expect::parse(&toy.folder.path().join("expect.toml"), &toy.text).unwrap();
-    let plan = Plan::new(vec![paper], &[], Besides::Variants(&[])).unwrap();
+    let plan = Plan::new(vec![paper], &[], Scope::Variants(&[])).unwrap();
     let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
-    let table = beside::tables(&plan, &results).remove(0);
+    let table = variant_table::tables(&plan, &results).remove(0);
     let values: Vec<f64> = table
         .json_lines()
         .lines()

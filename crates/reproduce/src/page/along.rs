@@ -5,12 +5,11 @@ use apportion_report::mbps;
 use apportion_report::statistics::{Estimate, number};
 use apportion_runtime::outcome::Outcome;
 
-use crate::measure::{Measured, Of, Runs};
-use crate::series::RunningMean;
-use crate::sweep::{SweepFigure, at_point, sweep_of};
-use crate::take::Flows;
+use crate::figure::{RunningMean, SweepFigure};
+use crate::measure::flows::Flows;
+use crate::runs::{Basis, Measured, Runs, at_point, sweep_of};
 
-use super::figures::{BINS, Card, card, legend};
+use super::card::{BINS, Card, card, legend};
 
 /// A plot, and its numbers in a table that can be opened.
 pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
@@ -22,7 +21,7 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         .map(|series| {
             let point = |k: usize| {
                 let runs = at_point(runs, k);
-                let seed = |seed| series.measure.take(&runs, Of::Seed(seed))?.first().copied();
+                let seed = |seed| series.measure.evaluate(&runs, Basis::Seed(seed))?.first().copied();
                 Estimate::of(&(0..seeds).map(seed).collect::<Option<Vec<f64>>>()?)
             };
             (0..sweep.at.len()).map(point).collect()

@@ -3,10 +3,11 @@
 use apportion_report::figure::{Group, groups};
 use apportion_report::statistics::Estimate;
 
-use crate::bars::BarFigure;
-use crate::measure::{Measure, Measured, Runs};
+use crate::figure::BarFigure;
+use crate::measure::Measure;
+use crate::runs::{Measured, Runs};
 
-use super::figures::{Card, legend};
+use super::card::{Card, legend};
 
 /// Bars, and their numbers in a table that can be opened.
 pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {

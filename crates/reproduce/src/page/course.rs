@@ -5,10 +5,14 @@ use std::fmt::Write as _;
 use apportion_report::figure::{Curve, Level, Plot, XAxis, curves};
 use apportion_report::statistics::number;
 
-use crate::measure::{Measured, Runs, run_of, samples};
-use crate::over_time::{Answer, Course, CourseFigure, DifferenceFigure, delivered};
+use crate::figure::{CourseFigure, DifferenceFigure};
+use crate::measure::course::Course;
+use crate::measure::differing::delivered;
+use crate::measure::step::Answer;
+use crate::runs::{Measured, Runs, run_of, samples};
+use crate::value::Length;
 
-use super::figures::{card, legend, level};
+use super::card::{card, legend, level};
 
 /// Chosen: a point for each shown pixel: what is marked must be seen in the curve.
 const POINTS: usize = 400;
@@ -84,7 +88,7 @@ fn points(
     (!line.is_empty()).then_some(line)
 }
 
-const START: crate::expect::Length = crate::expect::Length(apportion_core::units::Span::ZERO);
+const START: Length = Length(apportion_core::units::Span::ZERO);
 
 /// Dashes at 10 % and 90 % of the step between the times at which they are reached, along both edges of the band in
 /// which it settles, and at the furthest.

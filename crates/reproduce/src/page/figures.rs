@@ -1,22 +1,19 @@
 //! Figures and tables of an experiment.
 
-use std::fmt::Write as _;
-
-use apportion_report::figure::{COLOURS, Curve, Level, Plot, Scatter, XAxis, curves, scatter};
+use apportion_report::figure::{Curve, Level, Plot, Scatter, XAxis, curves, scatter};
 use apportion_report::html::{escape, table};
 use apportion_report::mbps;
 use apportion_report::statistics::{Estimate, number};
 
-use crate::expect::{Column, Figure};
+use crate::figure::{Column, Figure};
 use crate::judge::Claim;
-use crate::measure::{Attribute, Measured, Of};
+use crate::measure::flows::Flows;
 use crate::plan::{PlannedExperiment, Results};
-use crate::take::Flows;
+use crate::runs::{Attribute, Basis, Measured};
+use crate::value::plain;
 
+use super::card::{BINS, card, legend, level};
 use super::{along, bars, course};
-
-/// Chosen: a point for every four pixels; finer is noise of single packets.
-pub(super) const BINS: usize = 100;
 
 pub(super) fn figure(
     figure: &Figure,
@@ -74,68 +71,18 @@ pub(super) fn figure(
     }
 }
 
-/// A dashed line in a figure from `begin` to `end`.
-pub(super) fn level(level: &crate::expect::Level, begin: f64, end: f64) -> Level {
-    let at = |time: Option<crate::expect::Length>| time.map(|time| time.0.as_secs_f64());
-    Level { at: level.at, span: Some((at(level.from).unwrap_or(begin), at(level.to).unwrap_or(end))) }
-}
-
-/// A figure of the page.
-pub(super) struct Card<'a> {
-    pub(super) title: &'a str,
-    pub(super) caption: &'a str,
-    pub(super) legend: String,
-    pub(super) svg: String,
-    /// Whether it takes the place of two.
-    pub(super) wide: bool,
-    /// The numbers that are drawn, for a table below that can be opened.
-    pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
-}
-
-impl Card<'_> {
-    pub(super) fn html(&self) -> String {
-        let Self { title, caption, legend, svg, wide, numbers } = self;
-        let numbers = numbers.as_ref().map_or_else(String::new, |(heads, rows)| {
-            format!("<details><summary>Numbers</summary><div>{}</div></details>", table(heads, rows))
-        });
-        format!(
-            "<section class=\"card{2}\"><h3>{0}</h3>\n{legend}<figure role=\"img\" aria-label=\"{0}\">\
-             <figcaption>{1}</figcaption>\n{svg}</figure>{numbers}</section>\n",
-            escape(title),
-            escape(caption),
-            if *wide { " wide" } else { "" }
-        )
-    }
-}
-
-pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
-    let (legend, svg) = (legend.to_owned(), svg.to_owned());
-    Card { title, caption, legend, svg, wide: false, numbers: None }.html()
-}
-
-pub(super) fn legend(names: &[String], dashed: Option<&str>) -> String {
-    let mut out = String::from("<ul class=\"legend\">\n");
-    for (key, name) in names.iter().enumerate() {
-        let _ = writeln!(out, "<li><span class=\"k{}\"></span>{}</li>", key.min(COLOURS), escape(name));
-    }
-    if let Some(dashed) = dashed {
-        let _ = writeln!(out, "<li><span class=\"level\"></span>{}</li>", escape(dashed));
-    }
-    out + "</ul>\n"
-}
-
 /// A mark for each flow.
 fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
     let xs = flows.attributes(on).unwrap_or_default();
     let seeds: Vec<Vec<f64>> = (0..flows.run().outcomes.len())
-        .filter_map(|seed| flows.throughputs(Of::Seed(seed), None, None))
+        .filter_map(|seed| flows.throughputs(Basis::Seed(seed), None, None))
         .collect();
     let mark = |(k, x): (usize, &f64)| {
         let samples: Vec<f64> = seeds.iter().filter_map(|all| all.get(k)).copied().collect();
         let estimate = Estimate::of(&samples)?;
         Some((*x, estimate.mean, estimate.ci95))
     };
-    let due = flows.throughputs(Of::Entitlements, None, None).unwrap_or_default();
+    let due = flows.throughputs(Basis::Entitlements, None, None).unwrap_or_default();
     let mut ideal: Vec<_> = xs.iter().copied().zip(due).collect();
     ideal.sort_by(|a, b| a.0.total_cmp(&b.0));
     Scatter { key, marks: xs.iter().enumerate().filter_map(mark).collect(), ideal }
@@ -187,7 +134,7 @@ fn columns_of(
     }
     let cells = |claim: &Claim, k: usize, ideal: bool| -> Vec<String> {
         let element = claim.representatives().get(k).copied();
-        let mut cells = vec![element.map_or_else(String::new, |e| crate::text::plain(e.published))];
+        let mut cells = vec![element.map_or_else(String::new, |e| plain(e.published))];
         if ideal {
             cells.push(element.and_then(|e| e.ideal).map_or_else(|| "–".to_owned(), number));
         }

@@ -6,6 +6,7 @@ use apportion_report::statistics::{Estimate, number};
 
 use crate::expect::{Metric, Op, Origin};
 use crate::judge::{Claim, Element, Verdict};
+use crate::value::plain;
 
 /// One JSON object a line.
 #[must_use]
@@ -70,7 +71,7 @@ pub fn headline(claims: &[Claim]) -> String {
     let holds = count(&|claim| claim.verdict == Verdict::Holds);
     if claims.iter().any(|claim| claim.ablated) {
         let must = count(&|claim| claim.metric.breaks);
-        let survive = count(&Claim::survives);
+        let survive = count(&Claim::survives_ablation);
         return format!(
             "With the mechanism switched off, {} of {must} claims that must fail do; {holds} of all {} hold.",
             must - survive,
@@ -156,13 +157,4 @@ impl Element {
         }
         Estimate { mean: self.measured, ci95: self.ci95, n: 1 }.to_string()
     }
-}
-
-/// A number that somebody wrote: all its digits, no noise of floating point.
-pub(crate) fn plain(x: f64) -> String {
-    if x != 0.0 && x.abs() < 1e-3 {
-        return format!("{x:e}");
-    }
-    let text = format!("{x:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -6,10 +6,11 @@ use apportion_report::html::{escape, table as html_table};
 use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
-use crate::expect::{Numbers, Op};
+use crate::expect::Op;
 use crate::judge::{Claim, Sampled, Verdict, claims_of, sample};
 use crate::plan::{Plan, PlannedExperiment, PlannedPaper, Results};
-use crate::variant::{Column, Give};
+use crate::value::Numbers;
+use crate::variant::{Column, Reduction};
 
 /// The table of a paper.
 #[derive(Clone, Debug)]
@@ -200,7 +201,7 @@ fn cell(
     let (numbers, published) = match (&column.measure, metric) {
         (Some(measure), _) => {
             let runs = planned.runs(results);
-            let count = measure.take(&runs, crate::measure::Of::Seed(0))?.len();
+            let count = measure.evaluate(&runs, crate::runs::Basis::Seed(0))?.len();
             (sample(measure, &runs, results.seeds, count), Vec::new())
         }
         (None, Some(name)) => {
@@ -216,13 +217,13 @@ fn cell(
     };
     let share = |value: Option<f64>| Some(Cell { value: value?, ci95: None, share: true });
     match column.give {
-        Give::Measured => {
+        Reduction::Measured => {
             let [Sampled { estimate: Some(one), .. }] = numbers.as_slice() else { return None };
             Some(Cell { value: one.mean, ci95: one.ci95, share: false })
         }
-        Give::RmsPublished => share(rms(&errors(&numbers, published.iter().copied())?)),
-        Give::RmsIdeal => share(rms(&errors(&numbers, numbers.iter().map(|one| one.ideal))?)),
-        Give::WorstIdeal => {
+        Reduction::RmsPublished => share(rms(&errors(&numbers, published.iter().copied())?)),
+        Reduction::RmsIdeal => share(rms(&errors(&numbers, numbers.iter().map(|one| one.ideal))?)),
+        Reduction::WorstIdeal => {
             let errors = errors(&numbers, numbers.iter().map(|one| one.ideal))?;
             share(errors.into_iter().map(f64::abs).max_by(f64::total_cmp))
         }

@@ -3,21 +3,32 @@
 //! A measure is computed for each seed by itself; means and intervals are over seeds. The same measure taken
 //! of entitlements in place of throughputs is what it would be if every flow got its due.
 
-use std::collections::BTreeMap;
+pub mod course;
+pub mod differing;
+pub(crate) mod elementwise;
+mod evaluate;
+pub mod fit;
+pub(crate) mod flows;
+pub mod over_sweep;
+pub mod rank;
+pub mod step;
+pub mod transfers;
+pub mod windowed_jain;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{TicketRate, Time};
-use apportion_runtime::outcome::Outcome;
-use apportion_scenario::did_you_mean;
-use apportion_scenario::model::{Flow, LinkId, Scenario};
+use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::among::{Best, Rank};
-use crate::expect::{Length, Numbers};
-use crate::over_time::{AccumulatedError, Level, SawTooth, Step};
-use crate::series::{Differing, WindowedJain};
-use crate::sweep::{OverSweep, Points};
-use crate::transfers::TransferTime;
+use crate::runs::{Attribute, Fault, Runs, attributes_of, flows_of, link_of, main_run, run_of, samples};
+use crate::value::{Length, Numbers};
+use course::{Level, SawTooth};
+use differing::{AccumulatedError, Differing};
+use elementwise::matching;
+use over_sweep::OverSweep;
+use rank::{Best, Rank};
+use step::Step;
+use transfers::TransferTime;
+use windowed_jain::WindowedJain;
 
 /// A number, or one for each of several flows.
 #[derive(Clone, Debug, Deserialize)]
@@ -124,7 +135,7 @@ pub enum Measure {
         #[serde(default, rename = "as")]
         shape: Shape,
     },
-    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`](crate::fit).
+    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`](fit).
     Fit {
         /// Flows or groups; all if empty.
         #[serde(default)]
@@ -236,21 +247,6 @@ pub enum Measure {
     TransferTime(TransferTime),
 }
 
-/// A measure in one colour of a figure.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Labelled {
-    /// In the legend.
-    pub label: String,
-    /// What is drawn.
-    pub measure: Measure,
-}
-
-/// The run that is meant where none is named.
-pub(crate) fn main_run() -> String {
-    "main".to_owned()
-}
-
 /// What becomes of the numbers of several flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -296,45 +292,6 @@ impl From<Reason> for DropReason {
     }
 }
 
-/// What flows can be told apart by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Attribute {
-    /// What their source, or else their sink, is issued: tickets a second.
-    Tickets,
-    /// Their weight.
-    Weight,
-    /// Their number among those named, from 1.
-    Index,
-    /// The delay of all wires on the way and back, in ms.
-    Rtt,
-}
-
-impl Attribute {
-    /// Of the flow that is the `index`th of those named; `None` if it has none.
-    #[must_use]
-    pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> Option<f64> {
-        let delay = |id: &LinkId| scenario.links.get(id.index()).map(|link| link.delay.as_secs_f64() * 1e3);
-        match self {
-            Self::Tickets => flow.tickets.or(flow.ack_tickets).map(TicketRate::get),
-            Self::Weight => Some(flow.weight.get()),
-            Self::Index => Some((index + 1) as f64),
-            Self::Rtt => flow.path.iter().chain(flow.back.iter()).map(delay).sum(),
-        }
-    }
-
-    /// What an axis calls it.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Tickets => "tickets a second",
-            Self::Weight => "weight",
-            Self::Index => "flow",
-            Self::Rtt => "round-trip time, ms",
-        }
-    }
-}
-
 /// A number of a straight line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -347,134 +304,6 @@ pub enum FitNumber {
     LowestQuartileDeviation,
     /// Of the line through the logarithms.
     LoglogSlope,
-}
-
-/// A run with what it measured.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// What was run.
-    pub scenario: Scenario,
-    /// One per seed.
-    pub outcomes: Vec<Outcome>,
-}
-
-/// Of what a measure is taken.
-#[derive(Clone, Copy, Debug)]
-pub enum Of {
-    /// Of the replication with this number.
-    Seed(usize),
-    /// Of entitlements in place of throughputs.
-    Entitlements,
-}
-
-/// The runs of an experiment by name.
-pub type Runs<'a, T> = BTreeMap<&'a str, Points<'a, T>>;
-
-/// What is wrong with a measure: the key, and a message with the mend.
-pub type Fault = (&'static str, String);
-
-// ---------------------------------------------------------------------------------------------
-// Checking
-
-/// The flows that names of flows and groups stand for, in this order; all if there are no names.
-///
-/// # Errors
-/// If a name is neither.
-pub fn flows_of(scenario: &Scenario, names: &[String]) -> Result<Vec<usize>, Fault> {
-    if names.is_empty() {
-        return Ok((0..scenario.flows.len()).collect());
-    }
-    let mut all = Vec::new();
-    for name in names {
-        let position = |by: fn(&Flow) -> &str| {
-            scenario.flows.iter().enumerate().filter(move |(_, flow)| by(flow) == name).map(|(at, _)| at)
-        };
-        let mut found: Vec<usize> = position(|flow| &flow.name).collect();
-        if found.is_empty() {
-            found = position(|flow| &flow.group).collect();
-        }
-        if found.is_empty() {
-            let mut known: Vec<&str> = scenario.flows.iter().map(|flow| flow.group.as_str()).collect();
-            known.dedup();
-            let guess = did_you_mean(name, known.iter().copied());
-            return Err((
-                "of",
-                format!("there is no flow or group `{name}`{guess}; there are {}", known.join(", ")),
-            ));
-        }
-        all.extend(found);
-    }
-    Ok(all)
-}
-
-/// An attribute of each of these flows.
-///
-/// # Errors
-/// If one has none.
-pub fn attributes_of(scenario: &Scenario, flows: &[usize], on: Attribute) -> Result<Vec<f64>, Fault> {
-    let flows = flows.iter().filter_map(|at| scenario.flows.get(*at)).enumerate();
-    let attribute = |(k, flow): (usize, &Flow)| {
-        on.of(scenario, flow, k).ok_or_else(|| {
-            (
-                "on",
-                format!("flow `{}` has no {}; give it some, or choose another `on`", flow.name, on.label()),
-            )
-        })
-    };
-    flows.map(attribute).collect()
-}
-
-pub(crate) fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
-    scenario.links.iter().position(|link| link.name == name).ok_or_else(|| {
-        let names = || scenario.links.iter().map(|link| link.name.as_str());
-        let known: Vec<&str> = names().filter(|name| !name.ends_with(".back")).take(20).collect();
-        (
-            "link",
-            format!(
-                "there is no link `{name}`{}; there are {}",
-                did_you_mean(name, names()),
-                known.join(", ")
-            ),
-        )
-    })
-}
-
-/// The run called `name`, which is not swept.
-///
-/// # Errors
-/// If there is none.
-pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
-    let points = runs.get(name).ok_or_else(|| {
-        let known: Vec<&str> = runs.keys().copied().collect();
-        let guess = did_you_mean(name, known.iter().copied());
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        ("run", format!("there is no run `{name}`{guess}; there are {known}"))
-    })?;
-    match (points.sweep, points.all.as_slice()) {
-        (None, [one]) => Ok(one),
-        _ => Err(("run", format!("`{name}` is swept; put the measure into the `of` of an `over_sweep`"))),
-    }
-}
-
-/// The samples whose intervals lie within a window.
-pub(crate) fn samples(
-    scenario: &Scenario,
-    from: Option<Length>,
-    to: Option<Length>,
-) -> Result<std::ops::Range<usize>, Fault> {
-    let sample = scenario.sample.as_nanos().max(1);
-    let stop = scenario.stop.as_nanos();
-    let first = from.map_or(scenario.measure_from.as_nanos(), |from| from.0.as_nanos());
-    let last = to.map_or(stop, |to| to.0.as_nanos());
-    if last > stop {
-        return Err(("to", format!("the run ends at {}", scenario.stop)));
-    }
-    let range = first.div_ceil(sample) as usize..(last / sample) as usize;
-    if range.is_empty() {
-        let end = Time::from_nanos(last);
-        return Err(("from", format!("no sample of {} lies between it and {end}", scenario.sample)));
-    }
-    Ok(range)
 }
 
 impl Measure {
@@ -577,16 +406,6 @@ impl Measure {
             _ => one_number(),
         }
     }
-}
-
-/// The labels of measures that are combined element by element.
-pub(crate) fn matching(parts: Vec<Vec<String>>) -> Result<Vec<String>, Fault> {
-    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-    if most == 0 || parts.iter().any(|part| part.len() != most && part.len() != 1) {
-        let lengths: Vec<_> = parts.iter().map(|part| part.len().to_string()).collect();
-        return Err(("of", format!("measures of {} numbers do not match", lengths.join(" and "))));
-    }
-    Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
 }
 
 /// The labels of a measure that is one number.

@@ -4,7 +4,7 @@ use apportion_report::statistics::mean;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::measure::{Fault, Measured, Of, Runs, flows_of, main_run, run_of};
+use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of};
 
 /// The mean time of transfers that ended in the measured part, s, over all of these flows together; none can
 /// be said if none ended.
@@ -25,8 +25,8 @@ impl TransferTime {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
-        let Of::Seed(seed) = what else { return None };
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let Basis::Seed(seed) = basis else { return None };
         let run = run_of(runs, &self.run).ok()?;
         let outcome = run.outcomes.get(seed)?;
         let flows = flows_of(&run.scenario, &self.of).ok()?;

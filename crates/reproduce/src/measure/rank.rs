@@ -3,8 +3,9 @@
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::measure::{Fault, Measure, Measured, Of, Runs};
-use crate::take::combine;
+use super::Measure;
+use super::elementwise::{combine, matching};
+use crate::runs::{Basis, Fault, Measured, Runs};
 
 /// The rank of the first: 1 if none is larger; those that are equal share the mean of their ranks.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,8 +32,8 @@ impl Rank {
         labels(&self.of, runs)
     }
 
-    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
-        Some(combine(&taken(&self.of, runs, what)?.iter().collect::<Vec<_>>(), rank))
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        Some(combine(&evaluated(&self.of, runs, basis)?.iter().collect::<Vec<_>>(), rank))
     }
 }
 
@@ -41,9 +42,9 @@ impl Best {
         labels(&self.of, runs)
     }
 
-    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
         let best = |all: &[f64]| f64::from(u8::from(is_best(all, self.within)));
-        Some(combine(&taken(&self.of, runs, what)?.iter().collect::<Vec<_>>(), best))
+        Some(combine(&evaluated(&self.of, runs, basis)?.iter().collect::<Vec<_>>(), best))
     }
 }
 
@@ -52,11 +53,11 @@ fn labels(of: &[Measure], runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Faul
         return Err(("of", format!("{} measures; write two or more", of.len())));
     }
     let parts: Vec<_> = of.iter().map(|part| part.labels(runs)).collect::<Result<_, _>>()?;
-    crate::measure::matching(parts)
+    matching(parts)
 }
 
-fn taken(of: &[Measure], runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<Vec<f64>>> {
-    of.iter().map(|part| part.take(runs, what)).collect()
+fn evaluated(of: &[Measure], runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<Vec<f64>>> {
+    of.iter().map(|part| part.evaluate(runs, basis)).collect()
 }
 
 fn rank(all: &[f64]) -> f64 {

@@ -1,74 +1,63 @@
-//! Numbers made of what flows got in each sample interval.
+//! By how much two runs differ.
 
-use apportion_core::units::Span;
-use apportion_report::statistics::{jain, mean};
 use apportion_runtime::outcome::FlowOutcome;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::expect::{Length, SharesSeries};
-use crate::measure::{Fault, Measured, Of, Runs, flows_of, main_run, run_of, samples};
-use crate::take::Flows;
+use crate::runs::{Basis, Fault, Measured, Runs, flows_of, run_of, samples};
+use crate::value::Length;
 
-/// Fairness at short time scales: the mean over consecutive windows of the Jain index of throughputs (bytes on
-/// the wire; goodput is not counted by the interval). Whole windows of the measured part count, but for those
-/// in which no flow got anything.
+/// |Σ alone - Σ beside| / Σ alone of the bytes that flows delivered in two runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WindowedJain {
-    /// Flows or groups; all if empty.
-    #[serde(default)]
+pub struct AccumulatedError {
+    /// Flows or groups, together.
     pub of: Vec<String>,
-    /// Of which run.
-    #[serde(default = "main_run")]
-    pub run: String,
-    /// Length of a window.
-    pub window: Length,
+    /// The run in which they are alone, and the other.
+    pub runs: [String; 2],
+    /// Start; of the measured part if absent.
+    pub from: Option<Length>,
+    /// End; of the run if absent.
+    pub to: Option<Length>,
 }
 
-/// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunningMean {
-    /// What it shows.
-    pub title: String,
-    /// A curve each.
-    pub series: Vec<SharesSeries>,
-}
-
-impl WindowedJain {
+impl AccumulatedError {
     pub(crate) fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
-        let scenario = run_of(runs, &self.run)?;
-        flows_of(scenario, &self.of)?;
-        let windows = self.windows(scenario);
-        if windows.is_empty() || self.window.0 < scenario.sample {
-            let message = format!(
-                "must be at least the sample of {}, and at most the measured part of {}",
-                scenario.sample,
-                Span::from_nanos(scenario.stop.as_nanos().saturating_sub(scenario.measure_from.as_nanos()))
-            );
-            return Err(("window", message));
-        }
-        for (from, to) in windows {
-            samples(scenario, Some(from), Some(to))?;
+        for run in &self.runs {
+            let scenario = run_of(runs, run).map_err(|(_, message)| ("runs", message))?;
+            flows_of(scenario, &self.of)?;
+            samples(scenario, self.from, self.to)?;
         }
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
-        let flows = Flows::of(runs, &self.run, &self.of)?;
-        let index = |(from, to)| Some(jain(&flows.throughputs(what, Some(from), Some(to))?));
-        let windows = self.windows(&flows.run().scenario).into_iter();
-        let all: Vec<Option<f64>> = windows.map(index).collect::<Option<_>>()?;
-        Some(vec![mean(&all.into_iter().flatten().collect::<Vec<_>>())?])
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let Basis::Seed(seed) = basis else { return None };
+        let sum = |run: &String| {
+            let window = samples(&run_of(runs, run).ok()?.scenario, self.from, self.to).ok()?;
+            Some(delivered(runs, run, &self.of, seed)?.get(window)?.iter().sum::<f64>())
+        };
+        let [alone, beside] = [sum(&self.runs[0])?, sum(&self.runs[1])?];
+        (alone > 0.0).then(|| vec![(alone - beside).abs() / alone])
     }
+}
 
-    fn windows(&self, scenario: &Scenario) -> Vec<(Length, Length)> {
-        let (from, stop) = (scenario.measure_from.as_nanos(), scenario.stop.as_nanos());
-        let length = self.window.0.as_nanos().max(1);
-        let at = |k: u64| Length(Span::from_nanos(from + k * length));
-        (0..stop.saturating_sub(from) / length).map(|k| (at(k), at(k + 1))).collect()
+/// Bytes that flows delivered together in each sample interval.
+pub(crate) fn delivered(
+    runs: &Runs<'_, Measured>,
+    run: &str,
+    of: &[String],
+    seed: usize,
+) -> Option<Vec<f64>> {
+    let measured = run_of(runs, run).ok()?;
+    let flows = &measured.outcomes.get(seed)?.flows;
+    let mut sums = Vec::new();
+    for at in flows_of(&measured.scenario, of).ok()? {
+        let series = &flows.get(at)?.series;
+        sums.resize(sums.len().max(series.len()), 0.0);
+        sums.iter_mut().zip(series).for_each(|(sum, bytes)| *sum += bytes.get() as f64);
     }
+    Some(sums)
 }
 
 /// In how much two runs of the same seeds differ: the sample intervals, flow by flow, in which they delivered
@@ -94,8 +83,8 @@ impl Differing {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn take(&self, runs: &Runs<'_, Measured>, what: Of) -> Option<Vec<f64>> {
-        let Of::Seed(seed) = what else { return None };
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let Basis::Seed(seed) = basis else { return None };
         let flows = |name: &String| Some(&run_of(runs, name).ok()?.outcomes.get(seed)?.flows);
         let (a, b) = (flows(&self.runs[0])?, flows(&self.runs[1])?);
         Some(vec![a.iter().zip(b).map(|(a, b)| differences(a, b)).sum::<u64>() as f64])

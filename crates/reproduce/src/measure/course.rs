@@ -1,0 +1,256 @@
+//! Something of one flow over time: its level, its saw-teeth.
+
+use std::ops::Range;
+
+use apportion_core::units::Bytes;
+use apportion_report::mbps;
+use apportion_scenario::model::{Scenario, Transport};
+use serde::Deserialize;
+
+use crate::runs::{Basis, Fault, Measured, Runs, flows_of, link_of, main_run, run_of, samples};
+use crate::value::Length;
+
+/// Something of one flow that has a value for each sample interval.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Course {
+    /// What of it.
+    pub show: Show,
+    /// The flow.
+    pub of: String,
+    /// The link of an allocation or a fill; it must be watched.
+    pub link: Option<String>,
+    /// In which run.
+    #[serde(default = "main_run")]
+    pub run: String,
+}
+
+/// What a [`Course`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Show {
+    /// Mb/s at the sink, the mean of each interval.
+    Throughput,
+    /// Mb/s that the link's queue allocates to it, the mean of each interval.
+    Allocation,
+    /// Bytes that wait at the link, at the end of each interval; those that the queue has already given to its
+    /// interface do not count.
+    Fill,
+    /// The congestion window in segments, at the end of each interval.
+    Window,
+    /// The smoothed round-trip time in ms, at the end of each interval; none before the first.
+    Srtt,
+}
+
+impl Show {
+    /// What an axis calls it.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "Throughput, Mb/s",
+            Self::Allocation => "Allocation, Mb/s",
+            Self::Fill => "Queue, bytes",
+            Self::Window => "Congestion window, segments",
+            Self::Srtt => "Smoothed round-trip time, ms",
+        }
+    }
+
+    /// Whether a value is a mean over its interval, and not a state at the end of it.
+    const fn is_mean(self) -> bool {
+        matches!(self, Self::Throughput | Self::Allocation)
+    }
+}
+
+impl Course {
+    pub(crate) fn check<'a>(&self, runs: &Runs<'a, Scenario>) -> Result<&'a Scenario, Fault> {
+        let scenario = run_of(runs, &self.run)?;
+        let &[flow] = &flows_of(scenario, std::slice::from_ref(&self.of))?[..] else {
+            return Err(("of", format!("`{0}` is several flows; write one, such as `{0}.1`", self.of)));
+        };
+        let at_link = matches!(self.show, Show::Allocation | Show::Fill);
+        match &self.link {
+            Some(link) if at_link => {
+                let at = link_of(scenario, link)?;
+                if !scenario.links[at].watched {
+                    return Err(("link", format!("`{link}` is not watched; write watch = true in it")));
+                }
+            }
+            None if at_link => return Err(("link", "missing: at which link?".to_owned())),
+            Some(_) => return Err(("link", "only an allocation and a fill are at a link".to_owned())),
+            None => {}
+        }
+        let flow = &scenario.flows[flow];
+        let of_sender = matches!(self.show, Show::Window | Show::Srtt);
+        if of_sender && (flow.connections > 1 || !matches!(flow.transport, Transport::Tcp(_))) {
+            return Err(("of", format!("`{}` is not TCP of one connection", flow.name)));
+        }
+        Ok(scenario)
+    }
+
+    /// A value for each sample interval of a run; none where it has no value there, or at all.
+    pub(crate) fn values(&self, runs: &Runs<'_, Measured>, seed: usize) -> Option<Vec<Option<f64>>> {
+        let measured = run_of(runs, &self.run).ok()?;
+        let (scenario, outcome) = (&measured.scenario, measured.outcomes.get(seed)?);
+        let &[at] = &flows_of(scenario, std::slice::from_ref(&self.of)).ok()?[..] else { return None };
+        let flow = outcome.flows.get(at)?;
+        let rates = |series: &[Bytes]| -> Vec<Option<f64>> {
+            series.iter().map(|bytes| Some(mbps(*bytes, scenario.sample))).collect()
+        };
+        let allocation = || {
+            let link = outcome.links.get(link_of(scenario, self.link.as_ref()?).ok()?)?;
+            link.allocations.iter().find(|allocation| allocation.flow == at)
+        };
+        Some(match self.show {
+            Show::Throughput => rates(&flow.series),
+            Show::Allocation => rates(&allocation()?.series),
+            Show::Fill => allocation()?.fill.iter().map(|bytes| Some(bytes.get() as f64)).collect(),
+            Show::Window => flow.tcp.iter().map(|tcp| Some(tcp.window)).collect(),
+            Show::Srtt => flow.tcp.iter().map(|tcp| tcp.srtt.map(|srtt| srtt.as_secs_f64() * 1e3)).collect(),
+        })
+    }
+
+    /// When the interval with this number, from 0, counts, in seconds: its middle for a mean, else its end.
+    pub(crate) fn time(&self, scenario: &Scenario, interval: usize) -> f64 {
+        let share = if self.show.is_mean() { 0.5 } else { 1.0 };
+        (interval as f64 + share) * scenario.sample.as_secs_f64()
+    }
+}
+
+/// A number of the level of something: over the intervals from `from` to `to`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// The quantity.
+    pub course: Course,
+    /// Start; of the measured part if absent.
+    pub from: Option<Length>,
+    /// End; of the run if absent.
+    pub to: Option<Length>,
+    /// Which number.
+    pub give: LevelNumber,
+    /// The target of `error`, in the unit of the course.
+    pub target: Option<f64>,
+}
+
+/// A number of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LevelNumber {
+    /// The mean.
+    Mean,
+    /// The least.
+    Min,
+    /// The largest.
+    Max,
+    /// The mean of |value / target - 1|.
+    Error,
+}
+
+impl Level {
+    pub(crate) fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        let scenario = self.course.check(runs)?;
+        samples(scenario, self.from, self.to)?;
+        if (self.give == LevelNumber::Error) != self.target.is_some_and(|target| target > 0.0) {
+            return Err(("target", "`error` needs one above zero, and nothing else has one".to_owned()));
+        }
+        Ok(vec![String::new()])
+    }
+
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let Basis::Seed(seed) = basis else { return None };
+        let window = samples(&run_of(runs, &self.course.run).ok()?.scenario, self.from, self.to).ok()?;
+        let values = self.course.values(runs, seed)?;
+        let values: Vec<f64> = values.get(window)?.iter().flatten().copied().collect();
+        let mean = |values: &mut dyn Iterator<Item = f64>| {
+            let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+            (count > 0.0).then_some(sum / count)
+        };
+        let number = match self.give {
+            LevelNumber::Mean => mean(&mut values.iter().copied()),
+            LevelNumber::Min => values.iter().copied().min_by(f64::total_cmp),
+            LevelNumber::Max => values.iter().copied().max_by(f64::total_cmp),
+            LevelNumber::Error => {
+                let target = self.target?;
+                mean(&mut values.iter().map(|value| (value / target - 1.0).abs()))
+            }
+        };
+        number.map(|number| vec![number])
+    }
+}
+
+/// The saw-teeth of something, usually of a congestion window. A tooth ends where the value falls below 0.7
+/// of the highest since the tooth before: halving does, and a window of CUBIC after its first loss just does;
+/// a segment less does not. A timeout right after a halving ends a tooth of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SawTooth {
+    /// The quantity.
+    pub course: Course,
+    /// Start; of the measured part if absent.
+    pub from: Option<Length>,
+    /// End; of the run if absent.
+    pub to: Option<Length>,
+    /// Which number.
+    pub give: ToothNumber,
+}
+
+/// A number of saw-teeth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToothNumber {
+    /// Teeth a second.
+    Rate,
+    /// Mean height of their tips; the highest value if no tooth ends.
+    Peak,
+}
+
+/// Where a tooth ends, as a share of its tip.
+const TOOTH: f64 = 0.7;
+
+impl SawTooth {
+    pub(crate) fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
+        samples(self.course.check(runs)?, self.from, self.to)?;
+        Ok(vec![String::new()])
+    }
+
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let Basis::Seed(seed) = basis else { return None };
+        let scenario = &run_of(runs, &self.course.run).ok()?.scenario;
+        let window: Range<usize> = samples(scenario, self.from, self.to).ok()?;
+        let length = scenario.sample.as_secs_f64() * window.len() as f64;
+        let values = self.course.values(runs, seed)?;
+        let values: Vec<f64> = values.get(window)?.iter().flatten().copied().collect();
+        let tips = tips(&values);
+        Some(vec![match self.give {
+            ToothNumber::Rate => tips.len() as f64 / length,
+            ToothNumber::Peak if tips.is_empty() => values.iter().copied().max_by(f64::total_cmp)?,
+            ToothNumber::Peak => tips.iter().sum::<f64>() / tips.len() as f64,
+        }])
+    }
+}
+
+/// The tips of the teeth that end.
+fn tips(values: &[f64]) -> Vec<f64> {
+    let mut tips = Vec::new();
+    let mut highest = 0.0_f64;
+    for &value in values {
+        if value < TOOTH * highest {
+            tips.push(highest);
+            highest = value;
+        }
+        highest = highest.max(value);
+    }
+    tips
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tooth_ends_where_a_value_falls_below_seven_tenths_of_the_highest() {
+        // 10 to 5: a tooth; 8 to 6 is 0.75: none; 9 to 4.5, and on to 1 by a timeout: two.
+        assert_eq!(tips(&[8.0, 10.0, 5.0, 8.0, 6.0, 9.0, 4.5, 1.0, 2.0]), [10.0, 9.0, 4.5]);
+        assert_eq!(tips(&[7.0, 10.0, 7.0]), [0.0; 0]);
+    }
+}

@@ -1,0 +1,162 @@
+//! The numbers of measures.
+
+use apportion_core::fairness::water_filling;
+use apportion_core::queue::DropReason;
+use apportion_report::mbps;
+use apportion_report::statistics::{jain, mean, sigma};
+use apportion_runtime::outcome::{FlowOutcome, LinkOutcome};
+
+use super::elementwise::combine;
+use super::flows::Flows;
+use super::{FitNumber, Measure, Shape, fit};
+use crate::runs::{Basis, Measured, Runs, link_of, run_of};
+use crate::value::{EPSILON, Length};
+
+impl Shape {
+    fn of(self, each: Vec<f64>) -> Option<Vec<f64>> {
+        let one = match self {
+            Self::Each => return Some(each),
+            Self::Sum => Some(each.iter().sum()),
+            Self::Mean => mean(&each),
+            Self::Min => each.iter().copied().min_by(f64::total_cmp),
+            Self::Max => each.iter().copied().max_by(f64::total_cmp),
+            Self::Sigma => sigma(&each),
+            Self::Jain => jain(&each),
+        };
+        one.map(|one| vec![one])
+    }
+}
+
+impl Measure {
+    /// The numbers; `None` if one of them cannot be said.
+    #[must_use]
+    pub fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        match self {
+            Self::Throughput { of, run, from, to, shape } => {
+                shape.of(Flows::of(runs, run, of)?.throughputs(basis, *from, *to)?)
+            }
+            Self::Goodput { of, run, shape } => shape.of(Flows::of(runs, run, of)?
+                .each(basis, |flow, outcome| mbps(flow.goodput, outcome.measured))?),
+            Self::Timeouts { of, run, shape } => {
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| flow.timeouts as f64)?)
+            }
+            Self::Drops { of, run, reason, shape } => {
+                let wanted = reason.map(DropReason::from);
+                let count = |flow: &FlowOutcome| -> u64 {
+                    let drops = flow.dropped.iter();
+                    drops.filter(|(reason, _)| wanted.is_none_or(|w| w == **reason)).map(|(_, n)| n).sum()
+                };
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| count(flow) as f64)?)
+            }
+            Self::Entitlement { of, run, shape } => {
+                shape.of(Flows::of(runs, run, of)?.throughputs(Basis::Entitlements, None, None)?)
+            }
+            Self::Utilisation { link, run } => Some(vec![link_outcome(runs, run, link, basis)?.utilisation]),
+            Self::Statistic { link, run, name } => {
+                Some(vec![statistic(link_outcome(runs, run, link, basis)?, name)?])
+            }
+            Self::FlowStatistic { link, run, name, of, shape } => {
+                let link = link_outcome(runs, run, link, basis)?;
+                let flows = Flows::of(runs, run, of)?;
+                let of_flow = |&at: &usize| flow_statistic(link, at, name);
+                shape.of(flows.indices().iter().map(of_flow).collect::<Option<_>>()?)
+            }
+            Self::Fit { of, on, give, run } => {
+                let flows = Flows::of(runs, run, of)?;
+                let points: Vec<_> =
+                    flows.attributes(*on)?.into_iter().zip(flows.throughputs(basis, None, None)?).collect();
+                let number = match give {
+                    FitNumber::Slope => fit::slope_through_origin(&points),
+                    FitNumber::R2 => fit::r2_through_origin(&points),
+                    FitNumber::LowestQuartileDeviation => fit::lowest_quartile_deviation(&points),
+                    FitNumber::LoglogSlope => fit::loglog_slope(&points),
+                };
+                number.map(|number| vec![number])
+            }
+            Self::RelativeChange { of, run, before, after } => {
+                let flows = Flows::of(runs, run, of)?;
+                let mean = |[from, to]: &[Length; 2]| flows.throughputs(basis, Some(*from), Some(*to));
+                let change = |(before, after): (f64, f64)| (after / before - 1.0).abs();
+                Some(mean(before)?.into_iter().zip(mean(after)?).map(change).collect())
+            }
+            // Entitlements do not move.
+            Self::Settling { .. } if matches!(basis, Basis::Entitlements) => None,
+            Self::Settling { of, run, targets, after, window, within, hold } => {
+                let flows = Flows::of(runs, run, of)?;
+                Some(vec![flows.settling(basis, targets, [*after, *window, *hold], *within)?])
+            }
+            Self::OverSweep(measure) => measure.evaluate(runs, basis),
+            Self::Rank(measure) => measure.evaluate(runs, basis),
+            Self::Best(measure) => measure.evaluate(runs, basis),
+            Self::WindowedJain(measure) => measure.evaluate(runs, basis),
+            Self::Level(measure) => measure.evaluate(runs, basis),
+            Self::Step(measure) => measure.evaluate(runs, basis),
+            Self::SawTooth(measure) => measure.evaluate(runs, basis),
+            Self::AccumulatedError(measure) => measure.evaluate(runs, basis),
+            Self::Differing(measure) => measure.evaluate(runs, basis),
+            Self::TransferTime(measure) => measure.evaluate(runs, basis),
+            _ => self.combined(runs, basis),
+        }
+    }
+
+    /// Numbers as they are, and measures made of measures.
+    fn combined(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+        let parts = |of: &[Self]| -> Option<Vec<Vec<f64>>> {
+            of.iter().map(|part| part.evaluate(runs, basis)).collect()
+        };
+        match self {
+            Self::Constant { value } => Some(value.all().to_vec()),
+            Self::WaterFilling { amount, demands } => {
+                let level = water_filling::level(*amount, &mut demands.clone());
+                Some(demands.iter().map(|demand| demand.min(level)).collect())
+            }
+            Self::Difference { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], |x| x[0] - x[1])),
+                _ => None,
+            },
+            Self::Quotient { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], quotient)),
+                _ => None,
+            },
+            Self::RelativeError { of } => match parts(of)?.as_slice() {
+                [a, b] => Some(combine(&[a, b], |x| (quotient(x) - 1.0).abs())),
+                _ => None,
+            },
+            Self::Reduced { of, shape } => shape.of(of.evaluate(runs, basis)?),
+            Self::Mean { of } => {
+                let parts = parts(of)?;
+                Some(combine(&parts.iter().collect::<Vec<_>>(), |x| x.iter().sum::<f64>() / x.len() as f64))
+            }
+            Self::List { of } => Some(parts(of)?.concat()),
+            _ => None,
+        }
+    }
+}
+
+/// Of two numbers.
+fn quotient(x: &[f64]) -> f64 {
+    if x[1].abs() > EPSILON { x[0] / x[1] } else { f64::NAN }
+}
+
+/// What the discipline of a link reports under `name`.
+fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
+    link.statistics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+/// What it reports of the flow at `at` under `name`.
+fn flow_statistic(link: &LinkOutcome, at: usize, name: &str) -> Option<f64> {
+    let of_flow = link.flow_statistics.iter().filter(|(flow, known, _)| *flow == at && *known == name);
+    let values: Vec<f64> = of_flow.map(|&(.., value)| value).collect();
+    mean(&values)
+}
+
+fn link_outcome<'a>(
+    runs: &Runs<'a, Measured>,
+    run: &str,
+    link: &str,
+    basis: Basis,
+) -> Option<&'a LinkOutcome> {
+    let measured = run_of(runs, run).ok()?;
+    let Basis::Seed(seed) = basis else { return None };
+    measured.outcomes.get(seed)?.links.get(link_of(&measured.scenario, link).ok()?)
+}
