@@ -1,0 +1,170 @@
+//! Changes while packets wait. None of them drops a packet by itself, but a discipline that acts by the clock
+//! first does what was due.
+
+use apportion_core::limit::Limit;
+use apportion_core::packet::{CustomerId, FlowClass as CoreFlowClass, FlowId};
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
+
+use crate::queue::{Inner, Queue, enter};
+use crate::status::Status;
+
+/// What a flow does with bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum FlowClass {
+    /// It takes whatever it gets. So does a flow that has no class.
+    Greedy = 0,
+    /// It needs a rate of its own and has no use for more.
+    RealRate = 1,
+}
+
+fn used(is_used: bool) -> Status {
+    if is_used { Status::Ok } else { Status::Unused }
+}
+
+impl Inner {
+    /// Lets the discipline do what was due until the caller's clock showed `now`, then changes it.
+    fn change(&mut self, now: u64, change: impl FnOnce(&mut Self, Time) -> Status) -> Status {
+        match self.advance(now) {
+            Ok(now) => {
+                self.discipline.shares(now, &mut self.reports, &mut |_, _| {});
+                change(self, now)
+            }
+            Err(status) => status,
+        }
+    }
+}
+
+/// The rate of the link from `now` on, in bits per second. Zero: the link sends nothing at present.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_link_rate(queue: *mut Queue, now: u64, rate: u64) -> Status {
+    let set = |inner: &mut Inner, _| {
+        inner.discipline.set_link_rate(Rate::from_bit(rate));
+        Status::Ok
+    };
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| inner.change(now, set)) }
+}
+
+/// The rate of the shaper from `now` on, in bits per second. Unused if there is none.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_shaper_rate(queue: *mut Queue, now: u64, rate: u64) -> Status {
+    let set = |inner: &mut Inner, now| used(inner.discipline.set_shaper_rate(now, Rate::from_bit(rate)));
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| inner.change(now, set)) }
+}
+
+/// The size of the buffer from now on, in packets. A fuller buffer drains, or is pushed out by the next
+/// arrivals.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_limit_packets(queue: *mut Queue, packets: u64) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { set_limit(queue, packets, Limit::Packets(Packets::new(packets))) }
+}
+
+/// The size of the buffer from now on, in bytes. A fuller buffer drains, or is pushed out by the next
+/// arrivals.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_limit_bytes(queue: *mut Queue, bytes: u64) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { set_limit(queue, bytes, Limit::Bytes(Bytes::new(bytes))) }
+}
+
+/// # Safety
+/// As of `apportion_queue_destroy`.
+unsafe fn set_limit(queue: *mut Queue, amount: u64, limit: Limit) -> Status {
+    if amount == 0 {
+        return Status::ErrorValue;
+    }
+    let set = |inner: &mut Inner| {
+        inner.discipline.set_limit(limit);
+        Status::Ok
+    };
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, set) }
+}
+
+/// The weight of a flow from its next turn on. Default: 1. Unused by disciplines that know no weights.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_weight(queue: *mut Queue, flow: u32, weight: f64) -> Status {
+    let Some(weight) = Weight::new(weight) else { return Status::ErrorValue };
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| used(inner.discipline.set_weight(FlowId(flow), weight))) }
+}
+
+/// What a flow is guaranteed from its next packet on, in bits per second, with its round-trip time without
+/// queueing in nanoseconds. Default: nothing. Unused by disciplines that know no guarantees.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_guarantee(
+    queue: *mut Queue,
+    flow: u32,
+    rate: u64,
+    rtt: u64,
+) -> Status {
+    let (rate, rtt) = (Rate::from_bit(rate), Span::from_nanos(rtt));
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| used(inner.discipline.set_guarantee(FlowId(flow), rate, rtt))) }
+}
+
+/// The round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
+/// disciplines that do not go by it.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_rtt(queue: *mut Queue, flow: u32, rtt: u64) -> Status {
+    let rtt = Span::from_nanos(rtt);
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| used(inner.discipline.set_rtt(FlowId(flow), rtt))) }
+}
+
+/// The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by
+/// disciplines that do not divide among customers.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_customer(queue: *mut Queue, flow: u32, customer: u32) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| used(inner.discipline.set_customer(FlowId(flow), CustomerId(customer)))) }
+}
+
+/// The class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines that
+/// know no classes. What the queue held back may be ready after it: ask again.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_class(
+    queue: *mut Queue,
+    now: u64,
+    flow: u32,
+    class: u32,
+) -> Status {
+    let class = match class {
+        0 => CoreFlowClass::Greedy,
+        1 => CoreFlowClass::RealRate,
+        _ => return Status::ErrorCode,
+    };
+    let set = |inner: &mut Inner, _| used(inner.discipline.set_class(FlowId(flow), class));
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| inner.change(now, set)) }
+}

@@ -1,0 +1,48 @@
+//! What calls return.
+
+use std::ffi::{c_char, c_int};
+
+/// What a call returns: zero, a positive answer, or a negative error. After an error nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// There is no packet to send now, or no time to wait for.
+    None = 1,
+    /// The discipline has no use for this setting.
+    Unused = 2,
+    /// A pointer is null.
+    ErrorNull = -1,
+    /// The call came from a callback of the same queue.
+    ErrorBusy = -2,
+    /// `now` is earlier than in a call before, or than the start.
+    ErrorTime = -3,
+    /// The size of the packet is zero or above 65535.
+    ErrorSize = -4,
+    /// A code of the packet or of the call is not one of its enumeration, or the label has more than 17 bits.
+    ErrorCode = -5,
+    /// A weight is not above zero or not finite, or a limit is zero.
+    ErrorValue = -6,
+    /// A defect of the library: this queue panicked, now or in an earlier call. It can only be destroyed.
+    ErrorPanicked = -7,
+}
+
+/// What `status` means, as text in English, which is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn apportion_status_text(status: c_int) -> *const c_char {
+    let text = match status {
+        0 => c"done",
+        1 => c"nothing now",
+        2 => c"the discipline has no use for this setting",
+        -1 => c"a pointer is null",
+        -2 => c"called from a callback of the same queue",
+        -3 => c"the time is earlier than in a call before, or than the start",
+        -4 => c"the size of a packet must be between 1 and 65535 bytes",
+        -5 => c"a code is not one of its enumeration, or a label has more than 17 bits",
+        -6 => c"a weight must be finite and above zero, a limit above zero",
+        -7 => c"the queue panicked, which is a defect of the library; destroy it",
+        _ => c"not a status of this library",
+    };
+    text.as_ptr()
+}

@@ -1,0 +1,104 @@
+//! A C program uses the header and the static library: every call, misuse, and random sequences of calls for
+//! every discipline, without leaks.
+
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use apportion_core::param::Role;
+use apportion_core::system::catalog;
+
+/// The folder of the libraries: cargo puts them next to the tests.
+fn libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().expect("it is in a folder").to_owned()
+}
+
+/// What a static library of Rust needs (`rustc --print native-static-libs`).
+const SYSTEM: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), String> {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror"]).args(flags);
+    cc.arg("-I").arg(crate_dir.join("include")).arg("-o").arg(program).arg(source);
+    cc.arg(libraries().join("libapportion_capi.a")).args(SYSTEM);
+    let output = cc.output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// The text of a queue for each scheduler, policy and system, some behind a shaper, and each scheduler with
+/// the policies that push out or take from it.
+fn queues() -> Vec<String> {
+    let mut queues: Vec<String> = Vec::new();
+    for entry in catalog::disciplines().filter(|entry| entry.role != Role::Shaper) {
+        let limit = if entry.name == "ramp" { String::new() } else { ", limit = \"100p\"".to_owned() };
+        queues.push(format!("{{ kind = \"{}\"{limit} }}", entry.name));
+        if entry.name != "ramp" {
+            let shaper = "shaper = \"token_bucket\", rate = \"3Mbit\"";
+            queues.push(format!("{{ kind = \"{}\"{limit}, {shaper} }}", entry.name));
+        }
+        if entry.role == Role::Scheduler {
+            for policy in ["tail", "head", "pfd", "red", "codel", "csfq", "sffc"] {
+                queues.push(format!("{{ kind = \"{}\", drop = \"{policy}\"{limit} }}", entry.name));
+            }
+        }
+    }
+    queues
+}
+
+/// Whether there is a C compiler; says so if not.
+fn has_cc() -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: no C compiler (cc)");
+    }
+    found
+}
+
+/// Runs a program that must end well. What it printed.
+fn run(program: &Path, words: &[String]) -> String {
+    let output = Command::new(program).args(words).env("ASAN_OPTIONS", "detect_leaks=1").output();
+    let output = output.expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+fn a_c_program_uses_the_library_without_leaks() {
+    if !has_cc() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let empty = folder.join("empty.c");
+    std::fs::write(&empty, "int main(void) { return 0; }\n").expect("writable");
+    let mut flags = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    if let Err(why) = compile(&empty, &folder.join("empty"), &flags) {
+        println!("without AddressSanitizer, which does not work here: {why}");
+        flags.clear();
+    }
+    let program = folder.join("interface");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interface.c");
+    compile(&source, &program, &flags).unwrap_or_else(|why| panic!("{why}"));
+    println!("{}", run(&program, &queues()));
+}
+
+#[test]
+fn the_program_of_the_document_prints_what_it_says() {
+    if !has_cc() {
+        return;
+    }
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c-interface.md");
+    let document = std::fs::read_to_string(document).expect("readable");
+    let block = |after: &str| {
+        let (_, rest) = document.split_once(after).expect("it is there");
+        rest.split_once("```").expect("it ends").0
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join("link.c");
+    std::fs::write(&source, block("```c\n")).expect("writable");
+    compile(&source, &folder.join("link"), &[]).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(run(&folder.join("link"), &[]), block("./link\n"));
+}

@@ -1,0 +1,33 @@
+//! The header in the repository is the one that cbindgen makes of the sources.
+
+use std::path::Path;
+
+fn generated() -> String {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("readable");
+    let sources = ["status", "packet", "queue", "settings"];
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for source in sources {
+        builder = builder.with_src(crate_dir.join(format!("src/{source}.rs")));
+    }
+    let mut header = Vec::new();
+    builder.generate().expect("the sources parse").write(&mut header);
+    String::from_utf8(header).expect("UTF-8")
+}
+
+fn path() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include/apportion.h")
+}
+
+#[test]
+fn the_header_is_current() {
+    let header = std::fs::read_to_string(path()).unwrap_or_default();
+    let mend = "cargo test -p apportion-capi --test header -- --ignored";
+    assert!(header == generated(), "include/apportion.h is not what the sources say; write it with `{mend}`");
+}
+
+#[test]
+#[ignore = "writes include/apportion.h"]
+fn write() {
+    std::fs::write(path(), generated()).expect("writable");
+}
