@@ -88,6 +88,8 @@ impl Busy {
             label: None,
             account: flow.0,
             counts: true,
+            ip: None,
+            acknowledgement: 0,
         };
         let buffer = self.books.pool.take(0).unwrap();
         let packet = Packet::new((buffer, HEAD as u8, 1_514), &described, 0, self.now);

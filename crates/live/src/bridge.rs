@@ -9,9 +9,8 @@ use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
 
-use crate::engine::{Engine, EngineError, Hop, Verdict, World};
+use crate::engine::{Arrival, Disposition, Engine, EngineError, Hop, World};
 use crate::flow_table::FlowTable;
-use crate::frame::Parsed;
 use crate::link::{Books, Link};
 use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
@@ -105,7 +104,8 @@ impl Bridge {
 }
 
 impl World for Bridge {
-    fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
+    fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition {
+        let (port, parsed) = (arrival.port, arrival.parsed);
         if port == Way::Up as u32
             && let Some(doorman) = &mut self.doorman
         {
@@ -116,7 +116,7 @@ impl World for Bridge {
             self.seen += u64::from(numbered.is_new);
             numbered.flow
         });
-        let carried = Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get()));
+        let carried = Bytes::new((arrival.frame.len() as u64).saturating_sub(ETHERNET.get()));
         let description = Description {
             flow,
             size: carried + self.overhead[usize::from(port != Way::Up as u32)],
@@ -125,11 +125,13 @@ impl World for Bridge {
             label: None,
             account: flow.0,
             counts: true,
+            ip: parsed.ip(),
+            acknowledgement: 0,
         };
-        Verdict::Forward(description, 2 * port)
+        Disposition::Forward(arrival.packet(now, &description, 2 * port))
     }
 
-    fn leave(&mut self, now: Time, port: u32, packet: &Packet, _frame: &mut [u8]) {
+    fn egress(&mut self, now: Time, port: u32, packet: &Packet, _frame: &mut [u8]) {
         // What leaves by port 1 went up.
         self.delays[1 - port as usize].record(now.since(packet.arrived));
     }

@@ -5,7 +5,8 @@
 //! not from "now", and lateness shifts single packets by microseconds but never adds up. How late packets
 //! left is measured, see [`lateness`](Engine::lateness).
 //!
-//! What a frame is and where it goes is said by a [`World`]: the shell, the lab, the gateway.
+//! A [`World`] says what a frame is and where it goes: the shell, the lab, the gateway. A frame is parsed once, when it comes
+//! in; a message between routers once more at the end of each link.
 //!
 //! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
 //! cost nothing.
@@ -49,11 +50,11 @@ pub enum Hop {
     Link(u32),
     /// Out by this port.
     Port(u32),
-    /// It ends here: the world [hears](World::hear) it.
+    /// It ends here: the world [receives](World::on_control) it.
     World,
 }
 
-/// Where a packet is as the world hears it.
+/// Where a message between routers is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It came in by this port.
@@ -62,27 +63,27 @@ pub enum Place {
     Link(u32),
 }
 
-/// A packet that the world hears.
+/// A message between routers.
 #[derive(Debug)]
-pub struct Heard<'a> {
+pub struct ControlFrame<'a> {
     /// Where it is.
     pub place: Place,
-    /// Whether its way ends there.
+    /// Whether its route ends there.
     pub is_end: bool,
     /// Its bytes.
     pub frame: &'a mut [u8],
-    /// What frames say.
-    pub parsed: Parsed,
+    /// What they say.
+    pub parsed: &'a Parsed,
 }
 
-/// A packet of the world's own.
+/// A frame that the world sends.
 #[derive(Debug)]
-pub struct Own {
+pub struct Outgoing {
     /// Its bytes.
     pub frame: Vec<u8>,
-    /// What it is.
+    /// What it is; the engine adds its IP header.
     pub description: Description,
-    /// The place of the table of routes at which its way begins.
+    /// The place of the table of routes at which its route begins.
     pub hop: u32,
 }
 
@@ -100,35 +101,54 @@ impl Links for LinkStates<'_> {
     }
 }
 
-/// What becomes of a frame that came in.
-#[derive(Clone, Copy, Debug)]
-pub enum Verdict {
-    /// It is such a packet, and its way begins at this place of the table of routes.
-    Forward(Description, u32),
-    /// It goes no further: it was for the world itself, or has no way.
+/// A frame that came in.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// The port by which it came in.
+    pub port: u32,
+    /// Its bytes.
+    pub frame: &'a mut [u8],
+    /// What they say.
+    pub parsed: &'a Parsed,
+    /// Where they lie.
+    received: Received,
+}
+
+impl Arrival<'_> {
+    /// The packet that it is, whose route begins at this place of the table of routes.
+    #[must_use]
+    pub fn packet(&self, now: Time, description: &Description, hop: u32) -> Packet {
+        let Received { buffer, start, length } = self.received;
+        Packet::new((buffer, start, length), description, hop, now)
+    }
+}
+
+/// What to do with a frame that came in.
+#[derive(Debug)]
+pub enum Disposition {
+    /// It is this packet, marked where it is to be: send it on its route.
+    Forward(Packet),
+    /// It goes no further: it was for the world itself, or has no route.
     Consume,
 }
 
-/// What knows frames and ways.
+/// What knows frames and routes.
 pub trait World {
-    /// What becomes of a frame that came in at `port` at `now`.
-    fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict;
+    /// Says what a frame is that came in at `now`, and marks it.
+    fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition;
 
-    /// `packet` came in at `now` and goes on its way: the moment for marks.
-    fn enter(&mut self, _now: Time, _packet: &mut Packet) {}
-
-    /// What a link of this number is to know of a flow before the packet that has just come in enters; asked
-    /// until there is nothing more.
-    fn next_setting(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
+    /// What the link of this number must know of a flow before the packet that was just classified enters. Called until it
+    /// gives none.
+    fn poll_flow_update(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
         None
     }
 
     /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
-    fn leave(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
+    fn egress(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
 
-    /// A packet of [`Protocol::Control`], a message between routers, came in by a port or to the end of a
-    /// link. Whether it goes on; it does not where its way ends.
-    fn hear(&mut self, _now: Time, _heard: Heard<'_>, _links: &mut LinkStates<'_>) -> bool {
+    /// A message between routers, a packet of [`Protocol::Control`], came in by a port or to the end of a link. Whether to
+    /// forward it; it is not forwarded where its route ends.
+    fn on_control(&mut self, _now: Time, _control: ControlFrame<'_>, _links: &mut LinkStates<'_>) -> bool {
         true
     }
 
@@ -140,9 +160,9 @@ pub trait World {
     /// It is `now`, which is the time of [`next_timer`](World::next_timer). That is later afterwards.
     fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
 
-    /// A packet to send, asked after each of the two above until there is none. Its way may be added to
-    /// `routes`, the table.
-    fn next_own(&mut self, _routes: &mut Vec<Hop>) -> Option<Own> {
+    /// A frame to send. Called after [`on_control`](World::on_control) and [`on_timer`](World::on_timer) until it gives none.
+    /// Its route may be added to `routes`, the table.
+    fn poll_transmit(&mut self, _routes: &mut Vec<Hop>) -> Option<Outgoing> {
         None
     }
 }
@@ -278,8 +298,8 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Sends a packet on its way.
-    pub fn enter(&mut self, now: Time, packet: Packet) {
+    /// Sends a packet to the next place of its route.
+    pub fn dispatch(&mut self, now: Time, packet: Packet) {
         match self.routes.get(packet.hop as usize) {
             Some(&Hop::Link(link)) => {
                 let entered = &mut self.links[link as usize];
@@ -291,13 +311,13 @@ impl<W: World> Engine<W> {
                 }
                 self.schedule(link);
             }
-            Some(&Hop::Port(port)) => self.leave(now, port, &packet),
-            // What the world has not heard before it comes here is nothing to it.
+            Some(&Hop::Port(port)) => self.egress(now, port, &packet),
+            // Only messages end at the world, which has received them by now.
             Some(Hop::World) | None => self.books.pool.give_back(packet.buffer),
         }
     }
 
-    /// Sends a frame of our own on its way. Without a buffer for it, or if it fits none, it is dropped.
+    /// Sends a frame that did not come in by a port. It is dropped if no buffer is free or it fits none.
     pub fn originate(&mut self, now: Time, frame: &[u8], description: &Description, hop: u32) {
         let Some(length) =
             u16::try_from(frame.len()).ok().filter(|_| frame.len() <= self.books.pool.longest())
@@ -309,27 +329,32 @@ impl<W: World> Engine<W> {
         // Packet sockets would take what is left there for orders.
         bytes[..HEAD].fill(0);
         bytes[HEAD..HEAD + frame.len()].copy_from_slice(frame);
-        self.enter(now, Packet::new((buffer, HEAD as u8, length), description, hop, now));
+        let ip = frame::parse(frame).ok().and_then(|parsed| parsed.ip());
+        let description = Description { ip, ..*description };
+        self.dispatch(now, Packet::new((buffer, HEAD as u8, length), &description, hop, now));
     }
 
-    /// Lets the world hear a packet of routers. It comes back if it goes on.
-    fn tell(&mut self, now: Time, place: Place, packet: Packet) -> Option<Packet> {
+    /// Hands a message between routers to the world, which sends its own in answer, and forwards it if it is to.
+    fn deliver_control(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
         let is_end = matches!(self.routes.get(packet.hop as usize), Some(Hop::World));
         let frame = &mut self.books.pool.bytes_mut(packet.buffer)[packet.range()];
-        let goes_on = frame::parse(frame).is_ok_and(|parsed| {
-            let heard = Heard { place, is_end, frame, parsed };
-            self.world.hear(now, heard, &mut LinkStates(&mut self.links)) && !is_end
+        let reread = if parsed.is_none() { frame::parse(frame).ok() } else { None };
+        let goes_on = parsed.or(reread.as_ref()).is_some_and(|parsed| {
+            let control = ControlFrame { place, is_end, frame, parsed };
+            self.world.on_control(now, control, &mut LinkStates(&mut self.links)) && !is_end
         });
         if !goes_on {
             self.books.pool.give_back(packet.buffer);
         }
-        self.send_own(now);
-        goes_on.then_some(packet)
+        self.transmit(now);
+        if goes_on {
+            self.dispatch(now, packet);
+        }
     }
 
-    /// Sends what the world has to send.
-    fn send_own(&mut self, now: Time) {
-        while let Some(Own { frame, description, hop }) = self.world.next_own(&mut self.routes) {
+    /// Sends the frames that the world has to send.
+    fn transmit(&mut self, now: Time) {
+        while let Some(Outgoing { frame, description, hop }) = self.world.poll_transmit(&mut self.routes) {
             self.originate(now, &frame, &description, hop);
         }
     }
@@ -352,7 +377,7 @@ impl<W: World> Engine<W> {
             }
             if self.world.next_timer() <= at {
                 self.world.on_timer(at, &mut LinkStates(&mut self.links));
-                self.send_own(at);
+                self.transmit(at);
                 continue;
             }
             let Some(link) = self.agenda.take(at) else { return };
@@ -360,24 +385,22 @@ impl<W: World> Engine<W> {
             self.schedule(link);
             if let Some(mut packet) = arrived {
                 packet.hop += 1;
-                self.go_on(at, Place::Link(link), packet);
+                self.forward(at, Place::Link(link), packet, None);
             }
         }
     }
 
-    /// Sends a packet on its way from here; one of routers if the world lets it.
-    fn go_on(&mut self, now: Time, place: Place, packet: Packet) {
-        let packet = match packet.protocol() {
-            Protocol::Control => self.tell(now, place, packet),
-            Protocol::Tcp | Protocol::Udp => Some(packet),
-        };
-        if let Some(packet) = packet {
-            self.enter(now, packet);
+    /// Sends a packet on from here; a message between routers if the world lets it. `parsed` is what its bytes say, if they
+    /// were just read.
+    fn forward(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
+        match packet.protocol() {
+            Protocol::Control => self.deliver_control(now, place, packet, parsed),
+            Protocol::Tcp | Protocol::Udp => self.dispatch(now, packet),
         }
     }
 
     /// A packet has come to its last port, due at `at`.
-    fn leave(&mut self, at: Time, port: u32, packet: &Packet) {
+    fn egress(&mut self, at: Time, port: u32, packet: &Packet) {
         let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
             && let Some(flow) = self.books.account(packet.account())
@@ -385,12 +408,10 @@ impl<W: World> Engine<W> {
             flow.delivered.add(packet.size());
         }
         let frame = &mut self.books.pool.bytes_mut(buffer)[packet.range()];
-        if packet.was_marked()
-            && let Ok(parsed) = frame::parse(frame)
-        {
-            frame::set_ce(frame, &parsed);
+        if packet.was_marked() {
+            frame::set_ce(frame, packet.ip());
         }
-        self.world.leave(at, port, packet, frame);
+        self.world.egress(at, port, packet, frame);
         let to = &mut self.ports[port as usize];
         to.carried.add(packet.size());
         if to.outbox.is_empty() {
@@ -424,7 +445,7 @@ impl<W: World> Engine<W> {
         result
     }
 
-    /// Takes in a batch of what waits at each port that is ready, as of now or of `latest`.
+    /// Reads a batch of what waits at each port that is ready, as of now or of `latest`.
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
@@ -435,7 +456,7 @@ impl<W: World> Engine<W> {
             let now = self.clock.now().min(latest);
             self.advance(now);
             for frame in received.drain(..) {
-                self.take_in(now, number, frame);
+                self.ingress(now, number, frame);
             }
             let port = &self.ports[number as usize].port;
             if port.room(number as u16, &self.books.pool) == 0 {
@@ -448,36 +469,36 @@ impl<W: World> Engine<W> {
         Ok(())
     }
 
-    fn take_in(&mut self, now: Time, port: u32, frame: Received) {
-        let Received { buffer, start, length } = frame;
+    /// A frame came in by `port`.
+    fn ingress(&mut self, now: Time, port: u32, received: Received) {
+        let Received { buffer, start, length } = received;
         let range = usize::from(start)..usize::from(start) + usize::from(length);
-        let bytes = &mut self.books.pool.bytes_mut(buffer)[range];
-        let verdict = match frame::parse(bytes) {
-            Ok(parsed) => self.world.classify(now, port, bytes, &parsed),
+        let frame = &mut self.books.pool.bytes_mut(buffer)[range];
+        let parsed = match frame::parse(frame) {
+            Ok(parsed) => parsed,
             Err(malformed) => {
                 self.malformed[malformed as usize] += 1;
-                Verdict::Consume
+                self.books.pool.give_back(buffer);
+                return;
             }
         };
-        match verdict {
-            Verdict::Forward(description, hop) => {
-                let mut packet = Packet::new((buffer, start, length), &description, hop, now);
-                self.world.enter(now, &mut packet);
-                self.settle(now);
+        match self.world.classify(now, Arrival { port, frame, parsed: &parsed, received }) {
+            Disposition::Forward(packet) => {
+                self.apply_flow_updates(now);
                 if packet.counts()
                     && let Some(flow) = self.books.account(packet.account())
                 {
                     flow.sent.add(packet.size());
                 }
-                self.go_on(now, Place::Port(port), packet);
+                self.forward(now, Place::Port(port), packet, Some(&parsed));
             }
-            Verdict::Consume => self.books.pool.give_back(buffer),
+            Disposition::Consume => self.books.pool.give_back(buffer),
         }
     }
 
-    /// Tells links what the world has to tell them of flows.
-    pub fn settle(&mut self, now: Time) {
-        while let Some((number, flow, setting)) = self.world.next_setting() {
+    /// Applies to links what the world says of flows.
+    pub fn apply_flow_updates(&mut self, now: Time) {
+        while let Some((number, flow, setting)) = self.world.poll_flow_update() {
             self.change(number as usize, |link, books| link.set_flow(now, flow, &setting, books));
         }
     }

@@ -2,8 +2,6 @@
 //!
 //! Ethernet II with up to two VLAN tags (IEEE 802.1Q, 802.1ad); IPv4 (RFC 791), IPv6 and its extension
 //! headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only what tells flows and acknowledgements apart.
-//! Edits keep the checksum of the IPv4 header right by adding the difference (RFC 1624 equation 3). IPv6 has
-//! none, and the checksums of TCP and UDP cover none of the fields that are changed (RFC 9293 section 3.1).
 //!
 //! Reading: only what makes the place of a field doubtful is malformed. The checksum of an IPv4 header is not
 //! verified (RFC 1812 section 5.2.2 asks forwarders to): an edit keeps a wrong one as wrong as it was, for
@@ -19,8 +17,13 @@ use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Bytes;
 use apportion_scenario::gateway::classifier::Headers;
 
+mod edit;
 mod flow;
 
+pub use edit::{
+    IpHeader, acknowledgement, atomic_identification, dscp, flow_label, set_ce, set_dscp, set_flow_label,
+    set_identification,
+};
 pub use flow::FlowTuple;
 
 /// Most VLAN tags that are looked behind: a service tag and a customer tag (IEEE 802.1ad).
@@ -190,6 +193,20 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// Its IP header, for edits; none if it is no IP packet.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpHeader> {
+        self.headers.and(IpHeader::at(self.network_offset))
+    }
+
+    /// Where in the frame the TCP header of a whole segment that acknowledges begins; 0 of others.
+    #[must_use]
+    pub fn acknowledgement(&self) -> u16 {
+        let acknowledges = self.segment.is_some_and(|segment| segment.acknowledges.is_some());
+        // No frame is longer than 65535 bytes.
+        self.transport_offset.filter(|_| acknowledges).map_or(0, |at| at as u16)
+    }
+
     /// The flow that it says it is of; none if it is no IP packet. Fragments after the first show no ports,
     /// and are therefore of another flow than the first.
     #[must_use]
@@ -403,9 +420,6 @@ fn segment(transport: &[u8]) -> Option<Segment> {
 
 /// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.
 const ECN_BITS: u32 = 2;
-/// The codepoint "congestion experienced".
-const CE: u8 = 0b11;
-
 const fn ecn(class: u8) -> Ecn {
     match class & 0b11 {
         0b00 => Ecn::NotEct,
@@ -417,112 +431,4 @@ const fn ecn(class: u8) -> Ecn {
 
 const fn ipv6_class(header: &[u8; IPV6_HEADER]) -> u8 {
     header[0] << 4 | header[1] >> 4
-}
-
-/// Sets the ECN field to "congestion experienced" (RFC 3168 section 5), which is for callers to ask of frames
-/// only that are ECN-capable. `parsed` is what was read of these bytes; without IP nothing happens.
-pub fn set_ce(bytes: &mut [u8], parsed: &Parsed) {
-    set_class(bytes, parsed, CE, CE);
-}
-
-/// Sets the differentiated services codepoint to the lower six bits of `dscp`. Without IP nothing happens.
-pub fn set_dscp(bytes: &mut [u8], parsed: &Parsed, dscp: u8) {
-    set_class(bytes, parsed, !CE, dscp << ECN_BITS);
-}
-
-/// Sets the identification of an IPv4 packet. Nothing happens to others.
-///
-/// Only hosts may do so to packets that are or may become fragments (RFC 6864 section 4): ask
-/// [`atomic_identification`] first.
-pub fn set_identification(bytes: &mut [u8], parsed: &Parsed, identification: u16) {
-    if let Some(header) = ipv4_header_mut(bytes, parsed) {
-        replace(header, 4, identification.to_be_bytes());
-    }
-}
-
-/// Sets the flow label of an IPv6 packet to the lower twenty bits of `flow_label`. Nothing happens to others.
-pub fn set_flow_label(bytes: &mut [u8], parsed: &Parsed, flow_label: u32) {
-    if let Some(header) = ipv6_header_mut(bytes, parsed) {
-        let [_, high, middle, low] = flow_label.to_be_bytes();
-        header[1] = header[1] & 0xf0 | high & 0x0f;
-        header[2] = middle;
-        header[3] = low;
-    }
-}
-
-/// The differentiated services codepoint as it now is; none without IP.
-#[must_use]
-pub fn dscp(bytes: &[u8], parsed: &Parsed) -> Option<u8> {
-    let class = match parsed.network {
-        Network::Ipv4 => ipv4_header(bytes, parsed)?[1],
-        Network::Ipv6 => ipv6_class(ipv6_header(bytes, parsed)?),
-        Network::Other(_) => return None,
-    };
-    Some(class >> ECN_BITS)
-}
-
-/// The identification of an IPv4 packet that is atomic: neither a fragment nor allowed to become some, so
-/// that the field says nothing to anyone (RFC 6864 section 4). None of others, and none where an
-/// authentication header covers it (RFC 4302 section 3.3.3.1.1).
-#[must_use]
-pub fn atomic_identification(bytes: &[u8], parsed: &Parsed) -> Option<u16> {
-    let header = ipv4_header(bytes, parsed)?;
-    // Above the offset of 13 bits stand a reserved bit, DF, and MF.
-    let is_atomic = u16::from_be_bytes([header[6], header[7]]) & 0x7fff == 0x4000;
-    (is_atomic && header[9] != protocol::AUTHENTICATION).then(|| u16::from_be_bytes([header[4], header[5]]))
-}
-
-/// The flow label of an IPv6 packet; none of others.
-#[must_use]
-pub fn flow_label(bytes: &[u8], parsed: &Parsed) -> Option<u32> {
-    let header = ipv6_header(bytes, parsed)?;
-    Some(u32::from_be_bytes([0, header[1] & 0x0f, header[2], header[3]]))
-}
-
-/// Changes the bits `mask` of the traffic class to those of `class`.
-fn set_class(bytes: &mut [u8], parsed: &Parsed, mask: u8, class: u8) {
-    if let Some(header) = ipv4_header_mut(bytes, parsed) {
-        let class = header[1] & !mask | class & mask;
-        replace(header, 0, [header[0], class]);
-    } else if let Some(header) = ipv6_header_mut(bytes, parsed) {
-        let class = ipv6_class(header) & !mask | class & mask;
-        header[0] = header[0] & 0xf0 | class >> 4;
-        header[1] = class << 4 | header[1] & 0x0f;
-    }
-}
-
-/// Writes a word at an even place of an IPv4 header other than that of the checksum, and adds the difference
-/// to the checksum: HC' = ~(~HC + ~m + m') (RFC 1624 equation 3).
-fn replace(header: &mut [u8; IPV4_HEADER], at: usize, new: [u8; 2]) {
-    let old = [header[at], header[at + 1]];
-    // Of the two zeros of ones' complement, a checksum that nothing changes keeps the one it has.
-    if old == new {
-        return;
-    }
-    let checksum = u16::from_be_bytes([header[10], header[11]]);
-    let parts = [!checksum, !u16::from_be_bytes(old), u16::from_be_bytes(new)];
-    let sum: u32 = parts.into_iter().map(u32::from).sum();
-    // Three words carry 2 at most, and that once more.
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    [header[at], header[at + 1]] = new;
-    [header[10], header[11]] = (!(sum as u16)).to_be_bytes();
-}
-
-// Each asks anew whether the header is there: `parsed` may be of another frame, by a slip of the caller.
-
-fn ipv4_header<'a>(bytes: &'a [u8], parsed: &Parsed) -> Option<&'a [u8; IPV4_HEADER]> {
-    bytes.get(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv4)?.first_chunk()
-}
-
-fn ipv6_header<'a>(bytes: &'a [u8], parsed: &Parsed) -> Option<&'a [u8; IPV6_HEADER]> {
-    bytes.get(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv6)?.first_chunk()
-}
-
-fn ipv4_header_mut<'a>(bytes: &'a mut [u8], parsed: &Parsed) -> Option<&'a mut [u8; IPV4_HEADER]> {
-    bytes.get_mut(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv4)?.first_chunk_mut()
-}
-
-fn ipv6_header_mut<'a>(bytes: &'a mut [u8], parsed: &Parsed) -> Option<&'a mut [u8; IPV6_HEADER]> {
-    bytes.get_mut(parsed.network_offset..).filter(|_| parsed.network == Network::Ipv6)?.first_chunk_mut()
 }

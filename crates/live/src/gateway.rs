@@ -110,7 +110,7 @@ impl Gateway {
         let stop = self.engine.run(deadline, wake)?;
         let now = self.engine.catch_up();
         self.engine.world.tick(now);
-        self.engine.settle(now);
+        self.engine.apply_flow_updates(now);
         Ok(stop)
     }
 

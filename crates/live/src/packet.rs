@@ -8,6 +8,8 @@ use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Time};
 use apportion_linux::pool::BufferId;
 
+use crate::frame::IpHeader;
+
 /// A frame with what disciplines may know of it.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -32,6 +34,8 @@ pub struct Packet {
     account: u32,
     counts: bool,
     label: Option<(LabelKind, Label)>,
+    ip: Option<IpHeader>,
+    acknowledgement: u16,
 }
 
 /// What a classifier says of a frame.
@@ -51,6 +55,10 @@ pub struct Description {
     pub account: u32,
     /// Whether it counts as sent by and delivered to its flow: acknowledgements of a flow's data do not.
     pub counts: bool,
+    /// Its IP header, for edits when it leaves; none if it has none.
+    pub ip: Option<IpHeader>,
+    /// Where in the frame the TCP header of a segment that acknowledges begins; 0 of others.
+    pub acknowledgement: u16,
 }
 
 impl Packet {
@@ -62,7 +70,8 @@ impl Packet {
         hop: u32,
         now: Time,
     ) -> Self {
-        let Description { flow, size, protocol, ecn, label, account, counts } = *described;
+        let Description { flow, size, protocol, ecn, label, account, counts, ip, acknowledgement } =
+            *described;
         Self {
             buffer,
             start,
@@ -80,6 +89,8 @@ impl Packet {
             account,
             counts,
             label,
+            ip,
+            acknowledgement,
         }
     }
 
@@ -106,6 +117,18 @@ impl Packet {
     #[must_use]
     pub const fn account(&self) -> u32 {
         self.account
+    }
+
+    /// Its IP header; none if it has none.
+    #[must_use]
+    pub const fn ip(&self) -> Option<IpHeader> {
+        self.ip
+    }
+
+    /// Where in the frame the TCP header of a segment that acknowledges begins; 0 of others.
+    #[must_use]
+    pub const fn acknowledgement(&self) -> u16 {
+        self.acknowledgement
     }
 
     /// Its label, of whatever kind.
@@ -146,5 +169,15 @@ impl apportion_core::Packet for Packet {
     }
     fn clear_label(&mut self, kind: LabelKind) {
         self.label = self.label.filter(|(of, _)| *of != kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_fits_a_cache_line() {
+        assert!(size_of::<Packet>() <= 56, "{}", size_of::<Packet>());
     }
 }

@@ -29,7 +29,7 @@
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 
-use crate::frame::{self, Network, Parsed};
+use crate::frame::{self, IpHeader};
 
 /// The first three bits of the word.
 const fn kind_bits(kind: LabelKind) -> u8 {
@@ -56,14 +56,13 @@ const REST: u32 = 16;
 
 /// The label of a packet; none if it has none.
 #[must_use]
-pub fn read(bytes: &[u8], parsed: &Parsed) -> Option<(LabelKind, Label)> {
-    let dscp = frame::dscp(bytes, parsed).filter(|dscp| dscp & 0b11 == POOL_2)?;
+pub fn read(bytes: &[u8], ip: Option<IpHeader>) -> Option<(LabelKind, Label)> {
+    let dscp = frame::dscp(bytes, ip).filter(|dscp| dscp & 0b11 == POOL_2)?;
     let kind = kind_of(dscp >> 3)?;
     let first = u32::from(dscp >> 2);
-    let word = match parsed.network {
-        Network::Ipv4 => first << REST | u32::from(frame::atomic_identification(bytes, parsed)?),
-        Network::Ipv6 => frame::flow_label(bytes, parsed).filter(|word| word >> REST == first)?,
-        Network::Other(_) => return None,
+    let word = match frame::flow_label(bytes, ip) {
+        Some(word) => Some(word).filter(|word| word >> REST == first)?,
+        None => first << REST | u32::from(frame::atomic_identification(bytes, ip)?),
     };
     // The label drops the bits of the kind.
     Some((kind, Label::from_code(word)))
@@ -71,30 +70,27 @@ pub fn read(bytes: &[u8], parsed: &Parsed) -> Option<(LabelKind, Label)> {
 
 /// Writes a label over whatever stands there, an older one included, and says whether the packet has room for
 /// one. One without room is left as it is.
-pub fn write(bytes: &mut [u8], parsed: &Parsed, kind: LabelKind, label: Label) -> bool {
+pub fn write(bytes: &mut [u8], ip: Option<IpHeader>, kind: LabelKind, label: Label) -> bool {
     let word = u32::from(kind_bits(kind)) << Label::BITS | label.code();
     // Four bits, then two.
-    put(bytes, parsed, (word >> REST) as u8 * 4 + POOL_2, word)
+    put(bytes, ip, (word >> REST) as u8 * 4 + POOL_2, word)
 }
 
 /// Takes the label off, and says whether there was one: then DSCP and identification, or DSCP and flow label,
 /// are 0, for what stood there before the label is not known.
-pub fn clear(bytes: &mut [u8], parsed: &Parsed) -> bool {
-    read(bytes, parsed).is_some() && put(bytes, parsed, 0, 0)
+pub fn clear(bytes: &mut [u8], ip: Option<IpHeader>) -> bool {
+    read(bytes, ip).is_some() && put(bytes, ip, 0, 0)
 }
 
 /// Writes the DSCP and the word, if there is room for one.
-fn put(bytes: &mut [u8], parsed: &Parsed, dscp: u8, word: u32) -> bool {
-    let has_room = match parsed.network {
-        Network::Ipv4 => frame::atomic_identification(bytes, parsed).is_some(),
-        Network::Ipv6 => frame::flow_label(bytes, parsed).is_some(),
-        Network::Other(_) => false,
-    };
+fn put(bytes: &mut [u8], ip: Option<IpHeader>, dscp: u8, word: u32) -> bool {
+    let has_room =
+        frame::atomic_identification(bytes, ip).is_some() || frame::flow_label(bytes, ip).is_some();
     if has_room {
-        frame::set_dscp(bytes, parsed, dscp);
+        frame::set_dscp(bytes, ip, dscp);
         // Each leaves packets of the other kind alone; the identification has room for the last sixteen bits.
-        frame::set_identification(bytes, parsed, word as u16);
-        frame::set_flow_label(bytes, parsed, word);
+        frame::set_identification(bytes, ip, word as u16);
+        frame::set_flow_label(bytes, ip, word);
     }
     has_room
 }

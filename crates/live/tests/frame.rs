@@ -139,7 +139,7 @@ fn every_ecn_codepoint_is_read_and_becomes_ce() {
             let mut bytes = common::frame(1, ip, &Carried::Udp, b"hello");
             let parsed = parse(&bytes).unwrap();
             assert_eq!(parsed.ecn, ecn);
-            frame::set_ce(&mut bytes, &parsed);
+            frame::set_ce(&mut bytes, parsed.ip());
             assert_eq!(parse(&bytes), Ok(Parsed { ecn: Ecn::Ce, ..parsed }));
             assert_checksums(&bytes);
         }
@@ -154,7 +154,7 @@ fn the_checksum_is_updated_as_in_the_example_of_rfc_1624() {
     bytes[AT + 4..AT + 6].copy_from_slice(&[0x55, 0x55]);
     bytes[AT + 10..AT + 12].copy_from_slice(&[0xdd, 0x2f]);
     let parsed = parse(&bytes).unwrap();
-    frame::set_identification(&mut bytes, &parsed, 0x3285);
+    frame::set_identification(&mut bytes, parsed.ip(), 0x3285);
     assert_eq!(bytes[AT + 4..AT + 6], [0x32, 0x85]);
     assert_eq!(bytes[AT + 10..AT + 12], [0, 0]);
 }
@@ -164,8 +164,8 @@ fn every_identification_keeps_the_checksums_right() {
     let mut bytes = common::frame(0, ipv4(), &Carried::Udp, b"hello");
     let parsed = parse(&bytes).unwrap();
     for identification in 0..=u16::MAX {
-        frame::set_identification(&mut bytes, &parsed, identification);
-        frame::set_dscp(&mut bytes, &parsed, identification as u8 & 63);
+        frame::set_identification(&mut bytes, parsed.ip(), identification);
+        frame::set_dscp(&mut bytes, parsed.ip(), identification as u8 & 63);
         assert_checksums(&bytes);
     }
 }

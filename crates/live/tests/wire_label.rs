@@ -38,23 +38,23 @@ fn every_label_is_read_as_it_was_written() {
                 for code in [0, 1, 0xffff, 0x1_0000, MAX] {
                     // Over the label before.
                     let label = Label::from_code(code);
-                    assert!(write(&mut bytes, &said, kind, label));
-                    assert_eq!(read(&bytes, &parsed(&bytes)), Some((kind, label)));
-                    assert!(MARKERS.contains(&frame::dscp(&bytes, &said).unwrap()));
+                    assert!(write(&mut bytes, said.ip(), kind, label));
+                    assert_eq!(read(&bytes, parsed(&bytes).ip()), Some((kind, label)));
+                    assert!(MARKERS.contains(&frame::dscp(&bytes, said.ip()).unwrap()));
                     assert_checksums(&bytes);
                     let once = bytes.clone();
-                    assert!(write(&mut bytes, &said, kind, label));
+                    assert!(write(&mut bytes, said.ip(), kind, label));
                     assert_eq!(bytes, once);
                 }
             }
-            assert!(clear(&mut bytes, &said));
+            assert!(clear(&mut bytes, said.ip()));
             assert_checksums(&bytes);
-            assert_eq!((read(&bytes, &said), clear(&mut bytes, &said)), (None, false));
+            assert_eq!((read(&bytes, said.ip()), clear(&mut bytes, said.ip())), (None, false));
             // All that the label took: the DSCP, and the identification or the flow label.
             let mut expected = plain;
-            frame::set_dscp(&mut expected, &said, 0);
-            frame::set_identification(&mut expected, &said, 0);
-            frame::set_flow_label(&mut expected, &said, 0);
+            frame::set_dscp(&mut expected, said.ip(), 0);
+            frame::set_identification(&mut expected, said.ip(), 0);
+            frame::set_flow_label(&mut expected, said.ip(), 0);
             assert_eq!(bytes, expected);
         }
     }
@@ -68,11 +68,11 @@ fn a_label_and_congestion_experienced_leave_each_other_alone() {
         let mut bytes = common::frame(0, ip, &Carried::Udp, b"");
         let said = parsed(&bytes);
         let label = Label::new(2.5e9);
-        assert!(write(&mut bytes, &said, LabelKind::Rate, label));
+        assert!(write(&mut bytes, said.ip(), LabelKind::Rate, label));
         assert_eq!(parsed(&bytes).ecn, Ecn::Ect0);
-        frame::set_ce(&mut bytes, &said);
-        assert_eq!(read(&bytes, &said), Some((LabelKind::Rate, label)));
-        assert!(write(&mut bytes, &said, LabelKind::Rate, Label::ZERO) && clear(&mut bytes, &said));
+        frame::set_ce(&mut bytes, said.ip());
+        assert_eq!(read(&bytes, said.ip()), Some((LabelKind::Rate, label)));
+        assert!(write(&mut bytes, said.ip(), LabelKind::Rate, Label::ZERO) && clear(&mut bytes, said.ip()));
         assert_eq!(parsed(&bytes).ecn, Ecn::Ce);
         assert_checksums(&bytes);
     }
@@ -99,9 +99,9 @@ fn packets_without_room_are_left_as_they_are() {
         arp,
     ] {
         let (before, said) = (bytes.clone(), parsed(&bytes));
-        assert_eq!(read(&bytes, &said), None);
-        assert!(!write(&mut bytes, &said, LabelKind::Tickets, Label::from_code(5)));
-        assert!(!clear(&mut bytes, &said));
+        assert_eq!(read(&bytes, said.ip()), None);
+        assert!(!write(&mut bytes, said.ip(), LabelKind::Tickets, Label::from_code(5)));
+        assert!(!clear(&mut bytes, said.ip()));
         assert_eq!(bytes, before);
     }
 }
@@ -112,11 +112,11 @@ fn ipv6_whose_flow_label_and_codepoint_disagree_has_no_label() {
     let said = parsed(&bytes);
     // Of sixteen beginnings of a flow label one agrees with each codepoint.
     for dscp in MARKERS {
-        frame::set_dscp(&mut bytes, &said, dscp);
+        frame::set_dscp(&mut bytes, said.ip(), dscp);
         let agree = |first: &u32| {
             let mut bytes = bytes.clone();
-            frame::set_flow_label(&mut bytes, &said, first << 16 | 0x1234);
-            read(&bytes, &said).is_some()
+            frame::set_flow_label(&mut bytes, said.ip(), first << 16 | 0x1234);
+            read(&bytes, said.ip()).is_some()
         };
         assert_eq!((0..16).filter(agree).collect::<Vec<_>>(), [u32::from(dscp >> 2)]);
     }
@@ -138,12 +138,12 @@ proptest! {
             for ip in [Ip::from(ipv4()), ipv6().into()] {
                 let mut bytes = common::frame(0, ip, &Carried::Udp, b"");
                 let said = parsed(&bytes);
-                frame::set_dscp(&mut bytes, &said, dscp);
-                frame::set_identification(&mut bytes, &said, identification);
-                frame::set_flow_label(&mut bytes, &said, flow_label);
+                frame::set_dscp(&mut bytes, said.ip(), dscp);
+                frame::set_identification(&mut bytes, said.ip(), identification);
+                frame::set_flow_label(&mut bytes, said.ip(), flow_label);
                 let before = bytes.clone();
-                prop_assert_eq!(read(&bytes, &said), None);
-                prop_assert!(!clear(&mut bytes, &said));
+                prop_assert_eq!(read(&bytes, said.ip()), None);
+                prop_assert!(!clear(&mut bytes, said.ip()));
                 prop_assert_eq!(bytes, before);
             }
         }
@@ -175,7 +175,7 @@ fn the_page_shows_what_the_writer_makes() {
         let mut bytes = common::frame(0, ip, &Carried::Udp, &[0; 100]);
         let said = parsed(&bytes);
         headers.push(bytes[14..14 + length].to_vec());
-        assert!(write(&mut bytes, &said, LabelKind::Rate, label));
+        assert!(write(&mut bytes, said.ip(), LabelKind::Rate, label));
         headers.push(bytes[14..14 + length].to_vec());
     }
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x} ")).collect::<String>();
@@ -192,8 +192,8 @@ fn the_table_of_the_page_is_what_the_writer_makes() {
         let mut bytes = common::frame(0, ipv6(), &Carried::Udp, b"");
         let said = parsed(&bytes);
         let mut dscp = |code| {
-            assert!(write(&mut bytes, &said, kind, Label::from_code(code)));
-            frame::dscp(&bytes, &said).unwrap()
+            assert!(write(&mut bytes, said.ip(), kind, Label::from_code(code)));
+            frame::dscp(&bytes, said.ip()).unwrap()
         };
         let (low, high) = (dscp(0), dscp(MAX));
         let row = format!("| {name} | {:03b} | {low:06b} = {low} | {high:06b} = {high} |", low >> 3);

@@ -32,7 +32,7 @@ impl Gateway {
             self.apply_direction(now, direction, &new, difference);
         }
         self.engine.world.set_reports(&new, self.hardware);
-        self.engine.settle(now);
+        self.engine.apply_flow_updates(now);
         self.config = new;
         self.read_back()
     }

@@ -88,8 +88,8 @@ impl Reports {
         senders[flow.index()] = *from;
     }
 
-    /// A message came in by `port`. Whether it goes on.
-    pub fn hear(
+    /// A message came in by `port`. Whether to forward it.
+    pub fn on_control(
         &mut self,
         now: Time,
         port: u32,

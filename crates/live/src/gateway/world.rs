@@ -13,8 +13,7 @@ use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Label
 use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
 use crate::bridge::ETHERNET;
-use crate::engine::{Heard, Hop, LinkStates, Own, Place, Verdict, World};
-use crate::frame::{self, Parsed};
+use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 use crate::link::FlowSetting;
 use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
@@ -32,12 +31,8 @@ const OTHER: usize = 1;
 pub struct GatewayWorld {
     ways: [Way; 2],
     accounts: Accounts,
-    /// What links are to be told, before the packet enters that came in last.
+    /// Updates of flows for links, applied before the packet enters that came in last.
     settings: Settings,
-    /// The payload of that packet, for its marker.
-    payload: Bytes,
-    /// The flow of the other direction that it acknowledges, if that is marked.
-    acknowledges: Option<FlowId>,
     /// If some queue reports.
     reports: Option<Reports>,
 }
@@ -92,14 +87,7 @@ impl GatewayWorld {
                 unlabelled: 0,
             }
         });
-        Self {
-            ways,
-            accounts,
-            settings: Settings::new(),
-            payload: Bytes::ZERO,
-            acknowledges: None,
-            reports: None,
-        }
+        Self { ways, accounts, settings: Settings::new(), reports: None }
     }
 
     /// One direction.
@@ -159,30 +147,32 @@ fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction
 }
 
 impl World for GatewayWorld {
-    fn classify(&mut self, now: Time, port: u32, frame: &mut [u8], parsed: &Parsed) -> Verdict {
-        let number = port as usize & 1;
-        if self.reports.is_some() && Reports::is_message(frame, parsed) {
-            return Verdict::Forward(self.message(frame, number), 2 * number as u32);
+    fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition {
+        let parsed = arrival.parsed;
+        let number = arrival.port as usize & 1;
+        if self.reports.is_some() && Reports::is_message(arrival.frame, parsed) {
+            let description = Description { ip: parsed.ip(), ..self.message(arrival.frame, number) };
+            return Disposition::Forward(arrival.packet(now, &description, 2 * number as u32));
         }
         let [up, down] = &mut self.ways;
         let (way, other_way) = if number == 0 { (up, down) } else { (down, up) };
-        let written = wire_label::read(frame, parsed);
+        let written = wire_label::read(arrival.frame, parsed.ip());
         let mut headers = parsed.headers;
         if written.is_some() {
-            wire_label::clear(frame, parsed);
+            wire_label::clear(arrival.frame, parsed.ip());
             way.disbelieved += u64::from(!way.labels.reads);
             // The codepoint was the label's, and says nothing of a class.
             headers = headers.map(|headers| Headers { dscp: 0, ..headers });
         }
         let label = written.filter(|_| way.labels.reads);
-        self.payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
-        self.acknowledges = None;
+        // The flow of the other direction that it acknowledges, if that is marked.
+        let mut acknowledged = None;
         let found = match headers.as_ref().zip(parsed.flow()) {
             Some((headers, tuple)) => {
                 if let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges)
                     && let Some((flow, bytes)) = other_way.flows.acknowledged(&tuple.reversed(), number)
                 {
-                    self.acknowledges = Some(flow);
+                    acknowledged = Some(flow);
                     if let Some(marks) = other_way.flows.marks(flow) {
                         marks.acknowledged(now, bytes, label);
                     }
@@ -192,52 +182,50 @@ impl World for GatewayWorld {
             None => Found { flow: FlowId(0), account: account(OTHER, number) },
         };
         if let Some(reports) = &mut self.reports {
-            reports.note(number, found.flow, frame);
+            reports.note(number, found.flow, arrival.frame);
         }
         let description = Description {
             flow: found.flow,
-            size: way.charged(frame),
+            size: way.charged(arrival.frame),
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label,
             account: found.account,
             counts: true,
+            ip: parsed.ip(),
+            acknowledgement: 0,
         };
-        Verdict::Forward(description, 2 * number as u32)
-    }
-
-    fn enter(&mut self, now: Time, packet: &mut Packet) {
         // The table of routes has two places for each direction.
-        let number = (packet.hop as usize / 2) & 1;
-        let acknowledged = self.acknowledges.take();
-        if let Some(marks) = acknowledged.and_then(|flow| self.ways[1 - number].flows.marks(flow)) {
-            marks.mark_acknowledgement(now, packet);
+        let mut packet = arrival.packet(now, &description, 2 * number as u32);
+        if let Some(marks) = acknowledged.and_then(|flow| other_way.flows.marks(flow)) {
+            marks.mark_acknowledgement(now, &mut packet);
         }
-        // What its own rule says is on it in the end.
-        if let Some(marks) = self.ways[number].flows.marks(apportion_core::Packet::flow(packet)) {
-            marks.mark(now, packet, self.payload);
+        // The mark of its own rule overwrites that one.
+        if let Some(marks) = way.flows.marks(found.flow) {
+            let payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
+            marks.mark(now, &mut packet, payload);
         }
+        Disposition::Forward(packet)
     }
 
-    fn next_setting(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
+    fn poll_flow_update(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
         self.settings.pop_front()
     }
 
-    fn leave(&mut self, _now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
+    fn egress(&mut self, _now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
         let way = &mut self.ways[1 - (port as usize & 1)];
         if way.labels.writes
             && let Some((kind, label)) = packet.any_label()
-            && let Ok(parsed) = frame::parse(frame)
-            && !wire_label::write(frame, &parsed, kind, label)
+            && !wire_label::write(frame, packet.ip(), kind, label)
         {
             way.unlabelled += 1;
         }
     }
 
-    fn hear(&mut self, now: Time, heard: Heard<'_>, links: &mut LinkStates<'_>) -> bool {
-        match (&mut self.reports, heard.place) {
+    fn on_control(&mut self, now: Time, control: ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
+        match (&mut self.reports, control.place) {
             (Some(reports), Place::Port(port)) => {
-                reports.hear(now, port, (heard.frame, &heard.parsed), &self.ways, links)
+                reports.on_control(now, port, (control.frame, control.parsed), &self.ways, links)
             }
             // On its way out.
             _ => true,
@@ -254,10 +242,10 @@ impl World for GatewayWorld {
         }
     }
 
-    fn next_own(&mut self, _routes: &mut Vec<Hop>) -> Option<Own> {
+    fn poll_transmit(&mut self, _routes: &mut Vec<Hop>) -> Option<Outgoing> {
         let (way, frame) = self.reports.as_mut()?.transmit()?;
         let description = self.message(&frame, way as usize);
-        Some(Own { frame, description, hop: 2 * way })
+        Some(Outgoing { frame, description, hop: 2 * way })
     }
 }
 
@@ -272,6 +260,8 @@ impl GatewayWorld {
             label: None,
             account: account(OTHER, way),
             counts: false,
+            ip: None,
+            acknowledgement: 0,
         }
     }
 }

@@ -15,7 +15,7 @@ use apportion_runtime::routers::{Routers, charged};
 use apportion_scenario::model::{LinkId, NodeId, Scenario};
 use apportion_sffc::{Destination, Handled, Transmit};
 
-use crate::engine::{Heard, Hop, LinkStates, Own, Place};
+use crate::engine::{ControlFrame, Hop, LinkStates, Outgoing, Place};
 use crate::packet::Description;
 use crate::router::frames::{self, Envelope, Hardware};
 
@@ -56,11 +56,11 @@ impl<'a> LabRouters<'a> {
         })
     }
 
-    /// Hears a message, and says whether it goes on.
-    pub fn hear(&mut self, now: Time, heard: &Heard<'_>, links: &mut LinkStates<'_>) -> bool {
-        let Place::Link(link) = heard.place else { return false };
-        let Some(message) = frames::read(heard.frame, &heard.parsed) else { return false };
-        let (speaker, handled) = self.shared.receive(now, link, heard.is_end, message, links);
+    /// Receives a message, and says whether to forward it.
+    pub fn on_control(&mut self, now: Time, control: &ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
+        let Place::Link(link) = control.place else { return false };
+        let Some(message) = frames::read(control.frame, control.parsed) else { return false };
+        let (speaker, handled) = self.shared.receive(now, link, control.is_end, message, links);
         self.speaker = speaker;
         handled == Handled::Pass
     }
@@ -79,8 +79,8 @@ impl<'a> LabRouters<'a> {
         self.next = self.due.iter().copied().min().unwrap_or(Time::MAX);
     }
 
-    /// What is said next.
-    pub fn next_own(&mut self, routes: &mut Vec<Hop>) -> Option<Own> {
+    /// The next frame to send.
+    pub fn poll_transmit(&mut self, routes: &mut Vec<Hop>) -> Option<Outgoing> {
         while self.said.is_empty() {
             let router = self.speaker?;
             match self.shared.transmit(router) {
@@ -89,7 +89,7 @@ impl<'a> LabRouters<'a> {
             }
         }
         let (hop, frame, description) = self.said.pop_front()?;
-        Some(Own { frame, description, hop })
+        Some(Outgoing { frame, description, hop })
     }
 
     fn say(&mut self, router: u32, message: &Transmit, routes: &mut Vec<Hop>) {
@@ -112,6 +112,8 @@ impl<'a> LabRouters<'a> {
             label: None,
             account: self.id.0,
             counts: false,
+            ip: None,
+            acknowledgement: 0,
         };
         let ways = self.shared.paths(router, *to, &self.numbers, &mut |path| add(routes, path));
         self.said.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));

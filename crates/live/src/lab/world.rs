@@ -10,7 +10,7 @@ use apportion_scenario::model::{Scenario, Transport};
 
 use super::network::{FIRST_PORT, Way};
 use super::routers::LabRouters;
-use crate::engine::{Heard, Hop, LinkStates, Own, Verdict, World};
+use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, World};
 use crate::frame::{self, Parsed, Segment};
 use crate::packet::{Description, Packet};
 
@@ -86,10 +86,11 @@ impl<'a> LabWorld<'a> {
 }
 
 impl World for LabWorld<'_> {
-    fn classify(&mut self, _now: Time, port: u32, _frame: &mut [u8], parsed: &Parsed) -> Verdict {
-        let Some((connection, forth)) = self.whose(port, parsed) else {
+    fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition {
+        let parsed = arrival.parsed;
+        let Some((connection, forth)) = self.whose(arrival.port, parsed) else {
             self.strays += 1;
-            return Verdict::Consume;
+            return Disposition::Consume;
         };
         let way = &self.ways[connection];
         let kind = self.kinds[way.flow as usize];
@@ -101,17 +102,18 @@ impl World for LabWorld<'_> {
             label: None,
             account: way.id.0,
             counts: forth,
+            ip: parsed.ip(),
+            acknowledgement: parsed.acknowledgement(),
         };
-        Verdict::Forward(description, if forth { way.forth } else { way.back })
-    }
-
-    fn enter(&mut self, now: Time, packet: &mut Packet) {
-        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
-            if packet.counts() { marks.mark(now, packet) } else { marks.mark_ack(now, packet) }
+        let hop = if forth { way.forth } else { way.back };
+        let mut packet = arrival.packet(now, &description, hop);
+        if let Some(Some(marks)) = self.marks.get_mut(way.id.index()) {
+            if forth { marks.mark(now, &mut packet) } else { marks.mark_ack(now, &mut packet) }
         }
+        Disposition::Forward(packet)
     }
 
-    fn leave(&mut self, now: Time, _port: u32, packet: &Packet, frame: &mut [u8]) {
+    fn egress(&mut self, now: Time, _port: u32, packet: &Packet, frame: &mut [u8]) {
         if packet.counts() {
             let flow = self.numbers.flow_of(packet.flow());
             if let Some(probe) = flow.and_then(|flow| self.probes.get_mut(flow)) {
@@ -122,8 +124,8 @@ impl World for LabWorld<'_> {
         }
     }
 
-    fn hear(&mut self, now: Time, heard: Heard<'_>, links: &mut LinkStates<'_>) -> bool {
-        self.routers.as_mut().is_some_and(|routers| routers.hear(now, &heard, links))
+    fn on_control(&mut self, now: Time, control: ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
+        self.routers.as_mut().is_some_and(|routers| routers.on_control(now, &control, links))
     }
 
     fn next_timer(&self) -> Time {
@@ -136,18 +138,16 @@ impl World for LabWorld<'_> {
         }
     }
 
-    fn next_own(&mut self, routes: &mut Vec<Hop>) -> Option<Own> {
-        self.routers.as_mut()?.next_own(routes)
+    fn poll_transmit(&mut self, routes: &mut Vec<Hop>) -> Option<Outgoing> {
+        self.routers.as_mut()?.poll_transmit(routes)
     }
 }
 
 impl LabWorld<'_> {
     /// An acknowledgement reaches the source of a flow that is marked.
     fn acknowledge(&mut self, now: Time, packet: &Packet, frame: &[u8]) {
-        let Ok(parsed) = frame::parse(frame) else { return };
-        let ports = parsed.headers.as_ref().and_then(|headers| headers.ports);
-        let Some(connection) = ports.and_then(|(_, to)| self.connection(to)) else { return };
-        let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges) else { return };
+        let Some((port, number)) = frame::acknowledgement(frame, packet.acknowledgement()) else { return };
+        let Some(connection) = self.connection(port) else { return };
         // Sequence numbers wrap; one that is behind by less than half of them is an old one (RFC 9293
         // section 3.4).
         let before = self.acknowledged[connection].unwrap_or(number);

@@ -38,6 +38,8 @@ fn packet(books: &mut Books, now: Time) -> Packet {
         label: None,
         account: 1,
         counts: true,
+        ip: None,
+        acknowledgement: 0,
     };
     Packet::new((buffer, HEAD as u8, 1_250), &description, 0, now)
 }

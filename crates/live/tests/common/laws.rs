@@ -12,11 +12,16 @@ pub fn hold(bytes: &[u8]) {
     assert!(end <= bytes.len());
     assert!(parsed.transport_offset.is_none_or(|at| parsed.network_offset < at && at < end));
     assert_eq!(parsed.headers.is_some(), !matches!(parsed.network, Network::Other(_)));
-    assert_eq!(parsed.headers.map(|headers| headers.dscp), frame::dscp(bytes, &parsed));
+    assert_eq!(parsed.headers.map(|headers| headers.dscp), frame::dscp(bytes, parsed.ip()));
     if let Some(flow) = parsed.flow() {
         assert_eq!(flow.key().and_then(|key| FlowTuple::from_key(&key)), Some(flow));
         assert_eq!(flow.reversed().reversed(), flow);
     }
+    // What is read again of a frame that leaves is what was read as it came in.
+    let ports = parsed.headers.and_then(|headers| headers.ports);
+    let number = parsed.segment.and_then(|segment| segment.acknowledges);
+    let read = ports.zip(number).map(|((_, to), number)| (to, number));
+    assert_eq!(frame::acknowledgement(bytes, parsed.acknowledgement()), read);
     edits(bytes, &parsed);
     labels(bytes, &parsed);
     // What was read of another frame, here of a longer one, is not believed blindly.
@@ -27,12 +32,12 @@ pub fn hold(bytes: &[u8]) {
 }
 
 fn change_everything(bytes: &mut [u8], parsed: &Parsed) {
-    frame::set_ce(bytes, parsed);
-    frame::set_dscp(bytes, parsed, 46);
-    frame::set_identification(bytes, parsed, 0x1234);
-    frame::set_flow_label(bytes, parsed, 0x5_4321);
-    wire_label::write(bytes, parsed, LabelKind::Rate, Label::from_code(77));
-    wire_label::clear(bytes, parsed);
+    frame::set_ce(bytes, parsed.ip());
+    frame::set_dscp(bytes, parsed.ip(), 46);
+    frame::set_identification(bytes, parsed.ip(), 0x1234);
+    frame::set_flow_label(bytes, parsed.ip(), 0x5_4321);
+    wire_label::write(bytes, parsed.ip(), LabelKind::Rate, Label::from_code(77));
+    wire_label::clear(bytes, parsed.ip());
 }
 
 /// Bits of the IP header: which byte, which of its bits.
@@ -102,59 +107,61 @@ fn edits(bytes: &[u8], parsed: &Parsed) {
     if parsed.headers.is_some() {
         marked.ecn = Ecn::Ce;
     }
-    edited(bytes, parsed, &marked, &allowed(network, &[ECN_4], &[ECN_6]), frame::set_ce);
+    edited(bytes, parsed, &marked, &allowed(network, &[ECN_4], &[ECN_6]), |bytes, parsed| {
+        frame::set_ce(bytes, parsed.ip());
+    });
     for dscp in [0, 46, 63] {
         let (expected, bits) = (with_dscp(parsed, dscp), allowed(network, &[DSCP_4], &[DSCP_6]));
         let after = edited(bytes, parsed, &expected, &bits, |bytes, parsed| {
-            frame::set_dscp(bytes, parsed, dscp);
+            frame::set_dscp(bytes, parsed.ip(), dscp);
         });
-        assert_eq!(frame::dscp(&after, parsed), parsed.headers.map(|_| dscp));
+        assert_eq!(frame::dscp(&after, parsed.ip()), parsed.headers.map(|_| dscp));
     }
     for value in [0, 1, 0xa_5a5a, 0xf_ffff] {
-        let was_atomic = frame::atomic_identification(bytes, parsed).is_some();
+        let was_atomic = frame::atomic_identification(bytes, parsed.ip()).is_some();
         let bits = allowed(network, &[IDENTIFICATION], &[]);
         let after = edited(bytes, parsed, parsed, &bits, |bytes, parsed| {
-            frame::set_identification(bytes, parsed, value as u16);
+            frame::set_identification(bytes, parsed.ip(), value as u16);
         });
-        assert_eq!(frame::atomic_identification(&after, parsed), was_atomic.then_some(value as u16));
+        assert_eq!(frame::atomic_identification(&after, parsed.ip()), was_atomic.then_some(value as u16));
         let bits = allowed(network, &[], &[FLOW_LABEL]);
         let after = edited(bytes, parsed, parsed, &bits, |bytes, parsed| {
-            frame::set_flow_label(bytes, parsed, value);
+            frame::set_flow_label(bytes, parsed.ip(), value);
         });
-        assert_eq!(frame::flow_label(&after, parsed), (network == Network::Ipv6).then_some(value));
+        assert_eq!(frame::flow_label(&after, parsed.ip()), (network == Network::Ipv6).then_some(value));
     }
 }
 
 fn labels(bytes: &[u8], parsed: &Parsed) {
-    let is_atomic = frame::atomic_identification(bytes, parsed).is_some();
+    let is_atomic = frame::atomic_identification(bytes, parsed.ip()).is_some();
     let has_room = is_atomic || parsed.network == Network::Ipv6;
     let bits = allowed(parsed.network, &[DSCP_4, IDENTIFICATION], &[DSCP_6, FLOW_LABEL]);
-    let found = wire_label::read(bytes, parsed);
+    let found = wire_label::read(bytes, parsed.ip());
     assert!(has_room || found.is_none());
     let mut before = bytes.to_vec();
     for kind in [LabelKind::Tickets, LabelKind::AckTickets, LabelKind::Rate] {
         for code in [0, 1, 0xffff, 0x1_0000, 0x1_a5a5, 0x1_ffff] {
             let label = Label::from_code(code);
             if !has_room {
-                assert!(!wire_label::write(&mut before, parsed, kind, label));
-                assert!(!wire_label::clear(&mut before, parsed));
+                assert!(!wire_label::write(&mut before, parsed.ip(), kind, label));
+                assert!(!wire_label::clear(&mut before, parsed.ip()));
                 assert_eq!(before, bytes);
                 continue;
             }
             // Over the label before, once there is one.
             let mut after = before.clone();
-            assert!(wire_label::write(&mut after, parsed, kind, label));
-            let dscp = frame::dscp(&after, parsed).unwrap_or_default();
+            assert!(wire_label::write(&mut after, parsed.ip(), kind, label));
+            let dscp = frame::dscp(&after, parsed.ip()).unwrap_or_default();
             let expected = with_dscp(parsed, dscp);
             let written = edited(&before, parsed, &expected, &bits, |bytes, parsed| {
-                wire_label::write(bytes, parsed, kind, label);
+                wire_label::write(bytes, parsed.ip(), kind, label);
             });
             assert_eq!(written, after);
-            assert_eq!(wire_label::read(&after, parsed), Some((kind, label)));
+            assert_eq!(wire_label::read(&after, parsed.ip()), Some((kind, label)));
             let cleared = edited(&after, parsed, &with_dscp(parsed, 0), &bits, |bytes, parsed| {
-                wire_label::clear(bytes, parsed);
+                wire_label::clear(bytes, parsed.ip());
             });
-            assert_eq!(wire_label::read(&cleared, parsed), None);
+            assert_eq!(wire_label::read(&cleared, parsed.ip()), None);
             before = after;
         }
     }

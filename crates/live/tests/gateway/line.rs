@@ -82,13 +82,13 @@ fn ethernet() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
 /// The frame with this label.
 pub fn labelled(mut frame: Vec<u8>, kind: LabelKind, value: f64) -> Vec<u8> {
     let parsed = frame::parse(&frame).unwrap();
-    assert!(wire_label::write(&mut frame, &parsed, kind, Label::new(value)));
+    assert!(wire_label::write(&mut frame, parsed.ip(), kind, Label::new(value)));
     frame
 }
 
 /// The label of a frame.
 pub fn label(frame: &[u8]) -> Option<(LabelKind, f64)> {
-    let found = wire_label::read(frame, &frame::parse(frame).unwrap());
+    let found = wire_label::read(frame, frame::parse(frame).unwrap().ip());
     found.map(|(kind, label)| (kind, label.value()))
 }
 
