@@ -74,7 +74,7 @@ pub fn experiment(
 fn announce(suite: &Suite, seeds: u64) {
     let length: f64 = suite.points.iter().map(|point| point.scenario.stop.as_secs_f64()).sum();
     output::note(&format!("in real time: this takes {:.0} s", length * seeds as f64));
-    let untold: BTreeSet<_> =
-        suite.points.iter().flat_map(|point| apportion_live::lab::untold(&point.scenario)).collect();
-    untold.iter().for_each(|line| output::note(line));
+    let unsupported: BTreeSet<_> =
+        suite.points.iter().flat_map(|point| apportion_live::lab::unsupported(&point.scenario)).collect();
+    unsupported.iter().for_each(|line| output::note(line));
 }

@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow};
 use apportion_core::units::{Ratio, Span};
 use apportion_linux::command::Group;
 use apportion_live::pace::Trace;
-use apportion_live::shell::{self, DirectionParams, Log, Shell, Speed, Summary, WayOut};
+use apportion_live::shell::{self, DirectionParams, HostAccess, Log, Shell, Speed, Summary};
 use apportion_scenario::queue;
 
 use crate::arguments::{self, Wish};
@@ -41,7 +41,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
     let log = arguments.log.as_deref().map(|path| logs(path, arguments, &wishes)).transpose()?;
     let asked = print::Asked { arguments, wishes: &wishes };
     // Before the process leaves the network of the machine.
-    let outside = arguments.outside.then(WayOut::prepare).transpose()?;
+    let outside = arguments.outside.then(HostAccess::prepare).transpose()?;
     if outside.as_ref().is_some_and(|outside| outside.nameserver.is_none()) && !arguments.quiet {
         output::note("outside: /etc/resolv.conf names no server, so names are not resolved behind the link");
     }

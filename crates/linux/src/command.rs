@@ -29,7 +29,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpgrp, getppid};
 
-use crate::namespace::{Namespace, see_own_processes};
+use crate::namespace::{Namespace, mount_own_proc};
 use terminal::{Foreground, set_foreground};
 
 /// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
@@ -205,7 +205,7 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
         set_pdeathsig(Signal::SIGKILL)?;
         match getppid().as_raw() {
             // The parent is outside of this process namespace, whose first process watches it.
-            0 => see_own_processes()?,
+            0 => mount_own_proc()?,
             // One that died before the line above sends no signal any more.
             other if other != parent.as_raw() => return Err(Errno::ESRCH.into()),
             _ => (),

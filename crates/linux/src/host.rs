@@ -12,7 +12,7 @@ use std::os::fd::AsFd as _;
 
 use apportion_core::units::{Bytes, Span};
 
-use crate::namespace::{Namespace, NamespaceError, SysctlError, be_quiet_in_ipv6};
+use crate::namespace::{Namespace, NamespaceError, SysctlError, silence_ipv6};
 use crate::netlink::{Netlink, NetlinkError, Route, Table, VethEnd};
 
 /// What hosts call their interface.
@@ -66,7 +66,7 @@ impl Host {
         let end = |name, namespace| VethEnd { name, mac: MAC, mtu, namespace };
         outside.add_veth(&end(INTERFACE, namespace.as_fd()), &end(name, here.as_fd()))?;
         namespace.run(|| inside(addresses))??;
-        be_quiet_in_ipv6(name)?;
+        silence_ipv6(name)?;
         outside.turn_off_segmentation(name)?;
         let port = outside.index_of(name)?;
         outside.set_no_arp(port)?;
@@ -90,7 +90,7 @@ fn inside(addresses: &[IpAddr]) -> Result<(), Cause> {
     let mut inside = Netlink::open()?;
     let loopback = inside.index_of("lo")?;
     inside.set_up(loopback)?;
-    be_quiet_in_ipv6(INTERFACE)?;
+    silence_ipv6(INTERFACE)?;
     inside.turn_off_segmentation(INTERFACE)?;
     let device = inside.index_of(INTERFACE)?;
     inside.set_no_arp(device)?;

@@ -11,9 +11,9 @@ mod sysctl;
 mod user;
 
 pub use mount::{MountError, bind_over, in_own_folder, make_mounts_private};
-pub(crate) use processes::see_own_processes;
+pub(crate) use processes::mount_own_proc;
 pub use processes::{Processes, ProcessesError};
-pub use sysctl::{SysctlError, be_quiet_in_ipv6, set_sysctl, sysctl};
+pub use sysctl::{SysctlError, set_sysctl, silence_ipv6, sysctl};
 pub use user::{EnterError, Identity, Isolation, Settings, Step, Why, enter_user_namespace, why};
 
 use std::fs::File;

@@ -45,14 +45,14 @@ pub enum NetlinkError {
         errno: Errno,
     },
     /// The kernel answered with an error.
-    #[error("cannot {doing}: {errno}{}{}", also(.told), also(mend(*.errno)))]
+    #[error("cannot {doing}: {errno}{}{}", also(.message), also(mend(*.errno)))]
     Refused {
         /// What was asked for.
         doing: String,
         /// The error of the acknowledgement.
         errno: Errno,
         /// The kernel's own words; empty if it has none.
-        told: String,
+        message: String,
     },
     /// The answer is not one.
     #[error("cannot {doing}: the kernel's answer is not understood ({what})")]
@@ -500,8 +500,9 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_place_the_reason_and_the_mend() {
-        let refused = |errno, told: &str| {
-            NetlinkError::Refused { doing: "set device 7 up".into(), errno, told: told.into() }.to_string()
+        let refused = |errno, message: &str| {
+            NetlinkError::Refused { doing: "set device 7 up".into(), errno, message: message.into() }
+                .to_string()
         };
         assert_eq!(
             refused(Errno::EPERM, ""),

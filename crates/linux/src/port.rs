@@ -192,7 +192,7 @@ impl Port {
         for (at, buffer) in self.spare.iter().enumerate() {
             self.vectors[at] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
         }
-        self.point(count, CONTROL);
+        self.prepare(count, CONTROL);
         // SAFETY: each message points at vectors, a control block and a buffer, of this length, which live through the
         // call and which nothing refers to meanwhile.
         let got = check(unsafe {
@@ -208,14 +208,14 @@ impl Port {
             Ok(got) => got as usize,
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
-                self.told(&error);
+                self.count_error(&error);
                 return Ok(());
             }
         };
         let mut kept = 0;
         for at in 0..got {
             let buffer = self.spare[at];
-            if let Some(frame) = self.accept(at, buffer, pool) {
+            if let Some(frame) = self.parse_frame(at, buffer, pool) {
                 self.counts.received += 1;
                 frames.push(frame);
             } else {
@@ -234,7 +234,7 @@ impl Port {
     /// Points the first `count` messages at their vectors and `control` bytes of their control blocks. The pointers come
     /// from where these lie and not from references, which would end those made before; they hold until either is
     /// referred to again.
-    fn point(&mut self, count: usize, control: usize) {
+    fn prepare(&mut self, count: usize, control: usize) {
         let (vectors, controls) = (self.vectors.as_mut_ptr(), self.control.as_mut_ptr());
         for (at, message) in self.messages[..count].iter_mut().enumerate() {
             let header = &mut message.msg_hdr;
@@ -247,7 +247,7 @@ impl Port {
     }
 
     /// Counts what the socket said of itself: in answer to a call, or of what had happened before it.
-    fn told(&mut self, error: &io::Error) {
+    fn count_error(&mut self, error: &io::Error) {
         match error.raw_os_error() {
             // A super-packet of a kind that the header before a frame has no word for; it is gone.
             Some(libc::EINVAL) => self.counts.super_packets += 1,
@@ -258,7 +258,7 @@ impl Port {
     }
 
     /// The frame that message `at` was read into, unless it is none for us.
-    fn accept(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
+    fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let message = &self.messages[at];
         let bytes = pool.bytes_mut(buffer);
         if bytes[GSO_TYPE] != 0 {
@@ -311,7 +311,7 @@ impl Port {
             let ranges = [0..VNET_HEADER, start..start + usize::from(frame.length)];
             self.vectors[at] = ranges.map(|range| vector(pool, frame.buffer, &range));
         }
-        self.point(frames.len(), 0);
+        self.prepare(frames.len(), 0);
         let (mut done, mut refused) = (0, None);
         while done < frames.len() {
             // SAFETY: as in `receive`; the kernel only reads. `done` is below the number of messages.
@@ -329,7 +329,7 @@ impl Port {
                     self.counts.sent += sent as u64;
                     // It was of what had happened before.
                     if let Some(error) = refused.take() {
-                        self.told(&error);
+                        self.count_error(&error);
                     }
                 }
                 Err(error) if is_fatal(&error) => return Err(error),

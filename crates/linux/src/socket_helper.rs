@@ -84,7 +84,7 @@ impl Helper {
             ForkResult::Child => {
                 // No destructor of the parent's may run here, and nothing that it has yet to print be
                 // printed.
-                let _ = catch_unwind(AssertUnwindSafe(|| be_helper(&theirs, parent)));
+                let _ = catch_unwind(AssertUnwindSafe(|| serve(&theirs, parent)));
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) }
             }
@@ -187,14 +187,14 @@ fn decode(request: &[u8]) -> Option<(Transport, SocketAddr)> {
 }
 
 /// What the helper does until its end.
-fn be_helper(socket: &OwnedFd, parent: Pid) {
+fn serve(socket: &OwnedFd, parent: Pid) {
     // A terminal's keys, and its end, are the parent's business. A leader of a session may not become one
     // again, and a new process is none.
     let _ = setsid();
     let _ = SigSet::empty().thread_set_mask();
     let _ = set_pdeathsig(Signal::SIGKILL);
     // A parent that died before the line above sends no signal any more.
-    if getppid() != parent || let_go_of_all_but(socket).is_err() {
+    if getppid() != parent || close_all_but(socket).is_err() {
         return;
     }
     let mut request = [0; REQUEST];
@@ -220,7 +220,7 @@ fn be_helper(socket: &OwnedFd, parent: Pid) {
 
 /// The parent's files are not kept open: pipes would not end, nor namespaces. Descriptors 0 to 2 stay taken,
 /// so that no socket is written to as the standard error.
-fn let_go_of_all_but(socket: &OwnedFd) -> Result<(), Errno> {
+fn close_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     let null = File::options()
         .read(true)
         .write(true)

@@ -8,11 +8,12 @@ use apportion_linux::clock::Clock;
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
+use apportion_scenario::direction::Direction;
 
 use crate::engine::{Arrival, Disposition, Engine, EngineError, Hop, World};
 use crate::flow_table::FlowTable;
+use crate::host_proxy::ListenerGate;
 use crate::link::{Books, Link};
-use crate::outside::Doorman;
 use crate::packet::{Description, Packet};
 
 /// Ethernet addresses and type: what frames have beside what they carry, VLAN tags apart.
@@ -26,15 +27,6 @@ const MAX_FRAMES: u32 = 1 << 16;
 const MAX_FLOWS: usize = 1 << 16;
 const IDLE: Span = Span::MAX;
 
-/// The way out of the first port, and the way back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// In by port 0, over link 0, out by port 1.
-    Up = 0,
-    /// In by port 1, over link 1, out by port 0.
-    Down = 1,
-}
-
 /// Knows flows by addresses and ports.
 #[derive(Debug)]
 pub struct Bridge {
@@ -46,7 +38,7 @@ pub struct Bridge {
     /// From coming in to being due, by way.
     delays: [Histogram; 2],
     /// Sees what goes up.
-    doorman: Option<Doorman>,
+    listener_gate: Option<ListenerGate>,
 }
 
 impl Bridge {
@@ -64,30 +56,30 @@ impl Bridge {
         let books = Books::new(Pool::new(MAX_FRAMES, LONGEST), MAX_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MAX_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
-        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, doorman: None };
+        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, listener_gate: None };
         Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
     }
 
-    /// Lets a doorman see each frame that goes up, so that its destination listens when it arrives.
-    pub fn set_doorman(&mut self, doorman: Doorman) {
-        self.doorman = Some(doorman);
+    /// Shows the gate each frame that goes up, so that its destination listens when it arrives.
+    pub fn set_listener_gate(&mut self, gate: ListenerGate) {
+        self.listener_gate = Some(gate);
     }
 
     /// Who sees what goes up.
     #[must_use]
-    pub const fn doorman(&self) -> Option<&Doorman> {
-        self.doorman.as_ref()
+    pub const fn listener_gate(&self) -> Option<&ListenerGate> {
+        self.listener_gate.as_ref()
     }
 
     /// Charges `overhead` to each IP packet that goes this way from now on.
-    pub const fn set_overhead(&mut self, way: Way, overhead: Bytes) {
-        self.overhead[way as usize] = overhead;
+    pub const fn set_overhead(&mut self, direction: Direction, overhead: Bytes) {
+        self.overhead[direction as usize] = overhead;
     }
 
     /// How long packets took that went this way, from coming in to leaving.
     #[must_use]
-    pub const fn delays(&self, way: Way) -> &Histogram {
-        &self.delays[way as usize]
+    pub const fn delays(&self, direction: Direction) -> &Histogram {
+        &self.delays[direction as usize]
     }
 
     /// How many flows there were. Beyond 65,536, the numbers of silent ones were given away.
@@ -106,10 +98,10 @@ impl Bridge {
 impl World for Bridge {
     fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition {
         let (port, parsed) = (arrival.port, arrival.parsed);
-        if port == Way::Up as u32
-            && let Some(doorman) = &mut self.doorman
+        if port == Direction::Up as u32
+            && let Some(gate) = &mut self.listener_gate
         {
-            doorman.see(now, parsed);
+            gate.see(now, parsed);
         }
         let flow = parsed.flow().map_or(FlowId(0), |tuple| {
             let numbered = self.flows.number(now, tuple);
@@ -119,7 +111,7 @@ impl World for Bridge {
         let carried = Bytes::new((arrival.frame.len() as u64).saturating_sub(ETHERNET.get()));
         let description = Description {
             flow,
-            size: carried + self.overhead[usize::from(port != Way::Up as u32)],
+            size: carried + self.overhead[usize::from(port != Direction::Up as u32)],
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label: None,

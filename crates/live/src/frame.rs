@@ -232,10 +232,10 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     }
     let network_offset = at + 2;
     let packet = bytes.get(network_offset..).unwrap_or_default();
-    let outside = Outside { network_offset, tags };
+    let ethernet = EthernetHeader { network_offset, tags };
     match found {
-        ethertype::IPV4 => ipv4(outside, packet),
-        ethertype::IPV6 => ipv6(outside, packet),
+        ethertype::IPV4 => ipv4(ethernet, packet),
+        ethertype::IPV6 => ipv6(ethernet, packet),
         _ => Ok(Parsed {
             network: Network::Other(found),
             network_offset,
@@ -253,7 +253,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
 
 /// What stands before the network header.
 #[derive(Clone, Copy)]
-struct Outside {
+struct EthernetHeader {
     network_offset: usize,
     tags: u8,
 }
@@ -265,7 +265,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 #[inline]
-fn ipv4(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
+fn ipv4(ethernet: EthernetHeader, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let header: &[u8; IPV4_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     if header[0] >> 4 != 4 {
         return Err(Malformed::IpVersion);
@@ -282,11 +282,11 @@ fn ipv4(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let [.., a, b, c, d, e, f, g, h] = *header;
     let inside = Inside { at, protocol: header[9], fragment };
     let source = Ipv4Addr::new(a, b, c, d).into();
-    Ok(inside.complete(outside, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
+    Ok(inside.complete(ethernet, packet, source, Ipv4Addr::new(e, f, g, h).into(), header[1]))
 }
 
 #[inline]
-fn ipv6(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
+fn ipv6(ethernet: EthernetHeader, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let header: &[u8; IPV6_HEADER] = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     if header[0] >> 4 != 6 {
         return Err(Malformed::IpVersion);
@@ -295,7 +295,7 @@ fn ipv6(outside: Outside, bytes: &[u8]) -> Result<Parsed, Malformed> {
     let packet = bytes.get(..length).ok_or(Malformed::Ipv6PayloadLength)?;
     let inside = behind_extensions(packet, header[6])?;
     let (source, destination) = ipv6_addresses(header);
-    Ok(inside.complete(outside, packet, source.into(), destination.into(), ipv6_class(header)))
+    Ok(inside.complete(ethernet, packet, source.into(), destination.into(), ipv6_class(header)))
 }
 
 #[inline]
@@ -373,7 +373,7 @@ impl Inside {
     #[inline]
     fn complete(
         &self,
-        outside: Outside,
+        ethernet: EthernetHeader,
         packet: &[u8],
         source: IpAddr,
         destination: IpAddr,
@@ -388,8 +388,8 @@ impl Inside {
         let ports = if has_ports { word(transport, 0).zip(word(transport, 2)) } else { None };
         Parsed {
             network: if source.is_ipv4() { Network::Ipv4 } else { Network::Ipv6 },
-            network_offset: outside.network_offset,
-            tags: outside.tags,
+            network_offset: ethernet.network_offset,
+            tags: ethernet.tags,
             length: Bytes::new(packet.len() as u64),
             headers: Some(Headers {
                 protocol: self.protocol,
@@ -401,7 +401,7 @@ impl Inside {
             ecn: ecn(class),
             protocol: if is_tcp { Protocol::Tcp } else { Protocol::Udp },
             fragment: self.fragment,
-            transport_offset: (!transport.is_empty()).then_some(outside.network_offset + self.at),
+            transport_offset: (!transport.is_empty()).then_some(ethernet.network_offset + self.at),
             segment: if is_tcp && self.fragment == Fragment::Whole { segment(transport) } else { None },
         }
     }

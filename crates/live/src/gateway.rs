@@ -126,7 +126,7 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
     let own = config.direction(direction);
     Link::new(LinkParts {
         number: direction as u32,
-        queue: world.way_mut(direction).flows.discipline(config),
+        queue: world.direction_mut(direction).flows.discipline(config),
         pace: Pace::rate(own.rate),
         delay: own.delay,
         loss: own.loss,

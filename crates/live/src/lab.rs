@@ -150,13 +150,15 @@ const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
 /// What of the TCP of a scenario the kernel is not told and does otherwise, each once.
 #[must_use]
-pub fn untold(scenario: &Scenario) -> Vec<String> {
+pub fn unsupported(scenario: &Scenario) -> Vec<String> {
     let mut all = BTreeSet::new();
     for flow in &scenario.flows {
         if let Transport::Tcp(params) = &flow.transport {
-            all.extend(tcp::untold(params).into_iter().map(|tcp::Untold { parameter, instead }| {
-                format!("tcp.{parameter} is not told to the kernel: {instead}")
-            }));
+            all.extend(tcp::unsupported(params).into_iter().map(
+                |tcp::Unsupported { parameter, instead }| {
+                    format!("tcp.{parameter} is not told to the kernel: {instead}")
+                },
+            ));
         }
     }
     all.into_iter().collect()
@@ -193,7 +195,7 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     let books = Books::new(pool, numbers.id_count() + 1);
     let links = network::links(scenario, &tables, seed);
     let routers = LabRouters::new(scenario, seed, &numbers, &mut network.routes);
-    let world = LabWorld::new(scenario, network.ways, numbers.clone(), marks, routers);
+    let world = LabWorld::new(scenario, network.connections, numbers.clone(), marks, routers);
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();

@@ -42,7 +42,7 @@ const PORTS: u32 = 2;
 
 /// What a [`Router`] must know of what surrounds it. Flows have numbers of their own at each of its ports, by
 /// which they leave.
-pub trait Around {
+pub trait RouterContext {
     /// What tells the packets of this flow from others; none if it is unknown, or not one such flow.
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple>;
     /// The flow of these packets; none if no packet of it was seen lately.
@@ -83,7 +83,7 @@ const fn at_port(flow: FlowId) -> (u32, FlowId) {
     (flow.0 % PORTS, FlowId(flow.0 / PORTS))
 }
 
-impl<A: Around> Forwarding for Numbering<'_, A> {
+impl<A: RouterContext> Forwarding for Numbering<'_, A> {
     fn key(&self, flow: FlowId) -> Option<FlowKey> {
         let (port, flow) = at_port(flow);
         self.0.tuple(port, flow)?.key()
@@ -135,7 +135,7 @@ impl Router {
         port: u32,
         frame: &[u8],
         parsed: &Parsed,
-        around: &mut impl Around,
+        context: &mut impl RouterContext,
     ) -> Handled {
         let Some(message) = frames::read(frame, parsed) else { return Handled::Pass };
         let Some(headers) = &parsed.headers else { return Handled::Pass };
@@ -150,8 +150,8 @@ impl Router {
             return if is_ours { Handled::Taken } else { Handled::Pass };
         }
         self.learn(now, port, frame, message);
-        let handled = self.manager.receive(now, Port(port), message, &mut Numbering(around));
-        self.collect(around);
+        let handled = self.manager.receive(now, Port(port), message, &mut Numbering(context));
+        self.collect(context);
         if is_ours { Handled::Taken } else { handled }
     }
 
@@ -170,11 +170,11 @@ impl Router {
     }
 
     /// What the link that leaves by `port` did to flows in its last interval.
-    pub fn report(&mut self, now: Time, port: u32, reports: &[FlowReport], around: &mut impl Around) {
+    pub fn report(&mut self, now: Time, port: u32, reports: &[FlowReport], context: &mut impl RouterContext) {
         let numbered = |report: &FlowReport| FlowReport { flow: number(port, report.flow), ..*report };
         let reports: Vec<FlowReport> = reports.iter().map(numbered).collect();
-        self.manager.report(now, &reports, &Numbering(around));
-        self.collect(around);
+        self.manager.report(now, &reports, &Numbering(context));
+        self.collect(context);
     }
 
     /// When [`on_timer`](Self::on_timer) is to be called next.
@@ -184,9 +184,9 @@ impl Router {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come.
-    pub fn on_timer(&mut self, now: Time, around: &mut impl Around) {
-        self.manager.on_timer(now, &Numbering(around));
-        self.collect(around);
+    pub fn on_timer(&mut self, now: Time, context: &mut impl RouterContext) {
+        self.manager.on_timer(now, &Numbering(context));
+        self.collect(context);
     }
 
     /// The next frame to send, and by which port.
@@ -202,9 +202,9 @@ impl Router {
     }
 
     /// Addresses what the manager has to say.
-    fn collect(&mut self, around: &impl Around) {
+    fn collect(&mut self, context: &impl RouterContext) {
         while let Some(Transmit { to, bytes }) = self.manager.transmit() {
-            let ways = self.ways(to, around);
+            let ways = self.ways(to, context);
             let frames: Vec<_> = ways
                 .into_iter()
                 .filter_map(|(port, to, destination)| {
@@ -219,7 +219,7 @@ impl Router {
     }
 
     /// By which ports, and to which addresses.
-    fn ways(&self, to: Destination, around: &impl Around) -> Vec<(u32, Hardware, IpAddr)> {
+    fn ways(&self, to: Destination, context: &impl RouterContext) -> Vec<(u32, Hardware, IpAddr)> {
         match to {
             Destination::Neighbours => {
                 let group = frames::neighbours(self.address);
@@ -227,8 +227,8 @@ impl Router {
             }
             Destination::TowardsSource(flow) => {
                 let (leaves_by, flow) = at_port(flow);
-                let source = around.tuple(leaves_by, flow).map(|tuple| tuple.source());
-                let way = source.zip(around.sender(leaves_by, flow));
+                let source = context.tuple(leaves_by, flow).map(|tuple| tuple.source());
+                let way = source.zip(context.sender(leaves_by, flow));
                 way.map(|(source, sender)| (PORTS - 1 - leaves_by, sender, source)).into_iter().collect()
             }
             Destination::Router(router) => {

@@ -43,17 +43,18 @@ use apportion_linux::namespace::{
 };
 use apportion_linux::port::{Port, PortError};
 use apportion_linux::socket_helper::{Helper, HelperError};
+use apportion_scenario::direction::Direction;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::prctl::set_timerslack;
 
-use crate::bridge::{Bridge, ETHERNET, Way};
+use crate::bridge::{Bridge, ETHERNET};
 use crate::engine::{Engine, EngineError, Stop};
-use crate::link::{Link, LinkParts};
-use crate::outside::{
-    self, Doorman, Outside, OutsideError, ResolvConfError, bind_resolv_conf, host_nameserver,
+use crate::host_proxy::{
+    self, HostProxy, HostProxyError, ListenerGate, ResolvConfError, bind_resolv_conf, host_nameserver,
 };
+use crate::link::{Link, LinkParts};
 use crate::pace::Pace;
 
 pub use addresses::{Addresses, MAX_DEPTH};
@@ -61,7 +62,7 @@ use flows::FlowSeries;
 use log::LogWitness;
 pub use log::{Log, LogFile};
 pub use speed::{Speed, StepsError};
-pub use summary::{Direction, Summary};
+pub use summary::{DirectionSummary, Summary};
 
 /// The largest IP packet.
 const MTU: Bytes = Bytes::new(1_500);
@@ -110,18 +111,18 @@ pub struct Shell {
     /// Where packets are logged, up and down.
     pub log: Option<[Log; 2]>,
     /// The way to the network of the machine; without it the command reaches the far end only.
-    pub outside: Option<WayOut>,
+    pub outside: Option<HostAccess>,
 }
 
 /// The way outside, which begins where the process is before it [enters](enter).
 #[derive(Debug)]
-pub struct WayOut {
+pub struct HostAccess {
     helper: Helper,
     /// Where the machine asks for names; nowhere if none, and then nobody behind the link can.
     pub nameserver: Option<SocketAddr>,
 }
 
-impl WayOut {
+impl HostAccess {
     /// Leaves a helper where the process is. Before [`enter`], with a single thread.
     ///
     /// # Errors
@@ -161,7 +162,7 @@ pub enum ShellError {
     Helper(#[from] HelperError),
     /// There is no way outside.
     #[error(transparent)]
-    Outside(#[from] OutsideError),
+    Outside(#[from] HostProxyError),
     /// It is not known where the machine asks for names.
     #[error("cannot read /etc/resolv.conf: {0}; mend it, or leave --outside out")]
     ResolvConf(io::Error),
@@ -204,14 +205,14 @@ impl Shell {
         let hosts = Hosts::create(&addresses, has_ipv6)?;
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
         let signals = Signals::with_stops()?;
-        let outside = self.open_outside(&addresses, &hosts)?;
+        let outside = self.open_host_proxy(&addresses, &hosts)?;
         // From here on no thread can be started: a way outside is opened before.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
-        addresses.tell(&mut self.command, self.depth, hosts.has_ipv6);
+        addresses.set_environment(&mut self.command, self.depth, hosts.has_ipv6);
         let mut course = Course::new(&mut self, ports)?;
-        let outside = outside.map(|(outside, doorman)| {
-            course.engine.world.set_doorman(doorman);
+        let outside = outside.map(|(outside, gate)| {
+            course.engine.world.set_listener_gate(gate);
             outside
         });
         let command = std::mem::replace(&mut self.command, Command::new("true"));
@@ -220,20 +221,23 @@ impl Shell {
         let _ = set_timerslack(1);
         let (end, far) = course.run(&self, near, far, &signals)?;
         drop(processes);
-        let outside = outside.map(Outside::close);
+        let outside = outside.map(HostProxy::close);
         Ok(Summary { outside, ..course.summary(&self, &addresses, end, far)? })
     }
 
     /// Opens the way outside, if there is to be one, and tells the command whom to ask for names.
-    fn open_outside(
+    fn open_host_proxy(
         &mut self,
         addresses: &Addresses,
         hosts: &Hosts,
-    ) -> Result<Option<(Outside, Doorman)>, ShellError> {
-        let Some(WayOut { helper, nameserver }) = self.outside.take() else { return Ok(None) };
+    ) -> Result<Option<(HostProxy, ListenerGate)>, ShellError> {
+        let Some(HostAccess { helper, nameserver }) = self.outside.take() else { return Ok(None) };
         let (near, gateway) = (addresses.near(hosts.has_ipv6), addresses.far(hosts.has_ipv6));
-        let opened =
-            Outside::open(helper, &hosts.far.namespace, &outside::Addresses { near, gateway, nameserver })?;
+        let opened = HostProxy::open(
+            helper,
+            &hosts.far.namespace,
+            &host_proxy::Addresses { near, gateway, nameserver },
+        )?;
         bind_resolv_conf(gateway[0])?;
         Ok(Some(opened))
     }
@@ -245,7 +249,7 @@ impl Shell {
         signals: &Signals,
     ) -> Result<Option<Running>, ShellError> {
         let Some(mut command) = self.far.take() else { return Ok(None) };
-        addresses.tell(&mut command, self.depth, hosts.has_ipv6);
+        addresses.set_environment(&mut command, self.depth, hosts.has_ipv6);
         // Its own group: the terminal's keys are the command's.
         let far = command::start(command, &hosts.far.namespace, Group::Own)?;
         let clock = Clock::start();
@@ -261,25 +265,27 @@ impl Shell {
         Ok(Some(far))
     }
 
-    fn direction(&self, way: Way) -> &DirectionParams {
-        match way {
-            Way::Up => &self.up,
-            Way::Down => &self.down,
+    fn direction(&self, direction: Direction) -> &DirectionParams {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
         }
     }
 
-    fn link(&self, way: Way) -> Link {
-        let DirectionParams { speed, delay, loss, queue } = self.direction(way);
-        let name = match way {
-            Way::Up => "up",
-            Way::Down => "down",
-        };
+    fn link(&self, direction: Direction) -> Link {
+        let DirectionParams { speed, delay, loss, queue } = self.direction(direction);
+        let name = direction.name();
         let pace = speed.at_start();
         let queue = queue.build(&LinkContext::new(pace.mean(), self.seed, &format!("link.{name}.queue")));
         Link::new(LinkParts {
             delay: *delay,
             loss: *loss,
-            ..LinkParts::new(way as u32, queue, pace, Stream::new(self.seed, &format!("link.{name}.loss")))
+            ..LinkParts::new(
+                direction as u32,
+                queue,
+                pace,
+                Stream::new(self.seed, &format!("link.{name}.loss")),
+            )
         })
     }
 }
@@ -323,21 +329,22 @@ struct Course {
     engine: Engine<Bridge>,
     flows: FlowSeries,
     /// Changes of speed, the next one last.
-    steps: Vec<(Time, Way, Rate)>,
+    steps: Vec<(Time, Direction, Rate)>,
     /// When the next sample interval ends; never if none are taken.
     sample: Time,
 }
 
 impl Course {
     fn new(shell: &mut Shell, ports: [Port; 2]) -> Result<Self, EngineError> {
-        let mut engine = Bridge::between(ports, [shell.link(Way::Up), shell.link(Way::Down)], ETHERNET)?;
+        let mut engine =
+            Bridge::between(ports, [shell.link(Direction::Up), shell.link(Direction::Down)], ETHERNET)?;
         let mut steps = Vec::new();
-        for way in [Way::Up, Way::Down] {
-            let speed = &shell.direction(way).speed;
+        for direction in Direction::BOTH {
+            let speed = &shell.direction(direction).speed;
             if matches!(speed, Speed::Trace(_)) {
-                engine.world.set_overhead(way, OF_TRACES);
+                engine.world.set_overhead(direction, OF_TRACES);
             }
-            steps.extend(speed.later_steps().map(|(at, rate)| (at, way, rate)));
+            steps.extend(speed.later_steps().map(|(at, rate)| (at, direction, rate)));
         }
         steps.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
         if let Some(logs) = shell.log.take() {
@@ -392,9 +399,9 @@ impl Course {
 
     /// Does what is to be done at `now`: a step of the speed, the end of a sample interval.
     fn at_deadline(&mut self, now: Time, sample: Option<Span>) {
-        while let Some((_, way, rate)) = self.steps.pop_if(|(at, ..)| *at <= now) {
+        while let Some((_, direction, rate)) = self.steps.pop_if(|(at, ..)| *at <= now) {
             let pace = Pace::rate(rate);
-            self.engine.change(way as usize, |link, books| link.set_pace(now, pace, books));
+            self.engine.change(direction as usize, |link, books| link.set_pace(now, pace, books));
         }
         if now == self.sample {
             for link in [0, 1] {
@@ -417,7 +424,8 @@ impl Course {
         if let Some(witness) = self.engine.books.witness.take() {
             witness.finish(now).map_err(ShellError::Log)?;
         }
-        let directions = [Way::Up, Way::Down].map(|way| self.direction(way, shell.direction(way), now));
+        let directions =
+            Direction::BOTH.map(|direction| self.direction(direction, shell.direction(direction), now));
         let [near, far_port] = [0, 1].map(|port| self.engine.port_counts(port).unwrap_or_default().0);
         Ok(Summary {
             end,
@@ -430,17 +438,20 @@ impl Course {
             flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
             lateness: self.engine.lateness().distribution(),
             outside: None,
-            doors: self.engine.world.doorman().map(Doorman::counts),
+            doors: self.engine.world.listener_gate().map(ListenerGate::counts),
         })
     }
 
-    fn direction(&mut self, way: Way, params: &DirectionParams, now: Time) -> Direction {
-        let delay = self.engine.world.delays(way).distribution();
+    fn direction(&mut self, direction: Direction, params: &DirectionParams, now: Time) -> DirectionSummary {
+        let delay = self.engine.world.delays(direction).distribution();
         let measured = now.since(Time::ZERO);
-        let mut direction =
-            Direction { delay, is_unlimited: params.speed.is_unlimited(), ..Direction::default() };
-        self.engine.change(way as usize, |link, _| {
-            direction.busy = link.busy();
+        let mut summary = DirectionSummary {
+            delay,
+            is_unlimited: params.speed.is_unlimited(),
+            ..DirectionSummary::default()
+        };
+        self.engine.change(direction as usize, |link, _| {
+            summary.busy = link.busy();
             let backlog = link.backlog();
             let mut outcome = link.counts(now).since(&Default::default(), measured);
             outcome.watched = true;
@@ -450,12 +461,9 @@ impl Course {
             outcome.queue_delay = probe.delay.distribution();
             outcome.backlog = std::mem::take(&mut probe.backlog);
             outcome.series = std::mem::take(&mut probe.series);
-            direction.link = outcome;
+            summary.link = outcome;
         });
-        direction.link.name = match way {
-            Way::Up => "up".to_owned(),
-            Way::Down => "down".to_owned(),
-        };
-        direction
+        summary.link.name = direction.name().to_owned();
+        summary
     }
 }

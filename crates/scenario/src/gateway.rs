@@ -42,6 +42,7 @@ use crate::problem::{Problem, Problems};
 use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
+pub use crate::direction::Direction;
 pub use checks::COUNTED_APART;
 pub use describe::reference;
 pub use written::{Change, Difference, Pinned, Setting};
@@ -76,38 +77,6 @@ pub struct GatewayConfig {
     pub rules: Vec<RuleConfig>,
     /// Those that rules name, sorted by name.
     pub customers: Vec<Customer>,
-}
-
-/// One of the two ways through a gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// From the inside to the outside.
-    Up,
-    /// From the outside to the inside.
-    Down,
-}
-
-impl Direction {
-    /// Both of them.
-    pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
-
-    /// Its name in configuration files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-        }
-    }
-
-    /// The one that leads back.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::Up => Self::Down,
-            Self::Down => Self::Up,
-        }
-    }
 }
 
 /// What happens to packets in one direction.

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod describe;
+pub mod direction;
 pub mod gateway;
 mod marking;
 pub mod model;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use apportion_core::random::fnv1a;
 use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_linux::command::End;
-use apportion_live::outside::{Counts, DoorCounts};
-use apportion_live::shell::{Direction, Summary};
+use apportion_live::host_proxy::{Counts, ListenerCounts};
+use apportion_live::shell::{DirectionSummary, Summary};
 use apportion_report::{FlowInfo, PointRecord, Run};
 use apportion_runtime::outcome::{Distribution, Drops, Outcome};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn program(asked: &Asked<'_>) -> String {
     asked.arguments.command.first().map_or_else(String::new, |word| format!("`{}`", word.display()))
 }
 
-fn direction_line(direction: &Direction, wish: &Wish, lasted: Span) -> String {
+fn direction_line(direction: &DirectionSummary, wish: &Wish, lasted: Span) -> String {
     let link = &direction.link;
     if link.sent.packets.get() == 0 && link.dropped.is_empty() {
         return "nothing was sent".to_owned();
@@ -122,7 +122,7 @@ fn outside_line(counts: &Counts) -> String {
 }
 
 /// Said only if there were not ports enough.
-fn doors_line(doors: &DoorCounts) -> Option<String> {
+fn doors_line(doors: &ListenerCounts) -> Option<String> {
     (doors.failed + doors.closed > 0).then(|| {
         format!(
             "outside: {} packets met a port that could not be opened, {} ports were closed for others; \
@@ -132,7 +132,7 @@ fn doors_line(doors: &DoorCounts) -> Option<String> {
     })
 }
 
-fn outside_json(counts: &Counts, doors: &DoorCounts) -> Value {
+fn outside_json(counts: &Counts, doors: &ListenerCounts) -> Value {
     let refused: BTreeMap<_, _> = counts.refused().map(|(reason, count)| (reason.name(), count)).collect();
     json!({
         "connections": counts.connections,
@@ -203,7 +203,7 @@ pub fn json(asked: &Asked<'_>, summary: &Summary) -> Value {
     })
 }
 
-fn direction_json(direction: &Direction, wish: &Wish, lasted: Span) -> Value {
+fn direction_json(direction: &DirectionSummary, wish: &Wish, lasted: Span) -> Value {
     let link = &direction.link;
     let mbit = |rate: Option<Rate>| rate.map(Rate::as_mbit_f64);
     let dropped: BTreeMap<_, _> = link.dropped.iter().map(|(reason, count)| (reason.name(), count)).collect();
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn ports_are_told_of_only_if_there_were_not_enough() {
-        let doors = |failed, closed| DoorCounts { opened: 9, closed, failed };
+        let doors = |failed, closed| ListenerCounts { opened: 9, closed, failed };
         assert_eq!(doors_line(&doors(0, 0)), None);
         let line = doors_line(&doors(3, 2)).unwrap();
         assert!(

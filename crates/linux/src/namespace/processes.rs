@@ -49,7 +49,7 @@ impl Processes {
         match unsafe { fork() }.map_err(ProcessesError)? {
             ForkResult::Child => {
                 drop(pipe);
-                be_first(&end)
+                run_first_process(&end)
             }
             ForkResult::Parent { child } => Ok(Self { first: child, _pipe: pipe }),
         }
@@ -65,7 +65,7 @@ impl Drop for Processes {
 }
 
 /// Waits for the end of the pipe, and ends: with it all others.
-fn be_first(end: &OwnedFd) -> ! {
+fn run_first_process(end: &OwnedFd) -> ! {
     // Orphans become its children; ignored, they are not kept as zombies.
     // SAFETY: no handler is installed.
     let _ = unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) };
@@ -86,7 +86,7 @@ fn be_first(end: &OwnedFd) -> ! {
 ///
 /// # Errors
 /// Without a mount namespace.
-pub(crate) fn see_own_processes() -> io::Result<()> {
+pub(crate) fn mount_own_proc() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

@@ -68,7 +68,7 @@ pub fn sysctl(name: &str) -> Result<String, SysctlError> {
 ///
 /// # Errors
 /// As for [`set_sysctl`]; a kernel without IPv6 is quiet and no error.
-pub fn be_quiet_in_ipv6(device: &str) -> Result<(), SysctlError> {
+pub fn silence_ipv6(device: &str) -> Result<(), SysctlError> {
     // `addr_gen_mode` 1 is "none": IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
     let quiet = [
         ("addr_gen_mode", "1"),

@@ -154,7 +154,7 @@ impl Netlink {
         unsafe { siocethtool(fd, &raw mut request) }.map_err(|errno| NetlinkError::Refused {
             doing: format!("read or set {what} of `{name}`"),
             errno,
-            told: String::new(),
+            message: String::new(),
         })?;
         Ok(value.data)
     }

@@ -49,7 +49,7 @@ const MAX_MESSAGES: usize = 64;
 /// The kernel fits an answer to what the reader has room for, up to 32 KiB.
 const ROOM: usize = 32 * 1024;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
-const TOLD: u16 = 1;
+const ERROR_MESSAGE: u16 = 1;
 
 /// A device, as far as it is asked for.
 pub(super) struct Link {
@@ -141,8 +141,8 @@ impl Socket {
                 let (answer, behind) = next(rest, self.sequence).map_err(malformed)?;
                 match answer {
                     Some(Answer::Done) => return Ok(found),
-                    Some(Answer::Refused(errno, told)) => {
-                        return Err(NetlinkError::Refused { doing: doing.to_string(), errno, told });
+                    Some(Answer::Refused(errno, message)) => {
+                        return Err(NetlinkError::Refused { doing: doing.to_string(), errno, message });
                     }
                     Some(Answer::Found(answer)) => found = Some(answer),
                     None => {}
@@ -190,7 +190,7 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
                 None => Answer::Done,
                 Some(code) => Answer::Refused(
                     Errno::from_raw(code.get().saturating_neg()),
-                    told(message.flags(), message.payload()),
+                    kernel_message(message.flags(), message.payload()),
                 ),
             })
         }
@@ -227,14 +227,14 @@ fn link(payload: &[u8]) -> Result<Link, &'static str> {
 
 /// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of
 /// the request, which is capped. Empty if there are none.
-fn told(flags: u16, payload: &[u8]) -> String {
+fn kernel_message(flags: u16, payload: &[u8]) -> String {
     let attributes = payload.get(20..).unwrap_or_default();
     if flags & NLM_F_ACK_TLVS == 0 {
         return String::new();
     }
     NlasIterator::new(&attributes)
         .map_while(Result::ok)
-        .find(|attribute| attribute.kind() == TOLD)
+        .find(|attribute| attribute.kind() == ERROR_MESSAGE)
         .map(|attribute| String::from_utf8_lossy(attribute.value()).trim_end_matches('\0').to_owned())
         .unwrap_or_default()
 }

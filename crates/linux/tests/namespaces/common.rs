@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_linux::namespace::{Namespace, be_quiet_in_ipv6};
+use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, VethEnd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
@@ -26,7 +26,7 @@ pub fn pair() -> Pair {
     for (namespace, name, last) in [(&pair.a, "a0", 1), (&pair.b, "b0", 2)] {
         namespace
             .run(|| {
-                be_quiet_in_ipv6(name).unwrap();
+                silence_ipv6(name).unwrap();
                 let mut netlink = Netlink::open().unwrap();
                 let loopback = netlink.index_of("lo").unwrap();
                 netlink.set_up(loopback).unwrap();

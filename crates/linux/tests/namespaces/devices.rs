@@ -202,8 +202,8 @@ pub fn refusals_come_with_the_kernels_words() {
     let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
     let index = netlink.index_of("a0").unwrap();
     let error = netlink.set_mtu(index, Bytes::new(100_000)).unwrap_err();
-    let NetlinkError::Refused { errno: Errno::EINVAL, told, .. } = &error else { panic!("{error}") };
-    assert_eq!(told, "mtu greater than device maximum");
+    let NetlinkError::Refused { errno: Errno::EINVAL, message, .. } = &error else { panic!("{error}") };
+    assert_eq!(message, "mtu greater than device maximum");
     assert!(
         error.to_string().starts_with(&format!("cannot set the MTU of device {index} to 100kB: EINVAL")),
         "{error}"

@@ -261,7 +261,7 @@ impl Control {
                 Ok(Signal::SIGINT) => "SIGINT",
                 _ => "SIGTERM",
             };
-            self.order(Order::Stop(stop));
+            self.send(Order::Stop(stop));
             return false;
         }
         true
@@ -270,14 +270,14 @@ impl Control {
     fn serve_command(&mut self) {
         let Ok((stream, _)) = self.commands.accept() else { return };
         if stream.set_nonblocking(true).is_ok() {
-            told(http::serve(&stream, |method, path| self.answer_command(method, path)));
+            log_dropped_client(http::serve(&stream, |method, path| self.answer_command(method, path)));
         }
     }
 
     fn serve_metrics(&self) {
         let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { return };
         if stream.set_nonblocking(true).is_ok() {
-            told(http::serve(&stream, |method, path| self.answer(method, path)));
+            log_dropped_client(http::serve(&stream, |method, path| self.answer(method, path)));
         }
     }
 
@@ -318,7 +318,7 @@ impl Control {
         self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn order(&self, order: Order) {
+    fn send(&self, order: Order) {
         // Without the other thread this one ends as well.
         if self.orders.send(order).is_ok() {
             let _ = self.shared.wake.write(1);
@@ -360,7 +360,7 @@ impl Control {
             .map_err(|error| format!("{}: {error}\n", self.path.display()))?;
         let told = difference.to_string();
         let (reply, answer) = sync_channel(1);
-        self.order(Order::Apply(Box::new(new), difference, reply));
+        self.send(Order::Apply(Box::new(new), difference, reply));
         let applied = answer.recv_timeout(TO_APPLY).map_err(|_| {
             let limit = TO_APPLY.as_secs();
             format!(
@@ -420,7 +420,7 @@ fn starting() -> Answer {
     Answer::text(500, "the gateway is starting; try again\n")
 }
 
-fn told(served: io::Result<()>) {
+fn log_dropped_client(served: io::Result<()>) {
     if let Err(error) = served {
         tracing::debug!(%error, "a client was dropped");
     }

@@ -38,7 +38,7 @@ impl Gateway {
     }
 
     fn replace_queue(&mut self, now: Time, direction: Direction, new: &GatewayConfig) {
-        let queue = self.engine.world.way_mut(direction).flows.discipline(new);
+        let queue = self.engine.world.direction_mut(direction).flows.discipline(new);
         let left_out = &mut self.left_out[direction as usize];
         self.engine.change(direction as usize, |link, books| {
             let dropped = |link: &Link| link.counts(now).dropped.iter().sum::<u64>();

@@ -15,11 +15,11 @@ use apportion_runtime::routers::{Links as _, manager_params};
 use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
 use apportion_sffc::{FlowReport, Handled};
 
-use super::world::Way;
+use super::world::DirectionState;
 use crate::engine::LinkStates;
 use crate::frame::{FlowTuple, Parsed};
 use crate::router::frames::{self, Hardware};
-use crate::router::{Around, Router};
+use crate::router::{Router, RouterContext};
 
 /// How often a queue is looked at that does not report. Chosen: rare beside intervals of 50 ms.
 const LOOK: Span = Span::from_secs(1);
@@ -94,10 +94,10 @@ impl Reports {
         now: Time,
         port: u32,
         (frame, parsed): (&[u8], &Parsed),
-        ways: &[Way; 2],
+        directions: &[DirectionState; 2],
         links: &mut LinkStates<'_>,
     ) -> bool {
-        let mut view = View { ways, senders: &self.senders, links };
+        let mut view = View { directions, senders: &self.senders, links };
         let handled = self.router.on_frame(now, port, frame, parsed, &mut view);
         self.due = self.router.next_timer().map_or(self.due, |timer| timer.min(self.due));
         handled == Handled::Pass
@@ -110,20 +110,20 @@ impl Reports {
     }
 
     /// That time has come.
-    pub fn on_timer(&mut self, now: Time, ways: &[Way; 2], links: &mut LinkStates<'_>) {
+    pub fn on_timer(&mut self, now: Time, directions: &[DirectionState; 2], links: &mut LinkStates<'_>) {
         self.due = now + LOOK;
         for port in [0, 1] {
-            let Some(state) = links.state_mut(way(port)) else { continue };
+            let Some(state) = links.state_mut(across(port)) else { continue };
             state.advance(now);
             self.due = self.due.min(state.interval_ends());
             let reports = state.take_reports();
             if !reports.is_empty() {
-                let mut view = View { ways, senders: &self.senders, links };
+                let mut view = View { directions, senders: &self.senders, links };
                 self.router.report(now, port, &reports, &mut view);
             }
         }
         if self.router.next_timer().is_some_and(|timer| timer <= now) {
-            let mut view = View { ways, senders: &self.senders, links };
+            let mut view = View { directions, senders: &self.senders, links };
             self.router.on_timer(now, &mut view);
         }
         self.due = self.router.next_timer().map_or(self.due, |timer| timer.min(self.due));
@@ -131,7 +131,7 @@ impl Reports {
 
     /// The next frame to send, and the direction in which it leaves.
     pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
-        self.router.transmit().map(|(port, frame)| (way(port), frame))
+        self.router.transmit().map(|(port, frame)| (across(port), frame))
     }
 
     /// Shows what was sent, heard and refused.
@@ -141,32 +141,32 @@ impl Reports {
 }
 
 /// The direction, and the link, of what leaves by `port`; or the port by which that leaves.
-const fn way(port: u32) -> u32 {
+const fn across(port: u32) -> u32 {
     1 - (port & 1)
 }
 
 /// What surrounds the router.
 struct View<'a, 'l> {
-    ways: &'a [Way; 2],
+    directions: &'a [DirectionState; 2],
     senders: &'a [Vec<Hardware>; 2],
     links: &'a mut LinkStates<'l>,
 }
 
-impl Around for View<'_, '_> {
+impl RouterContext for View<'_, '_> {
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple> {
-        self.ways[way(port) as usize].flows.tuple(flow)
+        self.directions[across(port) as usize].flows.tuple(flow)
     }
     fn flow(&self, port: u32, tuple: &FlowTuple) -> Option<FlowId> {
-        self.ways[way(port) as usize].flows.number(tuple)
+        self.directions[across(port) as usize].flows.number(tuple)
     }
     fn sender(&self, port: u32, flow: FlowId) -> Option<Hardware> {
-        self.senders[way(port) as usize].get(flow.index()).copied()
+        self.senders[across(port) as usize].get(flow.index()).copied()
     }
     fn carries(&self, port: u32, flow: FlowId) -> bool {
-        self.links.state(way(port)).is_some_and(|state| state.carries(flow))
+        self.links.state(across(port)).is_some_and(|state| state.carries(flow))
     }
     fn heard(&mut self, port: u32, report: FlowReport) {
-        if let Some(state) = self.links.state_mut(way(port)) {
+        if let Some(state) = self.links.state_mut(across(port)) {
             state.heard(report);
         }
     }

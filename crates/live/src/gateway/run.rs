@@ -85,8 +85,8 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
     let fail = |what| move |error| GatewayError::System { what, error };
     drop_capabilities().map_err(fail("drop capabilities"))?;
-    if let Some(told) = rights::to_read_again(&path) {
-        tracing::warn!("{told}");
+    if let Some(problem) = rights::to_read_again(&path) {
+        tracing::warn!("{problem}");
     }
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
@@ -139,7 +139,7 @@ struct Runner {
     lateness: Option<Histogram>,
     window: Time,
     /// When the gateway was last said not to keep up.
-    told: Option<Time>,
+    warned: Option<Time>,
     /// As of the snapshot before.
     before: [PortCounts; 2],
     /// Interfaces that were found down and have not brought a frame since.
@@ -150,7 +150,7 @@ impl Runner {
     fn new(gateway: Gateway, shared: Arc<Shared>) -> Self {
         let (config, window) = (Arc::new(gateway.config().clone()), gateway.now() + WINDOW);
         let before = [PortCounts::default(); 2];
-        Self { gateway, config, shared, lateness: None, window, told: None, before, down: [false; 2] }
+        Self { gateway, config, shared, lateness: None, window, warned: None, before, down: [false; 2] }
     }
 
     /// Until it is stopped; why.
@@ -184,7 +184,7 @@ impl Runner {
         let now = self.gateway.now();
         let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
         let snapshot = Arc::new(self.gateway.snapshot(Arc::clone(&self.config), &lateness));
-        self.tell(now, &snapshot.ports, snapshot.lateness.quantile(0.99).unwrap_or_default());
+        self.log_changes(now, &snapshot.ports, snapshot.lateness.quantile(0.99).unwrap_or_default());
         *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
         if now >= self.window {
             self.lateness = Some(self.gateway.engine.lateness().clone());
@@ -194,7 +194,7 @@ impl Runner {
     }
 
     /// Says what the counts since the last time mean.
-    fn tell(&mut self, now: Time, ports: &[PortCounts; 2], late: Span) {
+    fn log_changes(&mut self, now: Time, ports: &[PortCounts; 2], late: Span) {
         let before = std::mem::replace(&mut self.before, *ports);
         let names = [&self.config.inside, &self.config.outside];
         for ((down, interface), (counts, before)) in
@@ -209,9 +209,9 @@ impl Runner {
             }
         }
         let missed: u64 = ports.iter().zip(&before).map(|(now, before)| now.missed - before.missed).sum();
-        let is_due = self.told.is_none_or(|told| now.since(told) >= WINDOW);
+        let is_due = self.warned.is_none_or(|warned| now.since(warned) >= WINDOW);
         if (missed > 0 || late > TOO_LATE) && is_due {
-            self.told = Some(now);
+            self.warned = Some(now);
             tracing::warn!(missed, late = %late, "the gateway cannot keep up");
         }
     }

@@ -26,7 +26,7 @@ pub struct Snapshot {
     /// Since its start.
     pub now: Time,
     /// Up and down.
-    pub ways: [WaySnapshot; 2],
+    pub directions: [DirectionSnapshot; 2],
     /// Of the interfaces inside and outside.
     pub ports: [PortCounts; 2],
     /// Frames that were no frames, by reason.
@@ -41,7 +41,7 @@ pub struct Snapshot {
 
 /// Of one direction.
 #[derive(Clone, Debug)]
-pub struct WaySnapshot {
+pub struct DirectionSnapshot {
     /// Of the transmitter.
     pub rate: Rate,
     /// What waits.
@@ -59,7 +59,7 @@ pub struct WaySnapshot {
     /// Guarantees that were taken back, as the rate fell.
     pub withdrawn: u64,
     /// Labels that were not believed.
-    pub disbelieved: u64,
+    pub ignored: u64,
     /// Packets that had no room for their label.
     pub unlabelled: u64,
 }
@@ -88,7 +88,7 @@ impl Gateway {
             config,
             reports,
             now: self.engine.now(),
-            ways: Direction::BOTH.map(|direction| self.way_snapshot(direction)),
+            directions: Direction::BOTH.map(|direction| self.direction_snapshot(direction)),
             ports,
             malformed: self.engine.malformed().map(|(reason, count)| (reason.name(), count)).collect(),
             lateness: lateness.distribution(),
@@ -96,25 +96,25 @@ impl Gateway {
         }
     }
 
-    fn way_snapshot(&self, direction: Direction) -> WaySnapshot {
+    fn direction_snapshot(&self, direction: Direction) -> DirectionSnapshot {
         let (world, books) = (&self.engine.world, &self.engine.books);
-        let way = world.way(direction);
+        let state = world.direction(direction);
         let counted = |(name, account): (&Arc<str>, u32)| {
             let counts = books.flows.get(account as usize)?;
             (counts.sent.packets.get() > 0).then(|| (Arc::clone(name), *counts))
         };
         let link = self.engine.link(direction as usize);
-        WaySnapshot {
+        DirectionSnapshot {
             rate: link.map_or(Rate::ZERO, crate::link::Link::rate),
             backlog: link.map_or(Backlog::EMPTY, crate::link::Link::backlog),
             left_out: self.left_out[direction as usize],
             rules: world.accounts(direction).filter_map(counted).collect(),
-            flows: way.flows.known(),
-            guaranteed: way.flows.reserved(),
-            refused: way.flows.refused(),
-            withdrawn: way.flows.withdrawn(),
-            disbelieved: way.disbelieved,
-            unlabelled: way.unlabelled,
+            flows: state.flows.known(),
+            guaranteed: state.flows.reserved(),
+            refused: state.flows.refused(),
+            withdrawn: state.flows.withdrawn(),
+            ignored: state.ignored,
+            unlabelled: state.unlabelled,
         }
     }
 }
@@ -155,8 +155,8 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
     ("lost_packets_total", "Packets lost on the wire, as `loss` asks for.", |it| it.lost),
 ];
 
-type OfWay = fn(&WaySnapshot) -> f64;
-const OF_WAYS: [(&str, &str, &str, OfWay); 10] = [
+type OfDirection = fn(&DirectionSnapshot) -> f64;
+const OF_DIRECTIONS: [(&str, &str, &str, OfDirection); 10] = [
     ("backlog_packets", "gauge", "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", "gauge", "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", "gauge", "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -175,7 +175,7 @@ const OF_WAYS: [(&str, &str, &str, OfWay); 10] = [
         |it| it.left_out as f64,
     ),
     ("labels_disbelieved_total", "counter", "Labels that came in and were not believed.", |it| {
-        it.disbelieved as f64
+        it.ignored as f64
     }),
     ("unlabelled_packets_total", "counter", "Packets without room for their label.", |it| {
         it.unlabelled as f64
@@ -203,8 +203,8 @@ impl Snapshot {
         [(&self.config.inside, &self.ports[0]), (&self.config.outside, &self.ports[1])]
     }
 
-    fn directions(&self) -> impl Iterator<Item = (&'static str, &WaySnapshot)> {
-        Direction::BOTH.into_iter().map(Direction::name).zip(&self.ways)
+    fn directions(&self) -> impl Iterator<Item = (&'static str, &DirectionSnapshot)> {
+        Direction::BOTH.into_iter().map(Direction::name).zip(&self.directions)
     }
 
     /// For Prometheus.
@@ -230,7 +230,7 @@ impl Snapshot {
                 }
             }
         }
-        for (name, kind, help, of) in OF_WAYS {
+        for (name, kind, help, of) in OF_DIRECTIONS {
             text.metric(name, kind, help);
             for (direction, way) in self.directions() {
                 text.sample(name, &[("direction", direction)], of(way));
@@ -288,9 +288,9 @@ impl Snapshot {
             of.insert("dropped_packets".to_owned(), Value::Object(dropped.into_iter().collect()));
             (name.to_string(), Value::Object(of))
         };
-        let way = |(direction, way): (&str, &WaySnapshot)| {
+        let way = |(direction, way): (&str, &DirectionSnapshot)| {
             let mut of: serde_json::Map<_, _> =
-                OF_WAYS.iter().map(|(name, _, _, of)| (plain(name), number(of(way)))).collect();
+                OF_DIRECTIONS.iter().map(|(name, _, _, of)| (plain(name), number(of(way)))).collect();
             of.insert("rules".to_owned(), Value::Object(way.rules.iter().map(rule).collect()));
             (direction.to_owned(), Value::Object(of))
         };
@@ -345,7 +345,7 @@ mod tests {
     fn metrics_are_in_the_documentation() {
         let page = include_str!("../../../../docs/gateway.md");
         let names = OF_RULES.map(|(name, ..)| name).into_iter();
-        let names = names.chain(OF_WAYS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
+        let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }

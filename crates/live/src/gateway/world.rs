@@ -29,7 +29,7 @@ const OTHER: usize = 1;
 /// Both directions of a gateway.
 #[derive(Debug)]
 pub struct GatewayWorld {
-    ways: [Way; 2],
+    directions: [DirectionState; 2],
     accounts: Accounts,
     /// Updates of flows for links, applied before the packet enters that came in last.
     settings: Settings,
@@ -39,13 +39,13 @@ pub struct GatewayWorld {
 
 /// One direction: from the port of its number to the other one, over the link of its number.
 #[derive(Debug)]
-pub struct Way {
+pub struct DirectionState {
     /// Its flows.
     pub flows: Classifier,
     labels: Labels,
     overhead: Bytes,
     /// Labels that were taken off as they came in and not believed.
-    pub disbelieved: u64,
+    pub ignored: u64,
     /// Packets that left without the label that they had, for want of room.
     pub unlabelled: u64,
 }
@@ -77,28 +77,28 @@ impl GatewayWorld {
     #[must_use]
     pub fn new(config: &GatewayConfig) -> Self {
         let mut accounts = Accounts(COUNTED_APART.map(Arc::from).to_vec());
-        let ways = Direction::BOTH.map(|direction| {
+        let directions = Direction::BOTH.map(|direction| {
             let own = config.direction(direction);
-            Way {
+            DirectionState {
                 flows: Classifier::new(direction, config, &numbers(&mut accounts, config, direction)),
                 labels: own.labels,
                 overhead: own.overhead,
-                disbelieved: 0,
+                ignored: 0,
                 unlabelled: 0,
             }
         });
-        Self { ways, accounts, settings: Settings::new(), reports: None }
+        Self { directions, accounts, settings: Settings::new(), reports: None }
     }
 
     /// One direction.
     #[must_use]
-    pub const fn way(&self, direction: Direction) -> &Way {
-        &self.ways[direction as usize]
+    pub const fn direction(&self, direction: Direction) -> &DirectionState {
+        &self.directions[direction as usize]
     }
 
     /// One direction.
-    pub const fn way_mut(&mut self, direction: Direction) -> &mut Way {
-        &mut self.ways[direction as usize]
+    pub const fn direction_mut(&mut self, direction: Direction) -> &mut DirectionState {
+        &mut self.directions[direction as usize]
     }
 
     /// Goes by the labels, overhead and limits of `config`, and by its rules if they differ. What links are to
@@ -106,13 +106,13 @@ impl GatewayWorld {
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
         for direction in Direction::BOTH {
             let own = config.direction(direction);
-            let way = &mut self.ways[direction as usize];
-            (way.labels, way.overhead) = (own.labels, own.overhead);
-            way.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
+            let state = &mut self.directions[direction as usize];
+            (state.labels, state.overhead) = (own.labels, own.overhead);
+            state.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
             if rules {
                 let numbers = numbers(&mut self.accounts, config, direction);
                 let other = account(UNMATCHED, direction as usize);
-                way.flows.set_rules(now, config, &numbers, other, &mut self.settings);
+                state.flows.set_rules(now, config, &numbers, other, &mut self.settings);
             }
         }
     }
@@ -130,8 +130,8 @@ impl GatewayWorld {
 
     /// What is to be done now and then.
     pub fn tick(&mut self, now: Time) {
-        for way in &mut self.ways {
-            way.flows.release(now, &mut self.settings);
+        for state in &mut self.directions {
+            state.flows.release(now, &mut self.settings);
         }
     }
 
@@ -154,30 +154,30 @@ impl World for GatewayWorld {
             let description = Description { ip: parsed.ip(), ..self.message(arrival.frame, number) };
             return Disposition::Forward(arrival.packet(now, &description, 2 * number as u32));
         }
-        let [up, down] = &mut self.ways;
-        let (way, other_way) = if number == 0 { (up, down) } else { (down, up) };
+        let [up, down] = &mut self.directions;
+        let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
         let written = wire_label::read(arrival.frame, parsed.ip());
         let mut headers = parsed.headers;
         if written.is_some() {
             wire_label::clear(arrival.frame, parsed.ip());
-            way.disbelieved += u64::from(!way.labels.reads);
+            state.ignored += u64::from(!state.labels.reads);
             // The codepoint was the label's, and says nothing of a class.
             headers = headers.map(|headers| Headers { dscp: 0, ..headers });
         }
-        let label = written.filter(|_| way.labels.reads);
+        let label = written.filter(|_| state.labels.reads);
         // The flow of the other direction that it acknowledges, if that is marked.
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(parsed.flow()) {
             Some((headers, tuple)) => {
                 if let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges)
-                    && let Some((flow, bytes)) = other_way.flows.acknowledged(&tuple.reversed(), number)
+                    && let Some((flow, bytes)) = opposite.flows.acknowledged(&tuple.reversed(), number)
                 {
                     acknowledged = Some(flow);
-                    if let Some(marks) = other_way.flows.marks(flow) {
+                    if let Some(marks) = opposite.flows.marks(flow) {
                         marks.acknowledged(now, bytes, label);
                     }
                 }
-                way.flows.find(now, tuple, headers, account(UNMATCHED, number), &mut self.settings)
+                state.flows.find(now, tuple, headers, account(UNMATCHED, number), &mut self.settings)
             }
             None => Found { flow: FlowId(0), account: account(OTHER, number) },
         };
@@ -186,7 +186,7 @@ impl World for GatewayWorld {
         }
         let description = Description {
             flow: found.flow,
-            size: way.charged(arrival.frame),
+            size: state.charged(arrival.frame),
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label,
@@ -197,11 +197,11 @@ impl World for GatewayWorld {
         };
         // The table of routes has two places for each direction.
         let mut packet = arrival.packet(now, &description, 2 * number as u32);
-        if let Some(marks) = acknowledged.and_then(|flow| other_way.flows.marks(flow)) {
+        if let Some(marks) = acknowledged.and_then(|flow| opposite.flows.marks(flow)) {
             marks.mark_acknowledgement(now, &mut packet);
         }
         // The mark of its own rule overwrites that one.
-        if let Some(marks) = way.flows.marks(found.flow) {
+        if let Some(marks) = state.flows.marks(found.flow) {
             let payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
             marks.mark(now, &mut packet, payload);
         }
@@ -213,19 +213,19 @@ impl World for GatewayWorld {
     }
 
     fn egress(&mut self, _now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
-        let way = &mut self.ways[1 - (port as usize & 1)];
-        if way.labels.writes
+        let state = &mut self.directions[1 - (port as usize & 1)];
+        if state.labels.writes
             && let Some((kind, label)) = packet.any_label()
             && !wire_label::write(frame, packet.ip(), kind, label)
         {
-            way.unlabelled += 1;
+            state.unlabelled += 1;
         }
     }
 
     fn on_control(&mut self, now: Time, control: ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
         match (&mut self.reports, control.place) {
             (Some(reports), Place::Port(port)) => {
-                reports.on_control(now, port, (control.frame, control.parsed), &self.ways, links)
+                reports.on_control(now, port, (control.frame, control.parsed), &self.directions, links)
             }
             // On its way out.
             _ => true,
@@ -238,7 +238,7 @@ impl World for GatewayWorld {
 
     fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
         if let Some(reports) = &mut self.reports {
-            reports.on_timer(now, &self.ways, links);
+            reports.on_timer(now, &self.directions, links);
         }
     }
 
@@ -250,11 +250,11 @@ impl World for GatewayWorld {
 }
 
 impl GatewayWorld {
-    /// What disciplines see of a message between gateways that goes this way.
+    /// What disciplines see of a message between gateways that goes in this direction.
     fn message(&self, frame: &[u8], way: usize) -> Description {
         Description {
             flow: FlowId(0),
-            size: self.ways[way].charged(frame),
+            size: self.directions[way].charged(frame),
             protocol: Protocol::Control,
             ecn: Ecn::NotEct,
             label: None,
@@ -266,7 +266,7 @@ impl GatewayWorld {
     }
 }
 
-impl Way {
+impl DirectionState {
     /// What a frame is charged.
     fn charged(&self, frame: &[u8]) -> Bytes {
         Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get())) + self.overhead

@@ -98,7 +98,7 @@ pub enum Command {
     /// The source of each connection of a flow has this rate now; zero silences it.
     SetRate(u32, Rate),
     /// A queue has told a flow this.
-    Hear(u32, Overload),
+    Overload(u32, Overload),
     /// Come to the end now.
     Stop,
 }
@@ -284,7 +284,7 @@ impl Running {
     /// that does not come round leaves no room for more than 4096 commands. [`Command::Stop`] is always taken,
     /// and goes before those that wait.
     #[must_use = "a command that was not taken is lost"]
-    pub fn tell(&self, command: Command) -> bool {
+    pub fn send(&self, command: Command) -> bool {
         let taken = match command {
             Command::Stop => {
                 self.is_over.store(true, Ordering::Relaxed);
@@ -312,7 +312,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            let _taken = self.tell(Command::Stop);
+            let _taken = self.send(Command::Stop);
             // Nobody asks for its outcome any more.
             let _ = thread.join();
         }

@@ -39,7 +39,7 @@ const USUAL_MTU: Bytes = Bytes::new(1_500);
 
 /// The way of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct ConnectionRoute {
     /// Its flow of the scenario.
     pub flow: u32,
     /// What disciplines know it by.
@@ -54,13 +54,13 @@ pub struct Way {
     pub back: u32,
 }
 
-/// Hosts and ways.
+/// Hosts and routes.
 #[derive(Debug, Default)]
 pub struct Network {
     /// The node of each host, and what its kernel is told.
     hosts: Vec<(NodeId, Vec<Setting>)>,
     /// By connection.
-    pub ways: Vec<Way>,
+    pub connections: Vec<ConnectionRoute>,
     /// The table of routes.
     pub routes: Vec<Hop>,
 }
@@ -84,14 +84,14 @@ impl Network {
         }
         let mut network = Self::default();
         // By flow: they come one after another.
-        let mut ways: Vec<Option<Way>> = vec![None; scenario.flows.len()];
+        let mut routes: Vec<Option<ConnectionRoute>> = vec![None; scenario.flows.len()];
         for connection in planned {
-            let way = match ways[connection.flow as usize] {
-                Some(way) => way,
-                None => network.way(scenario, connection),
+            let route = match routes[connection.flow as usize] {
+                Some(route) => route,
+                None => network.connection_route(scenario, connection),
             };
-            ways[connection.flow as usize] = Some(way);
-            network.ways.push(Way { id: connection.id, ..way });
+            routes[connection.flow as usize] = Some(route);
+            network.connections.push(ConnectionRoute { id: connection.id, ..route });
         }
         if network.hosts.len() > MAX_HOSTS {
             return Err(LabError::TooMany { what: "hosts", count: network.hosts.len(), most: MAX_HOSTS });
@@ -99,7 +99,7 @@ impl Network {
         Ok(network)
     }
 
-    fn way(&mut self, scenario: &Scenario, connection: &Planned) -> Way {
+    fn connection_route(&mut self, scenario: &Scenario, connection: &Planned) -> ConnectionRoute {
         let flow = &scenario.flows[connection.flow as usize];
         let (path, back) = (&flow.path, &flow.back);
         let link = |id: &LinkId| &scenario.links[id.index()];
@@ -113,7 +113,7 @@ impl Network {
         };
         let (source, sink) = (self.host(from, &settings), self.host(to, &settings));
         let (forth, back) = (self.route(path, sink), self.route(back, source));
-        Way { flow: connection.flow, id: connection.id, source, sink, forth, back }
+        ConnectionRoute { flow: connection.flow, id: connection.id, source, sink, forth, back }
     }
 
     fn host(&mut self, node: NodeId, settings: &[Setting]) -> u32 {
@@ -134,21 +134,21 @@ impl Network {
     /// What the driver is to play.
     #[must_use]
     pub fn connections(&self, scenario: &Scenario, planned: Vec<Planned>) -> Vec<Connection> {
-        let connection = |(number, (planned, way)): (u16, (Planned, &Way))| {
+        let connection = |(number, (planned, route)): (u16, (Planned, &ConnectionRoute))| {
             let end =
                 |host: u32, port| End { host: host as usize, address: SocketAddr::new(address(host), port) };
             Connection {
                 flow: planned.flow,
-                source: end(way.source, FIRST_PORT + number),
+                source: end(route.source, FIRST_PORT + number),
                 // There are no more flows than connections.
-                sink: end(way.sink, SINK_PORT + planned.flow as u16),
+                sink: end(route.sink, SINK_PORT + planned.flow as u16),
                 start: planned.start,
                 stop: planned.stop,
                 transport: scenario.flows[planned.flow as usize].transport.clone(),
                 load: planned.load,
             }
         };
-        (0..).zip(planned.into_iter().zip(&self.ways)).map(connection).collect()
+        (0..).zip(planned.into_iter().zip(&self.connections)).map(connection).collect()
     }
 
     /// Makes the hosts, and opens the ports of the engine, in the calling thread's namespace.

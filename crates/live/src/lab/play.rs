@@ -36,8 +36,8 @@ pub(super) struct Lab<'a> {
     pub baseline: Option<Baseline>,
     /// Word of disciplines on its way to sources, by the time of its arrival and in the order in which it was
     /// given.
-    word: BTreeMap<(Time, u64), (u32, Overload)>,
-    words: u64,
+    overloads: BTreeMap<(Time, u64), (u32, Overload)>,
+    overload_count: u64,
     /// The next change of the scenario.
     changed: usize,
     /// When the next sample is taken.
@@ -61,8 +61,8 @@ impl<'a> Lab<'a> {
             tables,
             numbers,
             baseline: None,
-            word: BTreeMap::new(),
-            words: 0,
+            overloads: BTreeMap::new(),
+            overload_count: 0,
             changed: 0,
             sample: Time::ZERO + scenario.sample,
         }
@@ -86,7 +86,7 @@ impl<'a> Lab<'a> {
         loop {
             let now = self.next().min(self.engine.now() + LOOK);
             self.engine.run(now, None)?;
-            self.fetch_word();
+            self.collect_overloads();
             self.do_what_is_due(now)?;
             if now >= self.scenario.stop {
                 return Ok(true);
@@ -100,9 +100,9 @@ impl<'a> Lab<'a> {
     /// When something is to be done next.
     fn next(&self) -> Time {
         let change = self.scenario.changes.get(self.changed).map(|change| change.at);
-        let word = self.word.keys().next().map(|(at, _)| *at);
+        let overload = self.overloads.keys().next().map(|(at, _)| *at);
         let measure = self.baseline.is_none().then_some(self.scenario.measure_from);
-        let all = [change, word, measure, Some(self.scenario.stop), self.next_sample()];
+        let all = [change, overload, measure, Some(self.scenario.stop), self.next_sample()];
         all.into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
@@ -115,9 +115,9 @@ impl<'a> Lab<'a> {
             self.change(now, &change.to)?;
             self.changed += 1;
         }
-        while let Some(first) = self.word.first_entry().filter(|first| first.key().0 <= now) {
+        while let Some(first) = self.overloads.first_entry().filter(|first| first.key().0 <= now) {
             let (flow, exception) = first.remove();
-            self.hear(flow, exception)?;
+            self.notify_source(flow, exception)?;
         }
         if self.baseline.is_none() && self.scenario.measure_from <= now {
             self.begin_measuring(now);
@@ -131,19 +131,19 @@ impl<'a> Lab<'a> {
 
     /// Puts on its way what disciplines have told: it takes the delay of the wires before them, as in a
     /// simulation.
-    fn fetch_word(&mut self) {
+    fn collect_overloads(&mut self) {
         while let Some((at, link, exception)) = self.engine.books.exceptions.pop_front() {
             let Some(flow) = self.numbers.flow_of(exception.flow) else { continue };
             let path = &self.scenario.flows[flow].path;
             let Some(before) = path.iter().position(|on| on.0 == link) else { continue };
             let delays = path[..before].iter().filter_map(|on| Some(self.engine.link(on.index())?.delay()));
             let arrival = at + delays.fold(Span::ZERO, |sum, delay| sum + delay);
-            self.word.insert((arrival, self.words), (flow as u32, exception));
-            self.words += 1;
+            self.overloads.insert((arrival, self.overload_count), (flow as u32, exception));
+            self.overload_count += 1;
         }
     }
 
-    fn hear(&mut self, flow: u32, exception: Overload) -> Result<(), LabError> {
+    fn notify_source(&mut self, flow: u32, exception: Overload) -> Result<(), LabError> {
         if !exception.is_over
             && let Some(counters) = self.engine.books.account(exception.flow.0)
         {
@@ -154,13 +154,13 @@ impl<'a> Lab<'a> {
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
         let exception =
             Overload { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
-        self.tell(Command::Hear(flow, exception))
+        self.send(Command::Overload(flow, exception))
     }
 
     /// Applications end by their own clock: what comes at the end is too late for them, and no fault.
-    fn tell(&self, command: Command) -> Result<(), LabError> {
+    fn send(&self, command: Command) -> Result<(), LabError> {
         let is_over = || self.engine.now() >= self.scenario.stop;
-        if self.driver.tell(command) || is_over() { Ok(()) } else { Err(LabError::Unheard) }
+        if self.driver.send(command) || is_over() { Ok(()) } else { Err(LabError::Unheard) }
     }
 
     fn change(&mut self, now: Time, to: &Setting) -> Result<(), LabError> {
@@ -177,7 +177,7 @@ impl<'a> Lab<'a> {
                 engine.change(at.index(), |link, books| link.set_queue(now, queue, books));
             }
             Setting::FlowRate(flow, rate) => {
-                return self.tell(Command::SetRate(*flow as u32, *rate));
+                return self.send(Command::SetRate(*flow as u32, *rate));
             }
             Setting::FlowTickets(flow, tickets) => {
                 self.marks(*flow, |marks| marks.issue::<Packet>(now, LabelKind::Tickets, *tickets));

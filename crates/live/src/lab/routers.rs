@@ -22,7 +22,7 @@ use crate::router::frames::{self, Envelope, Hardware};
 /// Most places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
 const MAX_HOPS: usize = 1 << 20;
 /// No interface takes their frames.
-const NOBODY: Hardware = [0; 6];
+const NO_HARDWARE: Hardware = [0; 6];
 
 /// All routers that take part.
 #[derive(Debug)]
@@ -34,10 +34,10 @@ pub struct LabRouters<'a> {
     /// When each is to be managed, and the earliest of that.
     due: Vec<Time>,
     next: Time,
-    /// Who may have something to say.
-    speaker: Option<u32>,
-    /// What is said, with the beginnings of its ways.
-    said: VecDeque<(u32, Vec<u8>, Description)>,
+    /// The router that may have messages to send.
+    sender: Option<u32>,
+    /// Messages to send, with the places where their routes begin.
+    outbox: VecDeque<(u32, Vec<u8>, Description)>,
 }
 
 impl<'a> LabRouters<'a> {
@@ -51,8 +51,8 @@ impl<'a> LabRouters<'a> {
             due: vec![Time::ZERO; shared.count() as usize],
             next: Time::ZERO,
             shared,
-            speaker: None,
-            said: VecDeque::new(),
+            sender: None,
+            outbox: VecDeque::new(),
         })
     }
 
@@ -60,8 +60,8 @@ impl<'a> LabRouters<'a> {
     pub fn on_control(&mut self, now: Time, control: &ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
         let Place::Link(link) = control.place else { return false };
         let Some(message) = frames::read(control.frame, control.parsed) else { return false };
-        let (speaker, handled) = self.shared.receive(now, link, control.is_end, message, links);
-        self.speaker = speaker;
+        let (sender, handled) = self.shared.receive(now, link, control.is_end, message, links);
+        self.sender = sender;
         handled == Handled::Pass
     }
 
@@ -75,24 +75,24 @@ impl<'a> LabRouters<'a> {
     pub fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
         let Some(router) = self.due.iter().position(|due| *due <= now) else { return };
         self.due[router] = self.shared.manage(now, router as u32, links);
-        self.speaker = Some(router as u32);
+        self.sender = Some(router as u32);
         self.next = self.due.iter().copied().min().unwrap_or(Time::MAX);
     }
 
     /// The next frame to send.
     pub fn poll_transmit(&mut self, routes: &mut Vec<Hop>) -> Option<Outgoing> {
-        while self.said.is_empty() {
-            let router = self.speaker?;
+        while self.outbox.is_empty() {
+            let router = self.sender?;
             match self.shared.transmit(router) {
-                Some(message) => self.say(router, &message, routes),
-                None => self.speaker = None,
+                Some(message) => self.send(router, &message, routes),
+                None => self.sender = None,
             }
         }
-        let (hop, frame, description) = self.said.pop_front()?;
+        let (hop, frame, description) = self.outbox.pop_front()?;
         Some(Outgoing { frame, description, hop })
     }
 
-    fn say(&mut self, router: u32, message: &Transmit, routes: &mut Vec<Hop>) {
+    fn send(&mut self, router: u32, message: &Transmit, routes: &mut Vec<Hop>) {
         let Transmit { to, bytes } = message;
         let source = address(self.shared.node(router));
         let destination = match to {
@@ -102,7 +102,7 @@ impl<'a> LabRouters<'a> {
                 None => return,
             },
         };
-        let envelope = Envelope { from: NOBODY, to: NOBODY, source, destination };
+        let envelope = Envelope { from: NO_HARDWARE, to: NO_HARDWARE, source, destination };
         let Some(frame) = frames::write(&envelope, bytes) else { return };
         let description = Description {
             flow: self.id,
@@ -116,7 +116,7 @@ impl<'a> LabRouters<'a> {
             acknowledgement: 0,
         };
         let ways = self.shared.paths(router, *to, &self.numbers, &mut |path| add(routes, path));
-        self.said.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));
+        self.outbox.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));
     }
 
     /// Shows what the router that sends over `link` has done, if this is the first of its links that take

@@ -2,7 +2,7 @@
 //!
 //! Source: tcp(7), socket(7), Documentation/networking/ip-sysctl. The page is `docs/lab.md`. The kernel has one
 //! TCP, with a choice of congestion controls; a profile of a scenario is told as far as there are words for it,
-//! and [`untold`] lists the rest.
+//! and [`unsupported`] lists the rest.
 //!
 //! - TCP_CONGESTION, TCP_MAXSEG, TCP_NODELAY and TCP_WINDOW_CLAMP go by socket, so that flows of one host may
 //!   differ in them.
@@ -87,7 +87,7 @@ pub fn has_segments(segment: Bytes) -> bool {
 ///
 /// # Errors
 /// See [`OptionError`].
-pub fn tell_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
+pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
     let name = control(params.algorithm);
     set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
     if !has_segments(params.segment) {
@@ -202,7 +202,7 @@ fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
 ///
 /// # Errors
 /// What the system says of one that it has.
-pub fn tell_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlError> {
+pub fn configure_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlError> {
     let mut absent = Vec::new();
     for Setting { name, value } in settings {
         match set_sysctl(&format!("net/ipv4/{name}"), value) {
@@ -226,7 +226,7 @@ fn has_timestamps(params: &TcpParams) -> bool {
 
 /// A parameter whose value the kernel is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Untold {
+pub struct Unsupported {
     /// Its name in the scenario.
     pub parameter: &'static str,
     /// What the kernel does instead.
@@ -236,7 +236,7 @@ pub struct Untold {
 /// What of `params` the kernel cannot be told and does otherwise, in the order of the parameters. What has no
 /// effect in the kernel's TCP at all, such as how ns-2 truncates windows, is told once, as `algorithm`.
 #[must_use]
-pub fn untold(params: &TcpParams) -> Vec<Untold> {
+pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
     let rules = [
         (
             "algorithm",
@@ -293,7 +293,8 @@ pub fn untold(params: &TcpParams) -> Vec<Untold> {
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
         ("idle", params.idle == Idle::Timeout, "a sender that was idle starts again from the initial window"),
     ];
-    let tell = |(parameter, differs, instead): (_, bool, _)| differs.then_some(Untold { parameter, instead });
+    let tell =
+        |(parameter, differs, instead): (_, bool, _)| differs.then_some(Unsupported { parameter, instead });
     rules.into_iter().filter_map(tell).collect()
 }
 

@@ -8,7 +8,7 @@ use apportion_runtime::marks::Marks;
 use apportion_runtime::probe::FlowProbe;
 use apportion_scenario::model::{Scenario, Transport};
 
-use super::network::{FIRST_PORT, Way};
+use super::network::{ConnectionRoute, FIRST_PORT};
 use super::routers::LabRouters;
 use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, World};
 use crate::frame::{self, Parsed, Segment};
@@ -17,7 +17,7 @@ use crate::packet::{Description, Packet};
 /// Connections with their ways, their marks and what is measured of their flows.
 #[derive(Debug)]
 pub struct LabWorld<'a> {
-    ways: Vec<Way>,
+    connections: Vec<ConnectionRoute>,
     /// By flow of the scenario.
     kinds: Vec<Kind>,
     /// By id; empty if no flow is marked.
@@ -46,7 +46,7 @@ impl<'a> LabWorld<'a> {
     #[must_use]
     pub fn new(
         scenario: &Scenario,
-        ways: Vec<Way>,
+        connections: Vec<ConnectionRoute>,
         numbers: Numbers,
         marks: Vec<Option<Box<Marks>>>,
         routers: Option<LabRouters<'a>>,
@@ -61,8 +61,8 @@ impl<'a> LabWorld<'a> {
         Self {
             kinds: scenario.flows.iter().map(kind).collect(),
             probes: scenario.flows.iter().map(|_| FlowProbe::default()).collect(),
-            acknowledged: if marks.is_empty() { Vec::new() } else { vec![None; ways.len()] },
-            ways,
+            acknowledged: if marks.is_empty() { Vec::new() } else { vec![None; connections.len()] },
+            connections,
             marks,
             numbers,
             routers,
@@ -73,14 +73,14 @@ impl<'a> LabWorld<'a> {
     /// The connection with this port at its source.
     fn connection(&self, port: u16) -> Option<usize> {
         let number = usize::from(port.checked_sub(FIRST_PORT)?);
-        (number < self.ways.len()).then_some(number)
+        (number < self.connections.len()).then_some(number)
     }
 
     /// The connection of a frame that came in at `port`, and whether it goes forth.
     fn whose(&self, port: u32, parsed: &Parsed) -> Option<(usize, bool)> {
         let (from, to) = parsed.headers.as_ref()?.ports?;
-        let forth = self.connection(from).filter(|at| self.ways[*at].source == port);
-        let back = || self.connection(to).filter(|at| self.ways[*at].sink == port);
+        let forth = self.connection(from).filter(|at| self.connections[*at].source == port);
+        let back = || self.connection(to).filter(|at| self.connections[*at].sink == port);
         forth.map(|at| (at, true)).or_else(|| back().map(|at| (at, false)))
     }
 }
@@ -92,22 +92,22 @@ impl World for LabWorld<'_> {
             self.strays += 1;
             return Disposition::Consume;
         };
-        let way = &self.ways[connection];
-        let kind = self.kinds[way.flow as usize];
+        let route = &self.connections[connection];
+        let kind = self.kinds[route.flow as usize];
         let description = Description {
-            flow: way.id,
+            flow: route.id,
             size: kind.size(parsed),
             protocol: kind.protocol,
             ecn: parsed.ecn,
             label: None,
-            account: way.id.0,
+            account: route.id.0,
             counts: forth,
             ip: parsed.ip(),
             acknowledgement: parsed.acknowledgement(),
         };
-        let hop = if forth { way.forth } else { way.back };
+        let hop = if forth { route.forth } else { route.back };
         let mut packet = arrival.packet(now, &description, hop);
-        if let Some(Some(marks)) = self.marks.get_mut(way.id.index()) {
+        if let Some(Some(marks)) = self.marks.get_mut(route.id.index()) {
             if forth { marks.mark(now, &mut packet) } else { marks.mark_ack(now, &mut packet) }
         }
         Disposition::Forward(packet)

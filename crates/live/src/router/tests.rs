@@ -21,7 +21,7 @@ struct Flows {
     heard: Vec<(u32, FlowReport)>,
 }
 
-impl Around for Flows {
+impl RouterContext for Flows {
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple> {
         (port == DOWN && flow == FlowId(5)).then_some(self.tuple)
     }

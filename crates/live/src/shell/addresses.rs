@@ -44,7 +44,7 @@ impl Addresses {
     }
 
     /// Puts those that there are into the environment of a command, with the number of shells that it is in.
-    pub(super) fn tell(&self, command: &mut Command, depth: u8, has_ipv6: bool) {
+    pub(super) fn set_environment(&self, command: &mut Command, depth: u8, has_ipv6: bool) {
         for (end, addresses) in [("NEAR", self.near), ("FAR", self.far)] {
             let [ipv4, ipv6] = addresses.map(|address| address.to_string());
             command.env(format!("APPORTION_{end}"), ipv4);
@@ -78,7 +78,7 @@ mod tests {
     fn addresses_that_are_not_there_are_not_told() {
         let told = |has_ipv6: bool, name: &str| {
             let mut command = Command::new("true");
-            Addresses::at(0).unwrap().tell(&mut command, 0, has_ipv6);
+            Addresses::at(0).unwrap().set_environment(&mut command, 0, has_ipv6);
             let value = command.get_envs().find(|(key, _)| *key == name).unwrap().1;
             value.map(|value| value.to_str().unwrap().to_owned())
         };

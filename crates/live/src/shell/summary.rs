@@ -5,7 +5,7 @@ use apportion_linux::command::End;
 use apportion_linux::port::PortCounts;
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Timekeeping};
 
-use crate::outside::{Counts, DoorCounts};
+use crate::host_proxy::{Counts, ListenerCounts};
 
 /// A run of a shell.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Summary {
     /// From the start of the command to its end.
     pub lasted: Span,
     /// Up and down.
-    pub directions: [Direction; 2],
+    pub directions: [DirectionSummary; 2],
     /// What the sockets at the command's end and at the far end did.
     pub ports: [PortCounts; 2],
     /// Frames that were no frames.
@@ -31,12 +31,12 @@ pub struct Summary {
     /// What went outside, if there was a way.
     pub outside: Option<Counts>,
     /// What the ports did that were used on that way.
-    pub doors: Option<DoorCounts>,
+    pub doors: Option<ListenerCounts>,
 }
 
 /// What one direction did.
 #[derive(Clone, Debug, Default)]
-pub struct Direction {
+pub struct DirectionSummary {
     /// Counts, rates, series; bytes are those of layer 2.
     pub link: LinkOutcome,
     /// Whether it had no rate.
@@ -47,7 +47,7 @@ pub struct Direction {
     pub delay: Distribution,
 }
 
-impl Direction {
+impl DirectionSummary {
     /// What it sent over the time in which it had something to send; none if it never had.
     #[must_use]
     pub fn while_busy(&self) -> Option<Rate> {
@@ -113,11 +113,11 @@ mod tests {
 
     #[test]
     fn rates_are_over_the_time_of_transmission_and_over_all() {
-        let mut direction = Direction { busy: Span::from_millis(500), ..Direction::default() };
+        let mut direction = DirectionSummary { busy: Span::from_millis(500), ..DirectionSummary::default() };
         direction.link.sent.bytes = Bytes::new(125_000);
         // 1 Mbit in half a second, of two.
         assert_eq!(direction.while_busy(), Some(Rate::from_mbit(2)));
         assert_eq!(direction.over(Span::from_secs(2)), Some(Rate::from_kbit(500)));
-        assert_eq!(Direction::default().while_busy(), None);
+        assert_eq!(DirectionSummary::default().while_busy(), None);
     }
 }

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::namespace::set_sysctl;
-use apportion_live::bridge::Way;
 use apportion_live::lab::driver::{Driver, DriverError};
 use apportion_runtime::connections::Load;
+use apportion_scenario::direction::Direction;
 use nix::errno::Errno;
 
 use crate::setup::{cbr, end, engine, hosts, mbit, plan, play, play_with, tcp, writes};
@@ -42,7 +42,7 @@ pub fn bbr_fills_the_link_and_not_its_queue() {
     assert_eq!(outcome.failures, []);
     let got = mbit(outcome.flows[0].goodput, plan);
     assert!(got > 0.85 * MOST, "{got}");
-    let median = engine.world.delays(Way::Up).distribution().quantile(0.5).unwrap();
+    let median = engine.world.delays(Direction::Up).distribution().quantile(0.5).unwrap();
     assert!(median < Span::from_millis(60), "{median}");
 }
 
@@ -110,7 +110,7 @@ pub fn a_large_window_is_reached_and_not_exceeded() {
     let mut engine = engine(&hosts, "1000p");
     let connection = tcp(0, &[("window", "200kB"), ("algorithm", "sack")], Load::Greedy);
     play_with(&mut engine, &hosts, vec![connection], plan, |_| ());
-    let longest = engine.world.delays(Way::Up).distribution().quantile(1.0).unwrap();
+    let longest = engine.world.delays(Direction::Up).distribution().quantile(1.0).unwrap();
     assert!(longest > Span::from_millis(140) && longest < Span::from_millis(166), "{longest}");
 }
 

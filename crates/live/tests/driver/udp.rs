@@ -41,7 +41,7 @@ pub fn rate_zero_silences() {
     let (plan, hosts) = (plan(2, 0, 2_000), hosts());
     let both = vec![udp(0, &cbr(2_000, 1_000)), udp(1, &cbr(2_000, 1_000))];
     let outcome = play_with(&mut engine(&hosts, "50p"), &hosts, both, plan, |running| {
-        assert!(running.tell(Command::SetRate(0, Rate::ZERO)));
+        assert!(running.send(Command::SetRate(0, Rate::ZERO)));
     });
     // 972 B of payload each 4 ms, from 0.1 s to 1 s and to 2 s.
     let [silenced, other] = [0, 1].map(|flow| outcome.flows[flow].goodput.get() / 972);
@@ -53,7 +53,7 @@ pub fn stop_ends_it_at_once() {
     let (plan, hosts) = (plan(1, 0, 2_000), hosts());
     let outcome =
         play_with(&mut engine(&hosts, "50p"), &hosts, vec![udp(0, &cbr(2_000, 1_000))], plan, |running| {
-            assert!(running.tell(Command::Stop));
+            assert!(running.send(Command::Stop));
         });
     let limit = (Time::from_millis(1_000), Time::from_millis(1_100));
     assert!(outcome.ended >= limit.0 && outcome.ended < limit.1, "{}", outcome.ended);

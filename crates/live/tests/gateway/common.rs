@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::host::Host;
-use apportion_linux::namespace::{Namespace, be_quiet_in_ipv6};
+use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, VethEnd};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::{Port, Received};
@@ -37,7 +37,7 @@ pub fn wire_between() {
     let mut netlink = Netlink::open().unwrap();
     netlink.add_veth(&end("m1"), &end("m2")).unwrap();
     for name in ["m1", "m2"] {
-        be_quiet_in_ipv6(name).unwrap();
+        silence_ipv6(name).unwrap();
         let index = netlink.index_of(name).unwrap();
         netlink.set_no_arp(index).unwrap();
         netlink.set_up(index).unwrap();

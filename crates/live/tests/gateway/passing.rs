@@ -107,7 +107,7 @@ pub fn whatever_comes_is_forwarded_or_counted() {
     while b.next(2_000).expect("it goes on") != whole[4] {}
     let told = snapshot(&mut running.stop());
     let malformed: u64 = told.malformed.iter().map(|(_, count)| count).sum();
-    let [came, went]: [u64; 2] = told.ways[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
+    let [came, went]: [u64; 2] = told.directions[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
         [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
     });
     // The kernel keeps some to itself, as those that end within a VLAN tag.

@@ -344,7 +344,7 @@ impl Driven {
         }
     }
 
-    pub(super) fn hear(&mut self, now: Time, exception: &Overload) {
+    pub(super) fn on_overload(&mut self, now: Time, exception: &Overload) {
         if let Load::Writes(generator, _) = &mut self.load {
             generator.hear(now, exception);
         }

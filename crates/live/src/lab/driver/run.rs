@@ -184,10 +184,10 @@ impl Run {
         for _ in 0..MAX_COMMANDS {
             match inbox.commands.try_recv() {
                 Ok(Command::SetRate(flow, rate)) => {
-                    self.tell(flow, |connection| connection.set_rate(now, rate));
+                    self.for_each_connection(flow, |connection| connection.set_rate(now, rate));
                 }
-                Ok(Command::Hear(flow, exception)) => {
-                    self.tell(flow, |connection| connection.hear(now, &exception));
+                Ok(Command::Overload(flow, exception)) => {
+                    self.for_each_connection(flow, |connection| connection.on_overload(now, &exception));
                 }
                 // `Running::tell` sends none of the former.
                 Ok(Command::Stop) | Err(_) => return,
@@ -196,7 +196,7 @@ impl Run {
     }
 
     /// Tells all connections of a flow something.
-    fn tell(&mut self, flow: u32, mut what: impl FnMut(&mut Driven)) {
+    fn for_each_connection(&mut self, flow: u32, mut what: impl FnMut(&mut Driven)) {
         let members = self.members.get(flow as usize).map_or(0, Vec::len);
         for member in 0..members {
             let number = self.members[flow as usize][member];

@@ -49,7 +49,7 @@ pub(super) fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> 
         let settings = tcp::settings(&here().filter_map(|(_, it)| it.params()).collect::<Vec<_>>())
             .map_err(|conflict| DriverError::Conflict { host: number, conflict })?;
         host.namespace.run(|| -> Result<(), DriverError> {
-            absent.extend(tcp::tell_namespace(&settings)?);
+            absent.extend(tcp::configure_namespace(&settings)?);
             for (index, connection) in here() {
                 open_at(number, index as u32, connection, &mut opened[index], &mut listeners)?;
             }
@@ -182,7 +182,7 @@ fn bound(
     // Sinks of UDP share their port, and connections that have ended leave theirs behind for a while.
     setsockopt(&fd, sockopt::ReuseAddr, &true).map_err(refused("share"))?;
     match params {
-        Some(params) => tcp::tell_socket(fd.as_fd(), params)
+        Some(params) => tcp::configure_socket(fd.as_fd(), params)
             .map_err(|error| DriverError::Option { flow: connection.flow, error })?,
         None => setsockopt(&fd, sockopt::RcvBuf, &UDP_BUFFER).map_err(refused("get a buffer for"))?,
     }

@@ -48,7 +48,7 @@ fn without_scaling_no_window_is_larger_than_its_field() {
 #[test]
 fn every_profile_says_what_it_is_not() {
     let names = |params: &TcpParams| {
-        untold(params).iter().map(|untold| untold.parameter).collect::<Vec<_>>().join(" ")
+        unsupported(params).iter().map(|unsupported| unsupported.parameter).collect::<Vec<_>>().join(" ")
     };
     // Linux as it is: little is left.
     let linux = [
@@ -64,7 +64,11 @@ fn every_profile_says_what_it_is_not() {
     assert_eq!(names(&params("ns2-2000", &[])), old);
     // What is listed is a parameter.
     let known: Vec<_> = apportion_scenario::tcp::PARAMS.iter().map(|entry| entry.name).collect();
-    assert!(untold(&params("ns2-2000", &[])).iter().all(|untold| known.contains(&untold.parameter)));
+    assert!(
+        unsupported(&params("ns2-2000", &[]))
+            .iter()
+            .all(|unsupported| known.contains(&unsupported.parameter))
+    );
 }
 
 #[test]
@@ -77,11 +81,11 @@ fn a_socket_says_what_it_was_told() {
     let params =
         params("rfc", &[("algorithm", "sack"), ("segment", "536B"), ("nagle", "false"), ("window", "50kB")]);
     let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
-    tell_socket(socket.as_fd(), &params).unwrap();
+    configure_socket(socket.as_fd(), &params).unwrap();
     assert_eq!(congestion(socket.as_fd()).unwrap(), "reno");
     assert_eq!(window_clamp(socket.as_fd()).unwrap(), 50_000);
     assert!(getsockopt(&socket, sockopt::TcpNoDelay).unwrap());
     let small = TcpParams { segment: Bytes::new(87), ..params };
-    let error = tell_socket(socket.as_fd(), &small).unwrap_err().to_string();
+    let error = configure_socket(socket.as_fd(), &small).unwrap_err().to_string();
     assert_eq!(error, "the kernel has no TCP segments of 87B: they have between 88 and 32755 bytes");
 }

@@ -15,10 +15,10 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::EventFd;
 use std::os::fd::AsFd;
 
-use super::doorman::{Listener, Order};
+use super::listener_gate::{Listener, ListenerUpdate};
 use super::tcp::Tcp;
 use super::udp::Udp;
-use super::{Desk, Shared};
+use super::{Connector, Shared};
 
 /// Events of one wait.
 const EVENTS: usize = 256;
@@ -31,9 +31,9 @@ pub(super) enum Watched {
     /// What others wake the thread by.
     Wake,
     /// A listening socket, by port.
-    TcpDoor(u16),
+    TcpListener(u16),
     /// A socket for datagrams, by port.
-    UdpDoor(u16),
+    UdpListener(u16),
     /// Either side of a connection, by number.
     Connection(u64),
     /// The host's side of a session, by number.
@@ -47,8 +47,8 @@ impl Watched {
     fn token(self) -> u64 {
         let (kind, number) = match self {
             Self::Wake => (0, 0),
-            Self::TcpDoor(port) => (1, port.into()),
-            Self::UdpDoor(port) => (2, port.into()),
+            Self::TcpListener(port) => (1, port.into()),
+            Self::UdpListener(port) => (2, port.into()),
             Self::Connection(number) => (3, number),
             Self::Session(number) => (4, number),
         };
@@ -59,8 +59,8 @@ impl Watched {
         let number = token >> Self::NUMBER;
         match token & ((1 << Self::NUMBER) - 1) {
             0 => Self::Wake,
-            1 => Self::TcpDoor(number as u16),
-            2 => Self::UdpDoor(number as u16),
+            1 => Self::TcpListener(number as u16),
+            2 => Self::UdpListener(number as u16),
             3 => Self::Connection(number),
             _ => Self::Session(number),
         }
@@ -85,10 +85,10 @@ impl Watch {
 #[derive(Debug)]
 pub(super) struct Proxy {
     watch: Watch,
-    desk: Desk,
+    connector: Connector,
     tcp: Tcp,
     udp: Udp,
-    orders: Receiver<Order>,
+    updates: Receiver<ListenerUpdate>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     /// Those who had more to do.
@@ -97,16 +97,16 @@ pub(super) struct Proxy {
 
 impl Proxy {
     pub(super) fn new(
-        desk: Desk,
+        connector: Connector,
         most: usize,
-        orders: Receiver<Order>,
+        updates: Receiver<ListenerUpdate>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
     ) -> Result<Self, Errno> {
         let watch = Watch { epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)? };
         watch.add(&*wake, Watched::Wake)?;
         let (tcp, udp) = (Tcp::new(most), Udp::new(most));
-        Ok(Self { watch, desk, tcp, udp, orders, wake, shared, again: BTreeSet::new() })
+        Ok(Self { watch, connector, tcp, udp, updates, wake, shared, again: BTreeSet::new() })
     }
 
     /// Carries until it is told to stop.
@@ -134,51 +134,51 @@ impl Proxy {
                 if let Watched::Connection(number) = whose
                     && event.events().contains(EpollFlags::EPOLLERR)
                 {
-                    self.tcp.fail(number, &mut self.desk);
+                    self.tcp.fail(number, &mut self.connector);
                 } else {
                     turns.insert(whose);
                 }
             }
             for whose in turns {
-                let Self { watch, desk, tcp, udp, .. } = &mut self;
+                let Self { watch, connector, tcp, udp, .. } = &mut self;
                 let has_more = match whose {
                     Watched::Wake => {
-                        self.obey();
+                        self.update_listeners();
                         false
                     }
-                    Watched::TcpDoor(port) => tcp.accept(port, desk, watch),
-                    Watched::Connection(number) => tcp.carry(number, desk),
-                    Watched::UdpDoor(port) => udp.carry_up(now, port, desk, watch),
-                    Watched::Session(number) => udp.carry_down(now, number, desk),
+                    Watched::TcpListener(port) => tcp.accept(port, connector, watch),
+                    Watched::Connection(number) => tcp.carry(number, connector),
+                    Watched::UdpListener(port) => udp.carry_up(now, port, connector, watch),
+                    Watched::Session(number) => udp.carry_down(now, number, connector),
                 };
                 if has_more {
                     self.again.insert(whose);
                 }
             }
             self.udp.forget_silent(now);
-            *self.shared.counts() = self.desk.counts;
+            *self.shared.counts() = self.connector.counts;
         }
     }
 
-    /// Does what the doorman ordered.
-    fn obey(&mut self) {
+    /// Does what the listener_gate ordered.
+    fn update_listeners(&mut self) {
         // Nothing to read is no error: it was woken for what it has done already.
         let _ = self.wake.read();
-        while let Ok(order) = self.orders.try_recv() {
+        while let Ok(update) = self.updates.try_recv() {
             // What cannot be watched is closed at once, and its port is deaf until it is the least used.
-            match order {
-                Order::Open((_, port), Listener::Tcp(listener)) => {
-                    if self.watch.add(&listener, Watched::TcpDoor(port)).is_ok() {
+            match update {
+                ListenerUpdate::Open((_, port), Listener::Tcp(listener)) => {
+                    if self.watch.add(&listener, Watched::TcpListener(port)).is_ok() {
                         self.tcp.open(port, listener);
                     }
                 }
-                Order::Open((_, port), Listener::Udp(socket)) => {
-                    if self.watch.add(&socket, Watched::UdpDoor(port)).is_ok() {
+                ListenerUpdate::Open((_, port), Listener::Udp(socket)) => {
+                    if self.watch.add(&socket, Watched::UdpListener(port)).is_ok() {
                         self.udp.open(port, socket);
                     }
                 }
-                Order::Close((Transport::Tcp, port)) => self.tcp.close(port),
-                Order::Close((Transport::Udp, port)) => self.udp.close(port),
+                ListenerUpdate::Close((Transport::Tcp, port)) => self.tcp.close(port),
+                ListenerUpdate::Close((Transport::Udp, port)) => self.udp.close(port),
             }
         }
     }
@@ -192,8 +192,8 @@ mod tests {
     fn a_token_says_whose_it_is() {
         let all = [
             Watched::Wake,
-            Watched::TcpDoor(80),
-            Watched::UdpDoor(u16::MAX),
+            Watched::TcpListener(80),
+            Watched::UdpListener(u16::MAX),
             Watched::Connection((1 << 61) - 1),
             Watched::Session(0),
         ];

@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn6, recvmsg, sendmsg};
 
 use super::proxy::{Watch, Watched};
-use super::{Desk, Refusal, dns};
+use super::{Connector, Refusal, dns};
 
 /// The longest datagram, with room to spare.
 const LONGEST: usize = 1 << 16;
@@ -30,7 +30,7 @@ const SWEEP: Span = Span::from_secs(1);
 /// Who sent to whom; IPv4 addresses are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ends {
-    /// The port of the destination, which is the door.
+    /// The port of the destination, which is the listener.
     port: u16,
     destination: Ipv6Addr,
     sender: SocketAddrV6,
@@ -46,7 +46,7 @@ struct Session {
 /// All sessions, and the doors that datagrams come by.
 #[derive(Debug)]
 pub(super) struct Udp {
-    doors: BTreeMap<u16, UdpSocket>,
+    listeners: BTreeMap<u16, UdpSocket>,
     sessions: BTreeMap<u64, Session>,
     numbers: BTreeMap<Ends, u64>,
     most: usize,
@@ -58,7 +58,7 @@ pub(super) struct Udp {
 impl Udp {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            doors: BTreeMap::new(),
+            listeners: BTreeMap::new(),
             sessions: BTreeMap::new(),
             numbers: BTreeMap::new(),
             most,
@@ -74,24 +74,30 @@ impl Udp {
     }
 
     pub(super) fn open(&mut self, port: u16, socket: UdpSocket) {
-        self.doors.insert(port, socket);
+        self.listeners.insert(port, socket);
     }
 
-    /// Closes a door, with the sessions that answer by it.
+    /// Closes a listener, with the sessions that answer by it.
     pub(super) fn close(&mut self, port: u16) {
-        self.doors.remove(&port);
+        self.listeners.remove(&port);
         self.sessions.retain(|_, session| session.ends.port != port);
         self.numbers.retain(|ends, _| ends.port != port);
     }
 
     /// Carries what has come to a door outside. Whether there may be more.
-    pub(super) fn carry_up(&mut self, now: Time, port: u16, desk: &mut Desk, watch: &Watch) -> bool {
+    pub(super) fn carry_up(
+        &mut self,
+        now: Time,
+        port: u16,
+        connector: &mut Connector,
+        watch: &Watch,
+    ) -> bool {
         for _ in 0..TURN {
-            let Some(door) = self.doors.get(&port) else { return false };
-            match receive(door, port, &mut self.scratch) {
-                Ok(Some((ends, length))) => self.send_up(now, ends, length, desk, watch),
+            let Some(listener) = self.listeners.get(&port) else { return false };
+            match receive(listener, port, &mut self.scratch) {
+                Ok(Some((ends, length))) => self.send_up(now, ends, length, connector, watch),
                 // It does not say where it was sent to.
-                Ok(None) => desk.counts.datagrams_lost += 1,
+                Ok(None) => connector.counts.datagrams_lost += 1,
                 Err(Errno::EINTR) => {}
                 Err(_) => return false,
             }
@@ -99,15 +105,15 @@ impl Udp {
         true
     }
 
-    fn send_up(&mut self, now: Time, ends: Ends, length: usize, desk: &mut Desk, watch: &Watch) {
+    fn send_up(&mut self, now: Time, ends: Ends, length: usize, connector: &mut Connector, watch: &Watch) {
         let number = match self.numbers.get(&ends) {
             Some(&number) => number,
-            None => match self.begin(now, ends, desk, watch) {
+            None => match self.begin(now, ends, connector, watch) {
                 Ok(number) => number,
                 Err(refusal) => {
                     let answer = dns::refusal(&self.scratch[..length]);
                     if let (Refusal::NoNameserver, Some(answer)) = (refusal, answer) {
-                        self.answer(&ends, &answer, desk);
+                        self.answer(&ends, &answer, connector);
                     }
                     return;
                 }
@@ -121,19 +127,25 @@ impl Udp {
         if let Err(error) = &sent
             && error.kind() == ErrorKind::ConnectionRefused
         {
-            desk.refuse(Refusal::Refused);
+            connector.refuse(Refusal::Refused);
             sent = session.socket.send(datagram);
         }
         match sent {
-            Ok(_) => desk.counts.datagrams.up += 1,
-            Err(_) => desk.counts.datagrams_lost += 1,
+            Ok(_) => connector.counts.datagrams.up += 1,
+            Err(_) => connector.counts.datagrams_lost += 1,
         }
     }
 
     /// Begins a session.
-    fn begin(&mut self, now: Time, ends: Ends, desk: &mut Desk, watch: &Watch) -> Result<u64, Refusal> {
+    fn begin(
+        &mut self,
+        now: Time,
+        ends: Ends,
+        connector: &mut Connector,
+        watch: &Watch,
+    ) -> Result<u64, Refusal> {
         let to = SocketAddr::new(ends.destination.into(), ends.port);
-        let socket = UdpSocket::from(desk.open(Transport::Udp, to)?);
+        let socket = UdpSocket::from(connector.open(Transport::Udp, to)?);
         if self.sessions.len() >= self.most
             && let Some((&silent, _)) = self.sessions.iter().min_by_key(|(_, session)| session.heard)
         {
@@ -142,17 +154,17 @@ impl Udp {
         let number = self.next;
         self.next += 1;
         if watch.add(&socket, Watched::Session(number)).is_err() {
-            desk.refuse(Refusal::Other);
+            connector.refuse(Refusal::Other);
             return Err(Refusal::Other);
         }
         self.sessions.insert(number, Session { ends, socket, heard: now });
         self.numbers.insert(ends, number);
-        desk.counts.sessions += 1;
+        connector.counts.sessions += 1;
         Ok(number)
     }
 
     /// Carries what has come from outside. Whether there may be more.
-    pub(super) fn carry_down(&mut self, now: Time, number: u64, desk: &mut Desk) -> bool {
+    pub(super) fn carry_down(&mut self, now: Time, number: u64, connector: &mut Connector) -> bool {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut more = true;
         for _ in 0..TURN {
@@ -161,14 +173,14 @@ impl Udp {
                 Ok(length) => {
                     session.heard = now;
                     let ends = session.ends;
-                    self.answer(&ends, &scratch[..length], desk);
+                    self.answer(&ends, &scratch[..length], connector);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     more = false;
                     break;
                 }
                 // What was sent before arrived nowhere.
-                Err(error) => desk.refuse(Refusal::of_socket(&error)),
+                Err(error) => connector.refuse(Refusal::of_socket(&error)),
             }
         }
         self.scratch = scratch;
@@ -176,20 +188,20 @@ impl Udp {
     }
 
     /// Sends to the sender of a session, from the address that it had sent to.
-    fn answer(&self, ends: &Ends, datagram: &[u8], desk: &mut Desk) {
-        let Some(door) = self.doors.get(&ends.port) else { return };
+    fn answer(&self, ends: &Ends, datagram: &[u8], connector: &mut Connector) {
+        let Some(listener) = self.listeners.get(&ends.port) else { return };
         let address = libc::in6_addr { s6_addr: ends.destination.octets() };
         let source = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: 0 };
         let sent = sendmsg(
-            door.as_raw_fd(),
+            listener.as_raw_fd(),
             &[IoSlice::new(datagram)],
             &[ControlMessage::Ipv6PacketInfo(&source)],
             MsgFlags::MSG_DONTWAIT,
             Some(&SockaddrIn6::from(ends.sender)),
         );
         match sent {
-            Ok(_) => desk.counts.datagrams.down += 1,
-            Err(_) => desk.counts.datagrams_lost += 1,
+            Ok(_) => connector.counts.datagrams.down += 1,
+            Err(_) => connector.counts.datagrams_lost += 1,
         }
     }
 
@@ -216,12 +228,16 @@ impl Udp {
     }
 }
 
-/// The next datagram at a door, and its length; no ends if the kernel does not tell them.
-fn receive(door: &UdpSocket, port: u16, scratch: &mut [u8]) -> Result<Option<(Ends, usize)>, Errno> {
+/// The next datagram at a listener, and its length; no ends if the kernel does not tell them.
+fn receive(listener: &UdpSocket, port: u16, scratch: &mut [u8]) -> Result<Option<(Ends, usize)>, Errno> {
     let mut control = nix::cmsg_space!(libc::in6_pktinfo);
     let mut vector = [IoSliceMut::new(scratch)];
-    let message =
-        recvmsg::<SockaddrIn6>(door.as_raw_fd(), &mut vector, Some(&mut control), MsgFlags::MSG_DONTWAIT)?;
+    let message = recvmsg::<SockaddrIn6>(
+        listener.as_raw_fd(),
+        &mut vector,
+        Some(&mut control),
+        MsgFlags::MSG_DONTWAIT,
+    )?;
     let Some(sender) = message.address else { return Ok(None) };
     let destination = message.cmsgs()?.find_map(|message| match message {
         ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr)),

@@ -37,14 +37,14 @@ pub(super) enum Listener {
 
 /// What the proxy is told.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum ListenerUpdate {
     Open(Door, Listener),
     Close(Door),
 }
 
 /// What was done about doors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DoorCounts {
+pub struct ListenerCounts {
     /// Doors opened.
     pub opened: u64,
     /// Doors closed for others, least recently used first.
@@ -55,24 +55,29 @@ pub struct DoorCounts {
 
 /// Sees frames on their way to the far namespace, and opens doors there.
 #[derive(Debug)]
-pub struct Doorman {
+pub struct ListenerGate {
     far: Namespace,
     /// The doors that are open, with the last knock at each.
     doors: BTreeMap<Door, Time>,
     most: usize,
-    orders: SyncSender<Order>,
+    updates: SyncSender<ListenerUpdate>,
     wake: Arc<EventFd>,
-    counts: DoorCounts,
+    counts: ListenerCounts,
 }
 
-impl Doorman {
-    pub(super) fn new(far: Namespace, most: usize, orders: SyncSender<Order>, wake: Arc<EventFd>) -> Self {
-        Self { far, doors: BTreeMap::new(), most, orders, wake, counts: DoorCounts::default() }
+impl ListenerGate {
+    pub(super) fn new(
+        far: Namespace,
+        most: usize,
+        updates: SyncSender<ListenerUpdate>,
+        wake: Arc<EventFd>,
+    ) -> Self {
+        Self { far, doors: BTreeMap::new(), most, updates, wake, counts: ListenerCounts::default() }
     }
 
     /// What was done so far.
     #[must_use]
-    pub const fn counts(&self) -> DoorCounts {
+    pub const fn counts(&self) -> ListenerCounts {
         self.counts
     }
 
@@ -112,7 +117,7 @@ impl Doorman {
             self.close_the_least_used()?;
         }
         let listener = self.far.run(|| listener(door)).map_err(io::Error::other)??;
-        self.tell(Order::Open(door, listener))?;
+        self.tell(ListenerUpdate::Open(door, listener))?;
         self.doors.insert(door, now);
         self.counts.opened += 1;
         Ok(())
@@ -120,15 +125,15 @@ impl Doorman {
 
     fn close_the_least_used(&mut self) -> io::Result<()> {
         let Some((&door, _)) = self.doors.iter().min_by_key(|(_, last)| **last) else { return Ok(()) };
-        self.tell(Order::Close(door))?;
+        self.tell(ListenerUpdate::Close(door))?;
         self.doors.remove(&door);
         self.counts.closed += 1;
         Ok(())
     }
 
-    /// The order may fail: the proxy has ended, or is as many doors behind as it may be.
-    fn tell(&self, order: Order) -> io::Result<()> {
-        self.orders.try_send(order).map_err(|_| io::Error::from(Errno::EAGAIN))?;
+    /// The update may fail: the proxy has ended, or is as many doors behind as it may be.
+    fn tell(&self, update: ListenerUpdate) -> io::Result<()> {
+        self.updates.try_send(update).map_err(|_| io::Error::from(Errno::EAGAIN))?;
         self.wake.write(1)?;
         Ok(())
     }

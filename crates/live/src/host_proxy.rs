@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Source: ip(7), ipv6(7) and tcp(7); RFC 1122 section 4.2 for what each half of a connection is. The far
-//! namespace takes every address for its own ("AnyIP": a local route to everywhere); [`Doorman`] opens a
+//! namespace takes every address for its own ("AnyIP": a local route to everywhere); [`ListenerGate`] opens a
 //! listening socket there for each port that somebody goes to; the proxy carries bytes and datagrams between
 //! those and sockets that the [`Helper`] opens in the host's namespace. So there is no device in the host's
 //! namespace, no rule, and no right beyond the caller's.
@@ -22,13 +22,13 @@
 //! Cost: a thread, which copies each byte twice; a look into a table for each SYN and datagram that goes up.
 
 mod dns;
-mod doorman;
+mod listener_gate;
 mod proxy;
 mod tcp;
 mod udp;
 
 pub use dns::{ResolvConfError, bind_resolv_conf, host_nameserver, nameserver, resolv_conf};
-pub use doorman::{DoorCounts, Doorman};
+pub use listener_gate::{ListenerCounts, ListenerGate};
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -53,7 +53,7 @@ const MOST: u64 = 4_096;
 /// Descriptors left to the rest of the process.
 const SPARE: u64 = 128;
 /// Doors that were opened and that the proxy has not heard of yet.
-const MAX_ORDERS: usize = 256;
+const MAX_UPDATES: usize = 256;
 /// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what
 /// one reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
 const UNSENT: &str = "131072";
@@ -175,7 +175,7 @@ impl Counts {
 
 /// Why there is no way outside.
 #[derive(Debug, thiserror::Error)]
-pub enum OutsideError {
+pub enum HostProxyError {
     /// The far namespace cannot be entered.
     #[error("no way outside: {0}")]
     Namespace(#[from] NamespaceError),
@@ -197,7 +197,7 @@ pub enum OutsideError {
 
 /// The way outside. Dropped, it ends, with all connections.
 #[derive(Debug)]
-pub struct Outside {
+pub struct HostProxy {
     thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
     wake: Arc<EventFd>,
@@ -217,30 +217,30 @@ impl Shared {
     }
 }
 
-impl Outside {
+impl HostProxy {
     /// Opens the way outside by `helper`, from `far`, which is the namespace of a [`apportion_linux::host::Host`]. The
-    /// doorman must see each frame that goes there ([`crate::bridge::Bridge::set_doorman`]).
+    /// listener_gate must see each frame that goes there ([`crate::bridge::Bridge::set_listener_gate`]).
     ///
     /// # Errors
-    /// [`OutsideError`]: rights or descriptors are missing, or the kernel has no IPv6.
+    /// [`HostProxyError`]: rights or descriptors are missing, or the kernel has no IPv6.
     pub fn open(
         helper: Helper,
         far: &Namespace,
         addresses: &Addresses<'_>,
-    ) -> Result<(Self, Doorman), OutsideError> {
-        let failed = |what| move |errno| OutsideError::System { what, errno };
+    ) -> Result<(Self, ListenerGate), HostProxyError> {
+        let failed = |what| move |errno| HostProxyError::System { what, errno };
         far.run(|| take_all_addresses(addresses.near))??;
         let most = most().map_err(failed("read the limit of descriptors"))?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(failed("make an event descriptor"))?);
-        let (orders, ordered) = sync_channel(MAX_ORDERS);
-        let doorman = Doorman::new(far.try_clone()?, most, orders, Arc::clone(&wake));
+        let (updates, received) = sync_channel(MAX_UPDATES);
+        let listener_gate = ListenerGate::new(far.try_clone()?, most, updates, Arc::clone(&wake));
         let shared = Arc::new(Shared::default());
-        let desk = Desk::new(helper, addresses);
-        let proxy = Proxy::new(desk, most, ordered, Arc::clone(&wake), Arc::clone(&shared))
+        let connector = Connector::new(helper, addresses);
+        let proxy = Proxy::new(connector, most, received, Arc::clone(&wake), Arc::clone(&shared))
             .map_err(failed("watch descriptors"))?;
         let thread = Some(far.spawn("outside", move || proxy.run())?);
-        Ok((Self { thread, shared, wake }, doorman))
+        Ok((Self { thread, shared, wake }, listener_gate))
     }
 
     /// What was done so far; some milliseconds old at most.
@@ -264,7 +264,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for HostProxy {
     fn drop(&mut self) {
         self.end();
     }
@@ -278,7 +278,7 @@ fn most() -> Result<usize, Errno> {
 }
 
 /// Makes the calling thread's namespace take each address for its own, but those of the near side.
-fn take_all_addresses(near: &[IpAddr]) -> Result<(), OutsideError> {
+fn take_all_addresses(near: &[IpAddr]) -> Result<(), HostProxyError> {
     let mut netlink = Netlink::open()?;
     let (loopback, device) = (netlink.index_of("lo")?, netlink.index_of(INTERFACE)?);
     for any in [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()] {
@@ -295,14 +295,14 @@ fn take_all_addresses(near: &[IpAddr]) -> Result<(), OutsideError> {
 
 /// Gives out sockets of the host's side.
 #[derive(Debug)]
-struct Desk {
+struct Connector {
     helper: Helper,
     gateway: Vec<IpAddr>,
     nameserver: Option<SocketAddr>,
     counts: Counts,
 }
 
-impl Desk {
+impl Connector {
     fn new(helper: Helper, addresses: &Addresses<'_>) -> Self {
         let Addresses { gateway, nameserver, .. } = *addresses;
         Self { helper, gateway: gateway.to_vec(), nameserver, counts: Counts::default() }

@@ -14,7 +14,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::Linger;
 
 use super::proxy::{Watch, Watched};
-use super::{Desk, Refusal};
+use super::{Connector, Refusal};
 
 /// One reading, in bytes.
 const READING: usize = 1 << 16;
@@ -24,7 +24,7 @@ const TURN: usize = 16;
 /// All connections, and the doors that they come by.
 #[derive(Debug)]
 pub(super) struct Tcp {
-    doors: BTreeMap<u16, TcpListener>,
+    listeners: BTreeMap<u16, TcpListener>,
     connections: BTreeMap<u64, Connection>,
     most: usize,
     next: u64,
@@ -37,47 +37,47 @@ struct Connection {
     host: TcpStream,
     /// Whether the host's side is being made.
     is_connecting: bool,
-    up: Direction,
-    down: Direction,
+    up: Relay,
+    down: Relay,
 }
 
 #[derive(Debug, Default)]
-struct Direction {
+struct Relay {
     /// What was read and not written, from `written` on.
     waiting: Vec<u8>,
     written: usize,
     /// Whether no more comes in.
     has_ended: bool,
     /// Whether the other side knows.
-    is_told: bool,
+    is_shut: bool,
 }
 
 impl Tcp {
     pub(super) fn new(most: usize) -> Self {
         let scratch = vec![0; READING];
-        Self { doors: BTreeMap::new(), connections: BTreeMap::new(), most, next: 0, scratch }
+        Self { listeners: BTreeMap::new(), connections: BTreeMap::new(), most, next: 0, scratch }
     }
 
     pub(super) fn open(&mut self, port: u16, listener: TcpListener) {
-        self.doors.insert(port, listener);
+        self.listeners.insert(port, listener);
     }
 
     /// Closes a door; connections that came by it go on.
     pub(super) fn close(&mut self, port: u16) {
-        self.doors.remove(&port);
+        self.listeners.remove(&port);
     }
 
-    /// Accepts what has come to a door. Whether there may be more.
-    pub(super) fn accept(&mut self, port: u16, desk: &mut Desk, watch: &Watch) -> bool {
+    /// Accepts what has come to a listener. Whether there may be more.
+    pub(super) fn accept(&mut self, port: u16, connector: &mut Connector, watch: &Watch) -> bool {
         for _ in 0..TURN {
-            let Some(Ok((near, _))) = self.doors.get(&port).map(TcpListener::accept) else {
+            let Some(Ok((near, _))) = self.listeners.get(&port).map(TcpListener::accept) else {
                 // Nobody is there, or no descriptor is left: whoever waits is found when the next one comes.
                 return false;
             };
             if self.connections.len() >= self.most {
-                desk.refuse(Refusal::TooMany);
+                connector.refuse(Refusal::TooMany);
                 reset(near);
-            } else if let Err(near) = self.connect(near, desk, watch) {
+            } else if let Err(near) = self.connect(near, connector, watch) {
                 reset(near);
             }
         }
@@ -85,10 +85,15 @@ impl Tcp {
     }
 
     /// Begins the host's side of a connection, or gives back what is to be reset.
-    fn connect(&mut self, near: TcpStream, desk: &mut Desk, watch: &Watch) -> Result<(), TcpStream> {
+    fn connect(
+        &mut self,
+        near: TcpStream,
+        connector: &mut Connector,
+        watch: &Watch,
+    ) -> Result<(), TcpStream> {
         // What was accepted has the address that it was sent to for its own.
         let Ok(to) = near.local_addr() else { return Err(near) };
-        let Ok(host) = desk.open(Transport::Tcp, to) else { return Err(near) };
+        let Ok(host) = connector.open(Transport::Tcp, to) else { return Err(near) };
         let host = TcpStream::from(host);
         let number = self.next;
         self.next += 1;
@@ -102,16 +107,16 @@ impl Tcp {
             io::Result::Ok(())
         };
         if prepare().is_err() {
-            desk.refuse(Refusal::Other);
+            connector.refuse(Refusal::Other);
             return Err(near);
         }
-        let (up, down) = (Direction::default(), Direction::default());
+        let (up, down) = (Relay::default(), Relay::default());
         self.connections.insert(number, Connection { near, host, is_connecting: true, up, down });
         Ok(())
     }
 
     /// Carries what can be. Whether there may be more.
-    pub(super) fn carry(&mut self, number: u64, desk: &mut Desk) -> bool {
+    pub(super) fn carry(&mut self, number: u64, connector: &mut Connector) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else { return false };
         if connection.is_connecting {
             // That it never will comes as an error of the descriptor.
@@ -119,41 +124,41 @@ impl Tcp {
                 return false;
             }
             connection.is_connecting = false;
-            desk.counts.connections += 1;
+            connector.counts.connections += 1;
         }
         let Connection { near, host, up, down, .. } = connection;
-        let bytes = &mut desk.counts.bytes;
+        let bytes = &mut connector.counts.bytes;
         let carried = up
             .carry(near, host, &mut self.scratch, &mut bytes.up)
             .and_then(|more| Ok(down.carry(host, near, &mut self.scratch, &mut bytes.down)? || more));
         match carried {
-            Ok(_) if up.is_told && down.is_told => {
+            Ok(_) if up.is_shut && down.is_shut => {
                 self.connections.remove(&number);
                 false
             }
             Ok(more) => more,
             Err(_) => {
-                self.fail(number, desk);
+                self.fail(number, connector);
                 false
             }
         }
     }
 
     /// Resets both sides of a connection, one of which has failed.
-    pub(super) fn fail(&mut self, number: u64, desk: &mut Desk) {
+    pub(super) fn fail(&mut self, number: u64, connector: &mut Connector) {
         let Some(Connection { near, host, is_connecting, .. }) = self.connections.remove(&number) else {
             return;
         };
         match host.take_error() {
-            Ok(Some(error)) if is_connecting => desk.refuse(Refusal::of_socket(&error)),
-            _ => desk.counts.broken_off += 1,
+            Ok(Some(error)) if is_connecting => connector.refuse(Refusal::of_socket(&error)),
+            _ => connector.counts.broken_off += 1,
         }
         reset(near);
         reset(host);
     }
 }
 
-impl Direction {
+impl Relay {
     /// Carries from one side to the other until one of them would block. Whether there may be more.
     fn carry(
         &mut self,
@@ -163,12 +168,12 @@ impl Direction {
         carried: &mut u64,
     ) -> io::Result<bool> {
         for _ in 0..TURN {
-            if self.is_told || !self.write_waiting(to)? {
+            if self.is_shut || !self.write_waiting(to)? {
                 return Ok(false);
             }
             if self.has_ended {
                 to.shutdown(Shutdown::Write)?;
-                self.is_told = true;
+                self.is_shut = true;
                 return Ok(false);
             }
             match from.read(scratch) {
@@ -219,7 +224,7 @@ fn write(mut to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 
 /// Closes a connection with a reset, as a host does that has no use for it.
 fn reset(stream: TcpStream) {
-    // Without the option it is closed in order, which is the next best.
+    // Without the option it is closed in update, which is the next best.
     let _ = setsockopt(&stream, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
     drop(stream);
 }

@@ -8,7 +8,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::namespace::{Identity, make_mounts_private};
 use apportion_linux::socket_helper::{Helper, Transport};
-use apportion_live::outside::{Refusal, bind_resolv_conf};
+use apportion_live::host_proxy::{Refusal, bind_resolv_conf};
 use nix::errno::Errno;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;

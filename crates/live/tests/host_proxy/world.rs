@@ -14,8 +14,8 @@ use apportion_linux::port::Port;
 use apportion_linux::socket_helper::Helper;
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::{Engine, Stop};
+use apportion_live::host_proxy::{Addresses, Counts, HostProxy, ListenerCounts};
 use apportion_live::link::{Link, LinkParts};
-use apportion_live::outside::{Addresses, Counts, DoorCounts, Outside};
 use apportion_live::pace::Pace;
 use nix::sys::eventfd::EventFd;
 
@@ -60,12 +60,12 @@ pub fn datagrams(address: impl Into<IpAddr>) -> (UdpSocket, u16) {
 
 pub struct World {
     near: Namespace,
-    outside: Outside,
+    outside: HostProxy,
     engine: Engine<Bridge>,
 }
 
 /// What was done outside, and about doors.
-pub type Done = (Counts, DoorCounts);
+pub type Done = (Counts, ListenerCounts);
 
 impl HostSide {
     pub fn has_no_ipv6(&self) -> bool {
@@ -81,8 +81,8 @@ impl HostSide {
         let mut engine = Bridge::between(ports, [link(0), link(1)], ETHERNET).unwrap();
         let gateway = [GATEWAY.into(), GATEWAY_6.into()];
         let addresses = Addresses { near: &NEAR, gateway: &gateway, nameserver };
-        let (outside, doorman) = Outside::open(self.helper, &far.namespace, &addresses).unwrap();
-        engine.world.set_doorman(doorman);
+        let (outside, listener_gate) = HostProxy::open(self.helper, &far.namespace, &addresses).unwrap();
+        engine.world.set_listener_gate(listener_gate);
         for host in [&near, &far] {
             let wait = || Netlink::open().unwrap().wait_until_running("eth0", Span::from_secs(5)).unwrap();
             host.namespace.run(wait).unwrap();
@@ -106,7 +106,7 @@ impl World {
         let stop = self.engine.run(LIMIT, Some(std::os::fd::AsFd::as_fd(&*wake))).unwrap();
         assert_eq!(stop, Stop::Woken, "the command has not ended by {LIMIT:?}");
         let given = thread.join().unwrap();
-        let doors = self.engine.world.doorman().unwrap().counts();
+        let doors = self.engine.world.listener_gate().unwrap().counts();
         (given, (self.outside.close(), doors))
     }
 }

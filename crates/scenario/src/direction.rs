@@ -1,0 +1,33 @@
+//! The two directions of a link between an inside and an outside: of a gateway, and of a shell.
+
+/// A direction. As a number, `Up` is 0 and `Down` is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the inside to the outside; in a shell from the command to the far end.
+    Up,
+    /// The opposite of up.
+    Down,
+}
+
+impl Direction {
+    /// Both of them.
+    pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
+
+    /// Its name in configuration files and results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+
+    /// The opposite one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+}
