@@ -4,16 +4,17 @@
 //! what only grows. Source of the text format: prometheus.io/docs/instrumenting/exposition_formats, version
 //! 0.0.4.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use apportion_core::queue::{Backlog, DropReason};
-use apportion_core::units::{Rate, Time};
+use apportion_core::units::{Rate, Span, Time};
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
 use apportion_scenario::gateway::{Direction, GatewayConfig};
+use prometheus::TextEncoder;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use serde_json::{Value, json};
 
 use super::Gateway;
@@ -121,24 +122,61 @@ impl Gateway {
 
 const PREFIX: &str = "apportion_gateway_";
 
-/// Metrics as Prometheus reads them.
-struct Text(String);
+/// Metrics on their way to text.
+#[derive(Default)]
+struct Metrics(Vec<MetricFamily>);
 
-impl Text {
-    /// Begins a metric.
-    fn metric(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string cannot fail, here and below.
-        let _ = write!(self.0, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n");
-    }
+/// Labels and a value.
+type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        let _ = write!(self.0, "{PREFIX}{name}");
-        for (at, (label, text)) in labels.iter().enumerate() {
-            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.0, "{}{label}=\"{text}\"", if at == 0 { "{" } else { "," });
+impl Metrics {
+    /// Adds a metric, unless it has no samples.
+    fn add<'a>(
+        &mut self,
+        name: &str,
+        kind: MetricType,
+        help: &str,
+        samples: impl IntoIterator<Item = Sample<'a>>,
+    ) {
+        let metrics: Vec<Metric> =
+            samples.into_iter().map(|(labels, value)| metric(kind, &labels, value)).collect();
+        if !metrics.is_empty() {
+            let mut family = MetricFamily::default();
+            family.set_name(format!("{PREFIX}{name}"));
+            family.set_help(help.to_owned());
+            family.set_field_type(kind);
+            family.set_metric(metrics);
+            self.0.push(family);
         }
-        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
+
+    fn counter<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
+        self.add(name, MetricType::COUNTER, help, samples);
+    }
+
+    fn gauge<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
+        self.add(name, MetricType::GAUGE, help, samples);
+    }
+}
+
+fn metric(kind: MetricType, labels: &[(&str, &str)], value: f64) -> Metric {
+    let label = |(name, value): &(&str, &str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*name).to_owned());
+        pair.set_value((*value).to_owned());
+        pair
+    };
+    let mut metric = Metric::from_label(labels.iter().map(label).collect());
+    if kind == MetricType::COUNTER {
+        let mut counter = Counter::default();
+        counter.set_value(value);
+        metric.set_counter(counter);
+    } else {
+        let mut gauge = Gauge::default();
+        gauge.set_value(value);
+        metric.set_gauge(gauge);
+    }
+    metric
 }
 
 type OfRule = fn(&Counters) -> u64;
@@ -155,31 +193,30 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
     ("lost_packets_total", "Packets lost on the wire, as `loss` asks for.", |it| it.lost),
 ];
 
+const GAUGE: MetricType = MetricType::GAUGE;
+const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, &str, &str, OfDirection); 10] = [
-    ("backlog_packets", "gauge", "Packets that wait.", |it| it.backlog.packets.get() as f64),
-    ("backlog_bytes", "gauge", "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
-    ("rate_bytes_per_second", "gauge", "Rate of the transmitter.", |it| bytes(it.rate)),
-    ("guaranteed_bytes_per_second", "gauge", "Sum of the guarantees that were given.", |it| {
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 11] = [
+    ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
+    ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
+    ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
+    ("guaranteed_bytes_per_second", GAUGE, "Sum of the guarantees that were given.", |it| {
         bytes(it.guaranteed)
     }),
-    ("flows", "gauge", "Flows that have numbers, silent ones included.", |it| it.flows as f64),
-    ("guarantees_refused_total", "counter", "Guarantees that did not fit.", |it| it.refused as f64),
-    ("guarantees_withdrawn_total", "counter", "Guarantees that were taken back, as the rate fell.", |it| {
+    ("flows", GAUGE, "Flows that have numbers, silent ones included.", |it| it.flows as f64),
+    ("guarantees_refused_total", COUNTER, "Guarantees that did not fit.", |it| it.refused as f64),
+    ("guarantees_withdrawn_total", COUNTER, "Guarantees that were taken back, as the rate fell.", |it| {
         it.withdrawn as f64
     }),
-    (
-        "reload_dropped_packets_total",
-        "counter",
-        "Packets that did not fit into the queue of a reload.",
-        |it| it.left_out as f64,
-    ),
-    ("labels_disbelieved_total", "counter", "Labels that came in and were not believed.", |it| {
+    ("reload_dropped_packets_total", COUNTER, "Packets that did not fit into the queue of a reload.", |it| {
+        it.left_out as f64
+    }),
+    ("labels_ignored_total", COUNTER, "Labels taken off as packets came in, and not used.", |it| {
         it.ignored as f64
     }),
-    ("unlabelled_packets_total", "counter", "Packets without room for their label.", |it| {
-        it.unlabelled as f64
-    }),
+    // The name until 0.1; it goes with the release after this one.
+    ("labels_disbelieved_total", COUNTER, "Old name of labels_ignored_total.", |it| it.ignored as f64),
+    ("unlabelled_packets_total", COUNTER, "Packets without room for their label.", |it| it.unlabelled as f64),
 ];
 
 type OfPort = fn(&PortCounts) -> u64;
@@ -207,74 +244,73 @@ impl Snapshot {
         Direction::BOTH.into_iter().map(Direction::name).zip(&self.directions)
     }
 
-    /// For Prometheus.
+    /// In the text format of Prometheus.
     #[must_use]
     pub fn prometheus(&self, reloads: &Reloads) -> String {
-        let mut text = Text(String::new());
-        text.metric("info", "gauge", "The gateway.");
-        text.sample("info", &[("title", &self.config.title), ("version", env!("CARGO_PKG_VERSION"))], 1);
+        let mut metrics = Metrics::default();
+        let title = vec![("title", self.config.title.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
+        metrics.gauge("info", "The gateway.", [(title, 1.0)]);
+        let rules = || {
+            let rules = self.directions().flat_map(|(name, direction)| {
+                direction.rules.iter().map(move |(rule, counts)| (name, &**rule, counts))
+            });
+            rules.map(|(direction, rule, counts)| (vec![("direction", direction), ("rule", rule)], counts))
+        };
         for (name, help, of) in OF_RULES {
-            text.metric(name, "counter", help);
-            for (direction, way) in self.directions() {
-                for (rule, counts) in &way.rules {
-                    text.sample(name, &[("direction", direction), ("rule", rule)], of(counts));
-                }
-            }
+            metrics.counter(name, help, rules().map(|(labels, counts)| (labels, of(counts) as f64)));
         }
-        text.metric("dropped_packets_total", "counter", "Packets that the discipline dropped.");
-        for (direction, way) in self.directions() {
-            for (rule, counts) in &way.rules {
-                for reason in DropReason::ALL {
-                    let labels = [("direction", direction), ("rule", rule), ("reason", reason.name())];
-                    text.sample("dropped_packets_total", &labels, counts.dropped[reason as usize]);
-                }
-            }
-        }
+        let dropped = rules().flat_map(|(labels, counts)| {
+            DropReason::ALL.map(|reason| {
+                let labels = [labels.as_slice(), &[("reason", reason.name())]].concat();
+                (labels, counts.dropped[reason as usize] as f64)
+            })
+        });
+        metrics.counter("dropped_packets_total", "Packets that the discipline dropped.", dropped);
         for (name, kind, help, of) in OF_DIRECTIONS {
-            text.metric(name, kind, help);
-            for (direction, way) in self.directions() {
-                text.sample(name, &[("direction", direction)], of(way));
-            }
+            let samples =
+                self.directions().map(|(name, direction)| (vec![("direction", name)], of(direction)));
+            metrics.add(name, kind, help, samples);
         }
         for (name, help, of) in OF_PORTS {
-            text.metric(name, "counter", help);
-            for (interface, counts) in self.interfaces() {
-                text.sample(name, &[("interface", interface)], of(counts));
-            }
+            let samples =
+                self.interfaces().map(|(name, counts)| (vec![("interface", name)], of(counts) as f64));
+            metrics.counter(name, help, samples);
         }
-        self.of_all(reloads, &mut text);
-        text.0
+        self.add_totals(reloads, &mut metrics);
+        // It fails only for a metric without a name or samples.
+        TextEncoder::new().encode_to_string(&metrics.0).unwrap_or_default()
     }
 
-    fn of_all(&self, reloads: &Reloads, text: &mut Text) {
-        text.metric("malformed_frames_total", "counter", "Frames that are none, dropped.");
-        for (reason, count) in &self.malformed {
-            text.sample("malformed_frames_total", &[("reason", reason)], count);
-        }
-        if !self.reports.is_empty() {
-            text.metric("reports_total", "counter", "Messages between gateways, by what became of them.");
-        }
-        for (what, count) in &self.reports {
-            text.sample("reports_total", &[("what", what)], count);
-        }
-        text.metric("lateness_seconds", "gauge", "How much later than due packets were sent, lately.");
-        for (share, value) in &self.lateness.quantiles {
-            text.sample("lateness_seconds", &[("quantile", &share.to_string())], value.as_secs_f64());
-        }
-        text.metric("frames_in_use", "gauge", "Buffers that hold a frame or wait for one.");
-        text.sample("frames_in_use", &[], self.frames);
-        text.metric("uptime_seconds", "gauge", "Since the start.");
-        text.sample("uptime_seconds", &[], self.now.since(Time::ZERO).as_secs_f64());
-        text.metric("reloads_total", "counter", "Reloads, by what became of them.");
-        text.sample("reloads_total", &[("result", "applied")], reloads.applied);
-        text.sample("reloads_total", &[("result", "refused")], reloads.refused);
-        text.metric(
-            "last_reload_successful",
-            "gauge",
-            "Whether the last reload was applied; 1 before the first.",
+    /// Adds what belongs to the gateway as a whole.
+    fn add_totals(&self, reloads: &Reloads, metrics: &mut Metrics) {
+        let malformed =
+            self.malformed.iter().map(|(reason, count)| (vec![("reason", *reason)], *count as f64));
+        metrics.counter("malformed_frames_total", "Malformed frames, dropped.", malformed);
+        let reports = self.reports.iter().map(|(what, count)| (vec![("what", *what)], *count));
+        metrics.counter("reports_total", "Messages between gateways, by outcome.", reports);
+        let quantiles: Vec<(String, Span)> =
+            self.lateness.quantiles.iter().map(|(share, late)| (share.to_string(), *late)).collect();
+        let lateness =
+            quantiles.iter().map(|(share, late)| (vec![("quantile", share.as_str())], late.as_secs_f64()));
+        metrics.gauge(
+            "lateness_seconds",
+            "How much later than due packets were sent, in the last minute or two.",
+            lateness,
         );
-        let is_refused = matches!(reloads.last, Some(Err(_)));
-        text.sample("last_reload_successful", &[], u8::from(!is_refused));
+        let of_all = |value| [(Vec::new(), value)];
+        metrics.gauge(
+            "frames_in_use",
+            "Buffers that hold a frame or wait for one.",
+            of_all(self.frames as f64),
+        );
+        let uptime = self.now.since(Time::ZERO).as_secs_f64();
+        metrics.gauge("uptime_seconds", "Time since the start.", of_all(uptime));
+        let results = [("applied", reloads.applied), ("refused", reloads.refused)];
+        let results = results.map(|(result, count)| (vec![("result", result)], count as f64));
+        metrics.counter("reloads_total", "Reloads, by result.", results);
+        let is_applied = !matches!(reloads.last, Some(Err(_)));
+        let help = "Whether the last reload was applied; 1 before the first.";
+        metrics.gauge("last_reload_successful", help, of_all(f64::from(u8::from(is_applied))));
     }
 
     /// The same as JSON.
@@ -288,11 +324,11 @@ impl Snapshot {
             of.insert("dropped_packets".to_owned(), Value::Object(dropped.into_iter().collect()));
             (name.to_string(), Value::Object(of))
         };
-        let way = |(direction, way): (&str, &DirectionSnapshot)| {
+        let direction = |(name, direction): (&str, &DirectionSnapshot)| {
             let mut of: serde_json::Map<_, _> =
-                OF_DIRECTIONS.iter().map(|(name, _, _, of)| (plain(name), number(of(way)))).collect();
-            of.insert("rules".to_owned(), Value::Object(way.rules.iter().map(rule).collect()));
-            (direction.to_owned(), Value::Object(of))
+                OF_DIRECTIONS.iter().map(|(name, _, _, of)| (plain(name), number(of(direction)))).collect();
+            of.insert("rules".to_owned(), Value::Object(direction.rules.iter().map(rule).collect()));
+            (name.to_owned(), Value::Object(of))
         };
         let port = |(interface, counts): (&str, &PortCounts)| {
             let of = OF_PORTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
@@ -304,7 +340,7 @@ impl Snapshot {
             "title": self.config.title,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.now.since(Time::ZERO).as_secs_f64(),
-            "directions": Value::Object(self.directions().map(way).collect()),
+            "directions": Value::Object(self.directions().map(direction).collect()),
             "interfaces": Value::Object(self.interfaces().into_iter().map(port).collect()),
             "malformed_frames": Value::Object(
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()

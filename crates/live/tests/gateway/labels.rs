@@ -130,7 +130,7 @@ pub fn a_label_from_outside_is_not_believed() {
     assert_eq!(b.next(1_000), Some(own));
     let told = metrics(&mut gateway);
     for direction in ["up", "down"] {
-        let line = format!("labels_disbelieved_total{{direction=\"{direction}\"}} {ignored}\n");
+        let line = format!("labels_ignored_total{{direction=\"{direction}\"}} {ignored}\n");
         assert!(told.contains(&line), "{told}");
     }
 }
