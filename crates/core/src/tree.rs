@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// What a place says of the leaves below it.
 pub(crate) trait Summary: Copy + PartialEq {
     /// Of a leaf that is not there.
-    const NOTHING: Self;
+    const ABSENT: Self;
     /// Of the leaves of both, of which `self` stands before `right`.
     fn join(self, right: Self) -> Self;
 }
@@ -32,7 +32,7 @@ impl Largest {
 }
 
 impl Summary for Largest {
-    const NOTHING: Self = Self { key: f64::NEG_INFINITY, index: u32::MAX };
+    const ABSENT: Self = Self { key: f64::NEG_INFINITY, index: u32::MAX };
     fn join(self, right: Self) -> Self {
         if right.key > self.key { right } else { self }
     }
@@ -43,7 +43,7 @@ impl Summary for Largest {
 pub(crate) struct Sum(pub f64);
 
 impl Summary for Sum {
-    const NOTHING: Self = Self(0.0);
+    const ABSENT: Self = Self(0.0);
     fn join(self, right: Self) -> Self {
         Self(self.0 + right.0)
     }
@@ -61,7 +61,7 @@ pub(crate) struct Tree<T> {
 
 impl<T: Summary> Tree<T> {
     pub fn new() -> Self {
-        Self { places: vec![T::NOTHING; 2], is_stale: vec![false], stale: Vec::new() }
+        Self { places: vec![T::ABSENT; 2], is_stale: vec![false], stale: Vec::new() }
     }
 
     /// The memory that its leaves take.
@@ -106,7 +106,7 @@ impl<T: Summary> Tree<T> {
 
     fn grow(&mut self, n: usize) {
         let n = n.next_power_of_two();
-        let mut places = vec![T::NOTHING; 2 * n];
+        let mut places = vec![T::ABSENT; 2 * n];
         let leaves = self.leaves();
         places[n..n + leaves].copy_from_slice(&self.places[leaves..]);
         self.places = places;
@@ -138,7 +138,7 @@ impl Tree<Largest> {
     /// The index with the largest key; none if there is no leaf.
     pub fn largest(&mut self) -> Option<usize> {
         let best = self.root();
-        (best != Largest::NOTHING).then_some(best.index as usize)
+        (best != Largest::ABSENT).then_some(best.index as usize)
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
             for (index, key, ask) in changes {
                 keys[index] = key;
                 let present = Largest::of(index, f64::from(key) - 5.0);
-                tournament.set(index, if key > 0 { present } else { Largest::NOTHING });
+                tournament.set(index, if key > 0 { present } else { Largest::ABSENT });
                 wheel.set(index, Sum(f64::from(key)));
                 // Now after one change, now after many.
                 if ask < 5 {

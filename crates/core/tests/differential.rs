@@ -495,7 +495,7 @@ fn the_transcripts_are_put_through_every_branch() {
         min_th: 5.0,
         max_th: 15.0,
         w_q: 0.1,
-        max_p: params.max_p.get(),
+        max_p: params.detection.max_p.get(),
         gentle: false,
         wait: true,
         bytes: false,

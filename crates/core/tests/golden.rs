@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use apportion_core::aqm::detection::DetectionParams;
 use apportion_core::aqm::red::{ENTRY, Red, RedParams};
 use apportion_core::buffer::Buffer;
 use apportion_core::limit::Limit;
@@ -27,15 +28,15 @@ struct RedTrace {
 impl RedTrace {
     fn new() -> Self {
         let packets = |n| Limit::Packets(Packets::new(n));
-        let params = RedParams {
-            limit: packets(16),
+        let defaults = RedParams::from_args(&EntryArgs::defaults(&ENTRY)).expect("the defaults");
+        let detection = DetectionParams {
             min_th: packets(3),
             max_th: packets(6),
             w_q: Ratio::clamped(0.1),
             gentle: true,
-            ecn: true,
-            ..RedParams::from_args(&EntryArgs::defaults(&ENTRY)).expect("the defaults")
+            ..defaults.detection
         };
+        let params = RedParams { limit: packets(16), detection, ecn: true, ..defaults };
         let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
         let queue = Buffer::new(Fifo::new(), red);
         Self { queue, now: Time::ZERO, id: 0, marks: BTreeSet::new(), text: String::new() }

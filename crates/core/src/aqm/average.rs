@@ -8,6 +8,8 @@
 //!
 //! Cost: O(1), one power after an idle period; 48 bytes.
 
+use crate::packet::Packet;
+use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Rate, Ratio, Time};
 
 /// The average, in whatever unit the queue is given in.
@@ -59,6 +61,20 @@ impl AverageQueue {
     /// The link asked at `now` and found nothing.
     pub(crate) fn idle(&mut self, now: Time) {
         self.q_time.get_or_insert(now);
+    }
+
+    /// Takes the next packet of `scheduler`; idle time starts when there is none.
+    #[inline]
+    pub(crate) fn pop<P: Packet, S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now);
+        if queued.is_none() {
+            self.idle(now);
+        }
+        queued
     }
 
     /// The rate at which packets could have left in idle time, from now on.

@@ -24,8 +24,8 @@
 use alloc::vec::Vec;
 
 use super::average::AverageQueue;
-use super::ramp::{Ramp, check_average, check_thresholds, spread};
-use super::red::{MEAN_PKTSIZE, W_Q};
+use super::detection::{MEAN_PKTSIZE, W_Q, check_average};
+use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
@@ -85,15 +85,22 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Fred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct FredParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// Average queue below which nothing is dropped early. Default 12 packets.
     pub min_th: Packets,
+    /// Average queue from which everything is dropped. Default 24 packets.
     pub max_th: Packets,
+    /// Drop probability at `max_th`, 0 to 1. Default 0.02.
     pub max_p: Ratio,
+    /// Weight of the present queue in the average, 0 to 1. Default 0.002.
     pub w_q: Ratio,
+    /// Packets that a flow may hold before it can be dropped at random. Default 2.
     pub min_q: Packets,
+    /// Whether two packets a flow are admitted while the average is above `max_th`. Default false.
     pub many_flows: bool,
+    /// Mean packet size in bytes: the unit of idle time. Default 500.
     pub mean_pktsize: Bytes,
 }
 
@@ -133,7 +140,7 @@ struct Flow {
 #[derive(Clone, Debug)]
 pub struct Fred {
     pub(crate) params: FredParams,
-    ramp: Ramp,
+    curve: DropCurve,
     average: AverageQueue,
     /// Arrivals between the thresholds since the last random drop; -1 when there is no congestion.
     count: f64,
@@ -149,7 +156,7 @@ impl Fred {
     pub fn new(params: &FredParams, link_rate: Rate, random: Stream) -> Self {
         let [min_th, max_th] = [params.min_th, params.max_th].map(|threshold| threshold.get() as f64);
         Self {
-            ramp: Ramp { min_th, max_th, max_p: params.max_p, gentle: false },
+            curve: DropCurve { min_th, max_th, max_p: params.max_p, gentle: false },
             average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
             count: -1.0,
             flows: Vec::new(),
@@ -173,7 +180,7 @@ impl Fred {
 
     /// Why a packet of `flow` is dropped, if it is.
     fn judge(&mut self, flow: FlowId) -> Option<DropReason> {
-        let (avg, avgcq, Ramp { min_th, max_th, .. }) = (self.average.get(), self.avgcq(), self.ramp);
+        let (avg, avgcq, DropCurve { min_th, max_th, .. }) = (self.average.get(), self.avgcq(), self.curve);
         let many_flows = self.params.many_flows;
         let congested = avg >= max_th;
         let max_q = if many_flows && congested { 2.0 } else { min_th };
@@ -197,7 +204,7 @@ impl Fred {
         if qlen < avgcq.max(self.params.min_q.get() as f64) {
             return None;
         }
-        let p_a = spread(self.ramp.p_b(avg), self.count, false);
+        let p_a = spread(self.curve.p_b(avg), self.count, false);
         if !self.random.chance(p_a) {
             return None;
         }
@@ -227,10 +234,7 @@ impl<P: Packet> BufferPolicy<P> for Fred {
         scheduler: &mut S,
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
-        let Some(queued) = scheduler.pop(now) else {
-            self.average.idle(now);
-            return None;
-        };
+        let queued = self.average.pop(now, scheduler)?;
         self.average.sample(scheduler.backlog().packets.get() as f64);
         let flow = self.flow(queued.packet.flow());
         flow.qlen -= 1;

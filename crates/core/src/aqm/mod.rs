@@ -18,7 +18,7 @@
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! `average.rs` and `ramp.rs` are the halves of RED that its relatives share, [`occupancy`] and [`push_out`]
+//! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`] and [`push_out`]
 //! are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
@@ -30,6 +30,8 @@ pub(crate) mod average;
 pub mod bred;
 pub mod codel;
 pub mod csfq;
+pub mod detection;
+pub(crate) mod drop_curve;
 pub mod fred;
 pub mod hcsfq;
 pub mod head;
@@ -38,7 +40,6 @@ pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
 pub mod push_out;
-pub(crate) mod ramp;
 pub mod random_queue;
 pub mod red;
 pub mod rio;

@@ -6,7 +6,7 @@
 //!
 //! Readings, where the paper leaves room:
 //! - The average is taken over the queue without the arriving packet.
-//! - Of the count and of idle time: in `ramp.rs` and `average.rs`, which hold the two halves of the algorithm
+//! - Of the count and of idle time: in `drop_curve.rs` and `average.rs`, which hold the two halves of the algorithm
 //!   for RED's relatives to share.
 //! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean
 //!   packet.
@@ -15,7 +15,8 @@
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
 use super::average::AverageQueue;
-use super::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
+use super::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use super::drop_curve::{DropSpacing, measure};
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
@@ -24,59 +25,7 @@ use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Ratio, Time};
-
-// Parameters that RED's relatives have too.
-pub(crate) const MIN_TH: Param = Param::new(
-    "min_th",
-    "min_th",
-    Kind::Limit,
-    "5p",
-    "ns-2 before 2002",
-    "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
-);
-pub(crate) const MAX_TH: Param = Param::new(
-    "max_th",
-    "max_th",
-    Kind::Limit,
-    "15p",
-    "ns-2 before 2002",
-    "Average above which everything is dropped, or from which `gentle` goes on.",
-);
-pub(crate) const W_Q: Param = Param::new(
-    "w_q",
-    "w_q",
-    Kind::Ratio,
-    "0.002",
-    "1993 paper, section 4; ns-2",
-    "Weight of the present queue in the average.",
-);
-pub(crate) const MAX_P: Param =
-    Param::new("max_p", "max_p", Kind::Ratio, "0.1", "ns-2 (linterm 10)", "Probability at `max_th`.");
-pub(crate) const GENTLE: Param = Param::new(
-    "gentle",
-    "–",
-    Kind::Switch,
-    "false",
-    "ns-2 before 2001-04",
-    "Let the probability grow from `max_p` to 1 between `max_th` and twice that.",
-);
-pub(crate) const WAIT: Param = Param::new(
-    "wait",
-    "–",
-    Kind::Switch,
-    "true",
-    "ns-2",
-    "Space drops at least 1/p_b apart; false: the uniform spacing of the 1993 paper.",
-);
-pub(crate) const MEAN_PKTSIZE: Param = Param::new(
-    "mean_pktsize",
-    "s",
-    Kind::Bytes,
-    "500B",
-    "ns-2",
-    "Mean packet size: the unit of idle time, and of `bytes` where that is a switch.",
-);
+use crate::units::{Bytes, Packets, Rate, Time};
 
 /// RED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -113,20 +62,17 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// A parameter with a default.
 /// Parameters of [`Red`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct RedParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
-    pub min_th: Limit,
-    pub max_th: Limit,
-    pub w_q: Ratio,
-    pub max_p: Ratio,
-    pub gentle: bool,
-    pub wait: bool,
+    /// The average queue and the drop curve. Defaults: see [`DetectionParams`].
+    pub detection: DetectionParams,
+    /// Whether the drop probability is proportional to the packet size, and the count in bytes. Default
+    /// false.
     pub bytes: bool,
-    pub mean_pktsize: Bytes,
+    /// Whether ECN-capable packets are marked instead of dropped early. Default false.
     pub ecn: bool,
 }
 
@@ -136,25 +82,13 @@ impl RedParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit("limit"),
-            min_th: args.limit("min_th"),
-            max_th: args.limit("max_th"),
-            w_q: args.ratio("w_q"),
-            max_p: args.ratio("max_p"),
-            gentle: args.switch("gentle"),
-            wait: args.switch("wait"),
+        let limit = args.limit("limit");
+        Ok(Self {
+            limit,
+            detection: DetectionParams::from_args(args, limit)?,
             bytes: args.switch("bytes"),
-            mean_pktsize: args.bytes("mean_pktsize"),
             ecn: args.switch("ecn"),
-        };
-        params.check()?;
-        Ok(params)
-    }
-
-    fn check(&self) -> Result<(), ParamError> {
-        check_thresholds(("min_th", self.min_th), ("max_th", self.max_th), self.limit)?;
-        check_average(self.w_q, self.mean_pktsize)
+        })
     }
 }
 
@@ -164,7 +98,7 @@ pub struct Red {
     pub(crate) params: RedParams,
     /// Average queue, in the unit of the thresholds.
     average: AverageQueue,
-    gate: Gate,
+    spacing: DropSpacing,
     random: Stream,
 }
 
@@ -172,15 +106,9 @@ impl Red {
     /// RED in front of a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &RedParams, link_rate: Rate, random: Stream) -> Self {
-        let ramp = Ramp {
-            min_th: level(params.min_th),
-            max_th: level(params.max_th),
-            max_p: params.max_p,
-            gentle: params.gentle,
-        };
         Self {
-            average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
-            gate: Gate::new(ramp, params.wait),
+            average: params.detection.average(link_rate),
+            spacing: params.detection.spacing(),
             params: params.clone(),
             random,
         }
@@ -194,20 +122,23 @@ impl Red {
 
     /// What the average alone says of a packet of `size`.
     fn early(&mut self, size: Bytes, queued: Packets) -> Option<DropReason> {
-        let step =
-            if self.params.bytes { size.get() as f64 / self.params.mean_pktsize.get() as f64 } else { 1.0 };
-        self.gate.early(self.average.get(), queued, step, &mut self.random)
+        let step = if self.params.bytes {
+            size.get() as f64 / self.params.detection.mean_pktsize.get() as f64
+        } else {
+            1.0
+        };
+        self.spacing.early(self.average.get(), queued, step, &mut self.random)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Red {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.average.update(now, measure(backlog, self.params.min_th));
+        self.average.update(now, measure(backlog, self.params.detection.min_th));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         let Some(reason) = reason else { return Admission::Accept };
-        self.gate.dropped();
+        self.spacing.dropped();
         if reason == DropReason::Early && self.params.ecn && packet.ecn().is_capable() {
             return Admission::Mark;
         }
@@ -220,11 +151,7 @@ impl<P: Packet> BufferPolicy<P> for Red {
         scheduler: &mut S,
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
-        let queued = scheduler.pop(now);
-        if queued.is_none() {
-            self.average.idle(now);
-        }
-        queued
+        self.average.pop(now, scheduler)
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -249,6 +176,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
+    use crate::units::Ratio;
 
     fn defaults() -> RedParams {
         RedParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap()
@@ -266,7 +194,10 @@ mod tests {
 
     #[test]
     fn the_average_follows_the_queue_without_the_arrival_and_decays_while_the_link_finds_nothing() {
-        let mut red = red(&RedParams { w_q: Ratio::clamped(0.5), ..defaults() });
+        let mut red = red(&RedParams {
+            detection: DetectionParams { w_q: Ratio::clamped(0.5), ..defaults().detection },
+            ..defaults()
+        });
         admit(&mut red, Time::ZERO, 16);
         assert_eq!(red.avg(), 8.0);
         assert!(
@@ -286,7 +217,10 @@ mod tests {
             (true, 30.0, Admission::Drop(DropReason::Forced)),
         ] {
             let w_q = Ratio::ONE;
-            let mut red = red(&RedParams { gentle, w_q, ..defaults() });
+            let mut red = red(&RedParams {
+                detection: DetectionParams { gentle, w_q, ..defaults().detection },
+                ..defaults()
+            });
             assert_eq!(admit(&mut red, Time::ZERO, avg as u64), verdict, "gentle {gentle}, avg {avg}");
         }
     }
@@ -294,12 +228,16 @@ mod tests {
     #[test]
     fn a_packet_of_twice_the_mean_counts_and_is_dropped_twice_as_often_in_byte_mode() {
         let drops = |size: u64| {
-            let params = RedParams { bytes: true, wait: false, w_q: Ratio::ONE, ..defaults() };
+            let params = RedParams {
+                detection: DetectionParams { wait: false, w_q: Ratio::ONE, ..defaults().detection },
+                bytes: true,
+                ..defaults()
+            };
             let mut red = red(&params);
             let backlog = Backlog { packets: Packets::new(10), bytes: Bytes::new(5_000) };
             let mut drop = || {
                 // Each packet is the first after a drop.
-                red.gate.dropped();
+                red.spacing.dropped();
                 BufferPolicy::<SimplePacket>::admit(&mut red, Time::ZERO, &mut packet(0, 0, size), backlog)
                     != Admission::Accept
             };
@@ -316,7 +254,11 @@ mod tests {
 
     #[test]
     fn marks_replace_early_drops_of_capable_packets_and_never_forced_ones() {
-        let params = RedParams { ecn: true, w_q: Ratio::ONE, max_p: Ratio::ONE, ..defaults() };
+        let params = RedParams {
+            detection: DetectionParams { w_q: Ratio::ONE, max_p: Ratio::ONE, ..defaults().detection },
+            ecn: true,
+            ..defaults()
+        };
         let mut queue = Buffer::new(Fifo::new(), red(&params));
         let mut log = Log::default();
         for id in 0..60 {
@@ -332,25 +274,43 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_refused() {
         let packets = |n| Limit::Packets(Packets::new(n));
-        let message = |params: RedParams| params.check().unwrap_err().message;
+        let message = |params: RedParams| params.detection.check(params.limit).unwrap_err().message;
         assert_eq!(
-            message(RedParams { min_th: packets(15), ..defaults() }),
+            message(RedParams {
+                detection: DetectionParams { min_th: packets(15), ..defaults().detection },
+                ..defaults()
+            }),
             "15p must be above `min_th`, which is 15p"
         );
         assert_eq!(
-            message(RedParams { max_th: packets(55), ..defaults() }),
+            message(RedParams {
+                detection: DetectionParams { max_th: packets(55), ..defaults().detection },
+                ..defaults()
+            }),
             "55p can never be reached with a `limit` of 50p: raise the limit"
         );
         assert_eq!(
-            message(RedParams { max_th: Limit::Bytes(Bytes::new(9_000)), ..defaults() }),
+            message(RedParams {
+                detection: DetectionParams {
+                    max_th: Limit::Bytes(Bytes::new(9_000)),
+                    ..defaults().detection
+                },
+                ..defaults()
+            }),
             "`min_th` and `max_th` must both be in packets or both in bytes"
         );
         assert_eq!(
-            message(RedParams { w_q: Ratio::ZERO, ..defaults() }),
+            message(RedParams {
+                detection: DetectionParams { w_q: Ratio::ZERO, ..defaults().detection },
+                ..defaults()
+            }),
             "with 0 the average never moves; write for example 0.002"
         );
         assert_eq!(
-            message(RedParams { mean_pktsize: Bytes::ZERO, ..defaults() }),
+            message(RedParams {
+                detection: DetectionParams { mean_pktsize: Bytes::ZERO, ..defaults().detection },
+                ..defaults()
+            }),
             "a packet has at least 1B"
         );
     }

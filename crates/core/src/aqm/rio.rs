@@ -8,7 +8,7 @@
 //! Readings, where the paper leaves room:
 //! - IN is [`Colour::Green`]. Yellow, red and unmarked packets are OUT: RIO knows two kinds.
 //! - The average of IN packets is updated by arrivals of IN packets, that of all packets by every arrival.
-//! - Each kind has RED's ramp, count and first arrival for itself (`ramp.rs`); at most one IN packet that
+//! - Each kind has RED's ramp, count and first arrival for itself (`drop_curve.rs`); at most one IN packet that
 //!   waits keeps IN packets safe, at most one packet of either kind the OUT packets.
 //! - Idle time is the link's and lowers both averages (`average.rs`).
 //! - `stale_out` is ns-2's form, for reproduction only: there, arrivals of OUT packets move no average, so an
@@ -17,8 +17,8 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use super::average::AverageQueue;
-use super::ramp::{Gate, Ramp, check_average, check_thresholds};
-use super::red::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
+use super::detection::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, check_average};
+use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::{Colour, Packet};
@@ -82,19 +82,30 @@ const fn threshold(
 
 /// Parameters of [`Rio`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct RioParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 140 packets.
     pub limit: Limit,
+    /// Average of IN packets below which they are not dropped early. Default 40 packets.
     pub in_min_th: Packets,
+    /// Average of IN packets from which they are all dropped. Default 70 packets.
     pub in_max_th: Packets,
+    /// Drop probability of IN packets at `in_max_th`, 0 to 1. Default 0.02.
     pub in_max_p: Ratio,
+    /// Average of all packets below which OUT packets are not dropped early. Default 10 packets.
     pub out_min_th: Packets,
+    /// Average of all packets from which OUT packets are all dropped. Default 30 packets.
     pub out_max_th: Packets,
+    /// Drop probability of OUT packets at `out_max_th`, 0 to 1. Default 0.2.
     pub out_max_p: Ratio,
+    /// Weight of the present queue in the averages, 0 to 1. Default 0.002.
     pub w_q: Ratio,
+    /// Whether probabilities grow to 1 between a maximum and twice that. Default false.
     pub gentle: bool,
+    /// Whether drops are at least 1/p_b arrivals apart. Default true.
     pub wait: bool,
+    /// Mean packet size in bytes: the unit of idle time. Default 500.
     pub mean_pktsize: Bytes,
+    /// Whether OUT arrivals leave the averages alone, as in ns-2. Default false.
     pub stale_out: bool,
 }
 
@@ -142,8 +153,8 @@ pub struct Rio {
     q_in: u64,
     avg_in: AverageQueue,
     avg_total: AverageQueue,
-    gate_in: Gate,
-    gate_out: Gate,
+    spacing_in: DropSpacing,
+    spacing_out: DropSpacing,
     random: Stream,
 }
 
@@ -152,16 +163,16 @@ impl Rio {
     #[must_use]
     pub fn new(params: &RioParams, link_rate: Rate, random: Stream) -> Self {
         let average = AverageQueue::new(params.w_q, params.mean_pktsize, link_rate);
-        let gate = |min_th: Packets, max_th: Packets, max_p| {
+        let spacing = |min_th: Packets, max_th: Packets, max_p| {
             let (min_th, max_th) = (min_th.get() as f64, max_th.get() as f64);
-            Gate::new(Ramp { min_th, max_th, max_p, gentle: params.gentle }, params.wait)
+            DropSpacing::new(DropCurve { min_th, max_th, max_p, gentle: params.gentle }, params.wait)
         };
         Self {
             q_in: 0,
             avg_in: average.clone(),
             avg_total: average,
-            gate_in: gate(params.in_min_th, params.in_max_th, params.in_max_p),
-            gate_out: gate(params.out_min_th, params.out_max_th, params.out_max_p),
+            spacing_in: spacing(params.in_min_th, params.in_max_th, params.in_max_p),
+            spacing_out: spacing(params.out_min_th, params.out_max_th, params.out_max_p),
             params: params.clone(),
             random,
         }
@@ -188,16 +199,16 @@ impl<P: Packet> BufferPolicy<P> for Rio {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let is_in = is_in(packet);
         self.update_averages(now, is_in, backlog.packets);
-        let (gate, avg, queued) = if is_in {
-            (&mut self.gate_in, self.avg_in.get(), Packets::new(self.q_in))
+        let (spacing, avg, queued) = if is_in {
+            (&mut self.spacing_in, self.avg_in.get(), Packets::new(self.q_in))
         } else {
-            (&mut self.gate_out, self.avg_total.get(), backlog.packets)
+            (&mut self.spacing_out, self.avg_total.get(), backlog.packets)
         };
-        let early = gate.early(avg, queued, 1.0, &mut self.random);
+        let early = spacing.early(avg, queued, 1.0, &mut self.random);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         if let Some(reason) = reason {
-            gate.dropped();
+            spacing.dropped();
             return Admission::Drop(reason);
         }
         self.q_in += u64::from(is_in);
@@ -336,8 +347,8 @@ mod tests {
             let mut rio = rio(&RioParams { w_q: Ratio::ONE, wait: false, ..defaults() });
             let mut drop = || {
                 rio.q_in = queued;
-                rio.gate_in.dropped();
-                rio.gate_out.dropped();
+                rio.spacing_in.dropped();
+                rio.spacing_out.dropped();
                 admit(&mut rio, colour, queued) == Admission::Drop(DropReason::Early)
             };
             assert!(!drop(), "the first above the minimum");

@@ -25,8 +25,8 @@
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
 use super::average::AverageQueue;
-use super::ramp::{Gate, Ramp, Zone, check_average, check_thresholds, level, measure};
-use super::red;
+use super::detection::{self, DetectionParams};
+use super::drop_curve::{DropCurve, DropSpacing, Zone, level, measure};
 use super::{Admission, BufferPolicy};
 use crate::estimate::RateEstimator;
 use crate::estimate::least_labels::{LeastLabels, MAX_RANKS};
@@ -40,7 +40,7 @@ use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Rate, Ratio, Span, Time};
+use crate::units::{Rate, Span, Time};
 
 const PAPER: &str = "the paper, section III";
 
@@ -57,13 +57,13 @@ pub const ENTRY: Entry = Entry {
             source: "chosen: twice max_th, so that the average can reach it",
             ..LIMIT
         },
-        Param { symbol: "MinThresh", source: PAPER, ..red::MIN_TH },
-        Param { symbol: "MaxThresh", default: Some("55p"), source: PAPER, ..red::MAX_TH },
-        Param { symbol: "MaxP", default: Some("0.2"), source: PAPER, ..red::MAX_P },
-        red::W_Q,
-        Param { source: "the paper: all packets are dropped from MaxThresh on", ..red::GENTLE },
-        red::WAIT,
-        red::MEAN_PKTSIZE,
+        Param { symbol: "MinThresh", source: PAPER, ..detection::MIN_TH },
+        Param { symbol: "MaxThresh", default: Some("55p"), source: PAPER, ..detection::MAX_TH },
+        Param { symbol: "MaxP", default: Some("0.2"), source: PAPER, ..detection::MAX_P },
+        detection::W_Q,
+        Param { source: "the paper: all packets are dropped from MaxThresh on", ..detection::GENTLE },
+        detection::WAIT,
+        detection::MEAN_PKTSIZE,
         WINDOW,
         Param {
             name: "factor",
@@ -137,23 +137,28 @@ pub enum Stage {
 
 /// Parameters of [`Tred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct TredParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 110 packets.
     pub limit: Limit,
-    pub min_th: Limit,
-    pub max_th: Limit,
-    pub max_p: Ratio,
-    pub w_q: Ratio,
-    pub gentle: bool,
-    pub wait: bool,
-    pub mean_pktsize: Bytes,
+    /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
+    pub detection: DetectionParams,
+    /// Window of the average number of tickets on a packet. Default 5 s.
     pub window: Span,
+    /// Whether tickets count; false: plain RED. Default true.
     pub factor: bool,
+    /// n: exponent of ExpectTkt / InTkt, 0 to 16. Default 3.
     pub n: f64,
+    /// Where the factor multiplies the drop probability: before the count that spaces drops, after it, or
+    /// without one. Default before.
     pub stage: Stage,
+    /// K: packets with K × MinTkt tickets or more do not count for ExpectTkt; above 1, or 0: all count.
+    /// Default 2.
     pub k: f64,
+    /// Window of MinTkt. Default 1 s.
     pub min_tkt_window: Span,
+    /// Rank among the least tickets of the window that MinTkt is, 1 to 4. Default 1.
     pub min_tkt_rank: usize,
+    /// Whether max_p adapts so that the average stays around the middle of its thresholds. Default false.
     pub adaptive: bool,
 }
 
@@ -165,15 +170,10 @@ impl TredParams {
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let rank = args.count("min_tkt_rank");
         require((1..=MAX_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
+        let limit = args.limit("limit");
         let params = Self {
-            limit: args.limit("limit"),
-            min_th: args.limit("min_th"),
-            max_th: args.limit("max_th"),
-            max_p: args.ratio("max_p"),
-            w_q: args.ratio("w_q"),
-            gentle: args.switch("gentle"),
-            wait: args.switch("wait"),
-            mean_pktsize: args.bytes("mean_pktsize"),
+            limit,
+            detection: DetectionParams::from_args(args, limit)?,
             window: args.span("window"),
             factor: args.switch("factor"),
             n: args.number("n"),
@@ -187,8 +187,6 @@ impl TredParams {
             min_tkt_rank: rank as usize,
             adaptive: args.switch("adaptive"),
         };
-        check_thresholds(("min_th", params.min_th), ("max_th", params.max_th), params.limit)?;
-        check_average(params.w_q, params.mean_pktsize)?;
         let (n, k) = (params.n, params.k);
         require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;
         let above_one = "K is above 1, or no packet counts; 0 counts all; the paper has 2";
@@ -203,7 +201,7 @@ pub struct Tred {
     pub(crate) params: TredParams,
     random: Stream,
     avg_q_len: AverageQueue,
-    gate: Gate,
+    spacing: DropSpacing,
     min_tkt: LeastLabels,
     expect_tkt_rate: Tsw,
     expect_pkt_rate: Tsw,
@@ -226,16 +224,12 @@ impl Tred {
     /// TRED in front of a link of `link_rate`, with an average of 0 and nothing known of tickets.
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
-        let ramp = Ramp {
-            // Normal operation ends above MinThresh, where RED's ends at it.
-            min_th: level(params.min_th).next_up(),
-            max_th: level(params.max_th),
-            max_p: params.max_p,
-            gentle: params.gentle,
-        };
+        let curve = params.detection.curve();
+        // Normal operation ends above MinThresh, where RED's ends at it.
+        let curve = DropCurve { min_th: curve.min_th.next_up(), ..curve };
         Self {
-            avg_q_len: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
-            gate: Gate::new(ramp, params.wait),
+            avg_q_len: params.detection.average(link_rate),
+            spacing: DropSpacing::new(curve, params.detection.wait),
             min_tkt: LeastLabels::new(params.min_tkt_window, params.min_tkt_rank),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
@@ -281,14 +275,14 @@ impl Tred {
 
     fn judge(&mut self, backlog: Backlog, factor: f64) -> Option<DropReason> {
         let avg = self.avg_q_len.get();
-        let p_b = match self.gate.arrival(avg, backlog.packets, 1.0) {
+        let p_b = match self.spacing.arrival(avg, backlog.packets, 1.0) {
             Zone::Free => return None,
             Zone::Forced => return Some(DropReason::Forced),
-            Zone::Ramp(p_b) => p_b * self.max_p.relative,
+            Zone::Curve(p_b) => p_b * self.max_p.relative,
         };
         let p = match self.params.stage {
-            Stage::Before => self.gate.spread((p_b * factor).min(1.0)),
-            Stage::After => self.gate.spread(p_b) * factor,
+            Stage::Before => self.spacing.spread((p_b * factor).min(1.0)),
+            Stage::After => self.spacing.spread(p_b) * factor,
             Stage::None => p_b * factor,
         };
         self.random.chance(p.min(1.0)).then_some(DropReason::Early)
@@ -303,7 +297,7 @@ fn power(x: f64, n: f64) -> f64 {
 impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.avg_q_len.update(now, measure(backlog, self.params.min_th));
+        self.avg_q_len.update(now, measure(backlog, self.params.detection.min_th));
         if self.params.adaptive {
             self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
         }
@@ -312,7 +306,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         let full = !self.params.limit.admits(packet, backlog);
         let reason = if full { Some(DropReason::Overflow) } else { early };
         let Some(reason) = reason else { return Admission::Accept };
-        self.gate.dropped();
+        self.spacing.dropped();
         Admission::Drop(reason)
     }
 
@@ -322,11 +316,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         scheduler: &mut S,
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
-        let queued = scheduler.pop(now);
-        if queued.is_none() {
-            self.avg_q_len.idle(now);
-        }
-        queued
+        self.avg_q_len.pop(now, scheduler)
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -337,7 +327,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             show("filtered", filtered as f64 / packets as f64);
         }
         if self.params.adaptive {
-            show("max_p", self.max_p.relative * self.params.max_p.get());
+            show("max_p", self.max_p.relative * self.params.detection.max_p.get());
         }
     }
 
@@ -368,14 +358,14 @@ impl MovingMaxP {
 
     /// Floyd et al. 2001, figure 1: towards an average in the middle fifth between the thresholds.
     fn adapt(&mut self, now: Time, avg: f64, params: &TredParams) {
-        let configured = params.max_p.get();
+        let configured = params.detection.max_p.get();
         if now < self.next || configured == 0.0 {
             return;
         }
         self.next = now + Self::INTERVAL;
         let max_p = configured * self.relative;
-        let min_th = level(params.min_th);
-        let range = level(params.max_th) - min_th;
+        let min_th = level(params.detection.min_th);
+        let range = level(params.detection.max_th) - min_th;
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MOST {
             max_p + (max_p / 4.0).min(0.01)
         } else if avg < min_th + 0.4 * range && max_p >= Self::LEAST {
@@ -393,6 +383,7 @@ mod tests {
     use crate::packet::SimplePacket;
     use crate::system::catalog::Selection;
     use crate::testing::packet;
+    use crate::units::Bytes;
     use crate::units::Packets;
 
     fn tred(pairs: &[(&str, &str)]) -> Tred {

@@ -8,7 +8,7 @@
 //! A system rather than a buffer policy, because a policy sees no packets inside a scheduler.
 //!
 //! Readings, where the paper leaves room:
-//! - Average, idle time, ramp and count are RED's (`average.rs`, `ramp.rs`), packets counted. An average of
+//! - Average, idle time, ramp and count are RED's (`average.rs`, `drop_curve.rs`), packets counted. An average of
 //!   `min_th` is no congestion yet.
 //! - The draw comes first: above `max_th` an arrival that is dropped in any case takes a packet of its flow
 //!   with it. One packet is drawn for each arrival.
@@ -22,15 +22,15 @@ use alloc::collections::VecDeque;
 
 use super::contract::System;
 use crate::aqm::average::AverageQueue;
-use crate::aqm::ramp::{Gate, Ramp, check_average, check_thresholds, level, measure};
-use crate::aqm::red::{GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use crate::aqm::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use crate::aqm::drop_curve::{DropSpacing, level, measure};
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
-use crate::units::{Bytes, Rate, Ratio, Time};
+use crate::units::{Rate, Time};
 
 /// CHOKe in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -44,16 +44,11 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Choke`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct ChokeParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
-    pub min_th: Limit,
-    pub max_th: Limit,
-    pub w_q: Ratio,
-    pub max_p: Ratio,
-    pub gentle: bool,
-    pub wait: bool,
-    pub mean_pktsize: Bytes,
+    /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
+    pub detection: DetectionParams,
 }
 
 impl ChokeParams {
@@ -62,19 +57,8 @@ impl ChokeParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit("limit"),
-            min_th: args.limit("min_th"),
-            max_th: args.limit("max_th"),
-            w_q: args.ratio("w_q"),
-            max_p: args.ratio("max_p"),
-            gentle: args.switch("gentle"),
-            wait: args.switch("wait"),
-            mean_pktsize: args.bytes("mean_pktsize"),
-        };
-        check_thresholds(("min_th", params.min_th), ("max_th", params.max_th), params.limit)?;
-        check_average(params.w_q, params.mean_pktsize)?;
-        Ok(params)
+        let limit = args.limit("limit");
+        Ok(Self { limit, detection: DetectionParams::from_args(args, limit)? })
     }
 }
 
@@ -86,7 +70,7 @@ pub struct Choke<P> {
     backlog: Backlog,
     /// Average queue, in the unit of the thresholds.
     average: AverageQueue,
-    gate: Gate,
+    spacing: DropSpacing,
     random: Stream,
     pairs: u64,
 }
@@ -95,17 +79,11 @@ impl<P: Packet> Choke<P> {
     /// An empty queue in front of a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &ChokeParams, link_rate: Rate, random: Stream) -> Self {
-        let ramp = Ramp {
-            min_th: level(params.min_th),
-            max_th: level(params.max_th),
-            max_p: params.max_p,
-            gentle: params.gentle,
-        };
         Self {
             queue: VecDeque::new(),
             backlog: Backlog::EMPTY,
-            average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),
-            gate: Gate::new(ramp, params.wait),
+            average: params.detection.average(link_rate),
+            spacing: params.detection.spacing(),
             params: params.clone(),
             random,
             pairs: 0,
@@ -146,22 +124,22 @@ impl<P: Packet> System<P> for Choke<P> {
 
 impl<P: Packet> Queue<P> for Choke<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        self.average.update(now, measure(self.backlog, self.params.min_th));
+        self.average.update(now, measure(self.backlog, self.params.detection.min_th));
         let avg = self.average.get();
-        if avg > level(self.params.min_th)
+        if avg > level(self.params.detection.min_th)
             && !self.queue.is_empty()
             && let Some(drawn) = self.draw(packet.flow())
         {
-            self.gate.dropped();
+            self.spacing.dropped();
             self.pairs += 1;
             sink.dropped(now, drawn, DropReason::PushOut);
             return sink.dropped(now, packet, DropReason::Early);
         }
-        let early = self.gate.early(avg, self.backlog.packets, 1.0, &mut self.random);
+        let early = self.spacing.early(avg, self.backlog.packets, 1.0, &mut self.random);
         let fits = self.params.limit.admits(&packet, self.backlog);
         let reason = if fits { early } else { Some(DropReason::Overflow) };
         if let Some(reason) = reason {
-            self.gate.dropped();
+            self.spacing.dropped();
             return sink.dropped(now, packet, reason);
         }
         self.backlog.add(&packet);
@@ -189,12 +167,13 @@ mod tests {
     use crate::packet::SimplePacket;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
+    use crate::units::{Bytes, Ratio};
 
     /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
     /// flows.
     fn holding(flows: &[u32]) -> Choke<SimplePacket> {
-        let params =
-            ChokeParams { w_q: Ratio::ONE, ..ChokeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap() };
+        let mut params = ChokeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.detection.w_q = Ratio::ONE;
         let mut choke = Choke::new(&params, Rate::from_mbit(4), Stream::new(1, "choke"));
         for (id, &flow) in (0..).zip(flows) {
             let packet = packet(id, flow, 500);

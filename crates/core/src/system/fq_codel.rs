@@ -107,14 +107,20 @@ pub enum Classify {
 
 /// Parameters of [`FqCodel`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct FqCodelParams {
+    /// Packets in all queues together. Default 10240.
     pub limit: Packets,
+    /// Bytes in all queues together. Default 32 MB.
     pub memory_limit: Bytes,
+    /// Bytes that a flow of the smallest weight sends in a turn. Default 1514.
     pub quantum: Bytes,
+    /// Most packets cut from the fattest queue at once; never more than half of it. Default 64.
     pub drop_batch: u64,
+    /// How a flow finds its queue. Default by its number.
     pub classify: Classify,
+    /// Number of queues. Default 65536, or 1024 if hashed.
     pub flows: u32,
+    /// CoDel on each queue.
     pub control: CodelControl,
 }
 
@@ -274,7 +280,7 @@ impl<P: Packet> FqCodel<P> {
     fn weigh(&mut self, index: usize) {
         let held = self.queues[index].backlog;
         let bytes = Largest::of(index, held.bytes.get() as f64);
-        self.fattest.set(index, if held.is_empty() { Largest::NOTHING } else { bytes });
+        self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
     }
 
     /// Moves the queue whose turn it is to the end of the old ones, or takes it out of the round.

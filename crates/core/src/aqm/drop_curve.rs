@@ -16,11 +16,11 @@ use super::Limit;
 use crate::param::{ParamError, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::units::{Bytes, Packets, Ratio};
+use crate::units::{Packets, Ratio};
 
 /// The probability as a function of the average.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ramp {
+pub(crate) struct DropCurve {
     /// Below, nothing is dropped.
     pub(crate) min_th: f64,
     /// From here on everything is dropped, or from twice this if `gentle`.
@@ -31,7 +31,7 @@ pub(crate) struct Ramp {
     pub(crate) gentle: bool,
 }
 
-impl Ramp {
+impl DropCurve {
     /// The probability before spacing. `avg` lies between `min_th` and the [ceiling](Self::ceiling).
     pub(crate) fn p_b(&self, avg: f64) -> f64 {
         let max_p = self.max_p.get();
@@ -54,16 +54,16 @@ impl Ramp {
 pub(crate) enum Zone {
     /// It joins.
     Free,
-    /// It may be dropped: p_b. Draw with [`Gate::spread`] of it, or with p_b itself for drops at random.
-    Ramp(f64),
+    /// It may be dropped, with probability p_b. Draw with [`DropSpacing::spread`] of it, or with p_b itself for drops at random.
+    Curve(f64),
     /// It is dropped.
     Forced,
 }
 
-/// A ramp and the count of arrivals since the last drop.
+/// A drop curve and the count of arrivals since the last drop, which spaces drops.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
-    ramp: Ramp,
+pub(crate) struct DropSpacing {
+    curve: DropCurve,
     wait: bool,
     /// Arrivals since the last drop or since the average came above `min_th`, in packets or in mean packets.
     count: f64,
@@ -71,21 +71,21 @@ pub(crate) struct Gate {
     above: bool,
 }
 
-impl Gate {
+impl DropSpacing {
     /// Nothing counted. `wait` spaces drops as [`spread`] says.
-    pub(crate) const fn new(ramp: Ramp, wait: bool) -> Self {
-        Self { ramp, wait, count: 0.0, above: false }
+    pub(crate) const fn new(curve: DropCurve, wait: bool) -> Self {
+        Self { curve, wait, count: 0.0, above: false }
     }
 
     /// Counts an arrival worth `step` that finds `queued` packets, and says what the average `avg` means for
     /// it.
     pub(crate) fn arrival(&mut self, avg: f64, queued: Packets, step: f64) -> Zone {
         self.count += step;
-        if avg < self.ramp.min_th || queued <= Packets::new(1) {
+        if avg < self.curve.min_th || queued <= Packets::new(1) {
             self.above = false;
             return Zone::Free;
         }
-        if avg >= self.ramp.ceiling() {
+        if avg >= self.curve.ceiling() {
             return Zone::Forced;
         }
         if !self.above {
@@ -93,7 +93,7 @@ impl Gate {
             self.count = step;
             return Zone::Free;
         }
-        Zone::Ramp(self.ramp.p_b(avg))
+        Zone::Curve(self.curve.p_b(avg))
     }
 
     /// All of RED for an arrival worth `step`: why it is dropped, if it is.
@@ -107,7 +107,7 @@ impl Gate {
         match self.arrival(avg, queued, step) {
             Zone::Free => None,
             Zone::Forced => Some(DropReason::Forced),
-            Zone::Ramp(p_b) => random.chance(self.spread(p_b) * step).then_some(DropReason::Early),
+            Zone::Curve(p_b) => random.chance(self.spread(p_b) * step).then_some(DropReason::Early),
         }
     }
 
@@ -179,18 +179,12 @@ pub(crate) fn check_thresholds(
     )
 }
 
-/// Refuses an average that would never move and packets without size.
-pub(crate) fn check_average(w_q: Ratio, mean_pktsize: Bytes) -> Result<(), ParamError> {
-    require(w_q > Ratio::ZERO, "w_q", "with 0 the average never moves; write for example 0.002")?;
-    require(mean_pktsize > Bytes::ZERO, "mean_pktsize", "a packet has at least 1B")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ramp(gentle: bool) -> Ramp {
-        Ramp { min_th: 5.0, max_th: 15.0, max_p: Ratio::clamped(0.1), gentle }
+    fn curve(gentle: bool) -> DropCurve {
+        DropCurve { min_th: 5.0, max_th: 15.0, max_p: Ratio::clamped(0.1), gentle }
     }
 
     #[test]
@@ -204,22 +198,22 @@ mod tests {
     #[test]
     fn the_ramp_goes_from_min_to_max_and_gently_on_to_twice_max() {
         // 0.1·(10 - 5)/(15 - 5) = 0.05; at 15 0.1; at 22.5 0.1 + 0.9·7.5/15 = 0.55.
-        assert_eq!([5.0, 10.0, 15.0, 22.5].map(|avg| ramp(true).p_b(avg)), [0.0, 0.05, 0.1, 0.55]);
-        assert_eq!([true, false].map(|gentle| ramp(gentle).ceiling()), [30.0, 15.0]);
+        assert_eq!([5.0, 10.0, 15.0, 22.5].map(|avg| curve(true).p_b(avg)), [0.0, 0.05, 0.1, 0.55]);
+        assert_eq!([true, false].map(|gentle| curve(gentle).ceiling()), [30.0, 15.0]);
     }
 
     #[test]
     fn the_first_arrival_above_the_minimum_starts_the_count() {
-        let mut gate = Gate::new(ramp(false), false);
-        let mut arrival = |avg, queued| gate.arrival(avg, Packets::new(queued), 1.0);
+        let mut spacing = DropSpacing::new(curve(false), false);
+        let mut arrival = |avg, queued| spacing.arrival(avg, Packets::new(queued), 1.0);
         let zones =
             [(4.0, 9), (10.0, 9), (10.0, 9), (15.0, 9), (10.0, 1), (10.0, 9)].map(|(a, q)| arrival(a, q));
         let free = Zone::Free;
         // Below, first above, ramp, forced, too short a queue, and first above again.
-        assert_eq!(zones, [free, free, Zone::Ramp(0.05), Zone::Forced, free, free]);
+        assert_eq!(zones, [free, free, Zone::Curve(0.05), Zone::Forced, free, free]);
         // The last one restarted the count at 1: 0.05/(1 - 1·0.05).
-        assert_eq!(gate.spread(0.05), 0.05 / 0.95);
-        gate.dropped();
-        assert_eq!(gate.spread(0.05), 0.05);
+        assert_eq!(spacing.spread(0.05), 0.05 / 0.95);
+        spacing.dropped();
+        assert_eq!(spacing.spread(0.05), 0.05);
     }
 }
