@@ -92,17 +92,26 @@ pub enum Kind {
 
 /// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "each variant is the value of the kind of the same name")]
 pub enum Value {
+    /// A buffer size in packets or bytes.
     Limit(Limit),
+    /// A number of packets.
     Packets(Packets),
+    /// A number of bytes.
     Bytes(Bytes),
+    /// A time span, in nanoseconds.
     Span(Span),
+    /// A rate in bits per second.
     Rate(Rate),
+    /// A share, 0 to 1.
     Ratio(Ratio),
+    /// A finite number without unit.
     Number(f64),
+    /// A whole number, 0 or more.
     Count(u64),
+    /// On or off.
     Switch(bool),
+    /// One of the words of [`Kind::Choice`].
     Choice(&'static str),
 }
 
@@ -310,9 +319,9 @@ impl EntryArgs<'_> {
 /// One getter for parameters with a default and one for those without, per kind.
 macro_rules! getters {
     ($($required:ident, $optional:ident: $kind:ident -> $type:ty;)*) => {
-        #[expect(missing_docs, reason = "each reads the parameter of the kind it is named after")]
         impl EntryArgs<'_> {
             $(
+                #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`]: as set, else its default, else none.")]
                 #[must_use]
                 pub fn $optional(&self, name: &str) -> Option<$type> {
                     match self.value(name)? {
@@ -320,6 +329,7 @@ macro_rules! getters {
                         other => unreachable!("`{name}` of {} is {other:?}", self.entry.name),
                     }
                 }
+                #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`], which has a default.")]
                 #[must_use]
                 pub fn $required(&self, name: &str) -> $type {
                     match self.$optional(name) {

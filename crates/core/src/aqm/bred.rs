@@ -75,14 +75,21 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Bred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct BredParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// Packets of a flow from which its arrivals are dropped with `p1`. Default 2.
     pub l1: Packets,
+    /// Packets of a flow from which its arrivals are dropped with `p2`; above `l1`. Default 4.
     pub l2: Packets,
+    /// Packets of a flow from which all its arrivals are dropped; above `l2`. Default 12.
     pub w_m: Packets,
+    /// Drop probability from `l1`, 0 to 1. Default 0.02.
     pub p1: Ratio,
+    /// Drop probability from `l2`, 0 to 1; above `p1`. Default 0.1.
     pub p2: Ratio,
+    /// Whether a flow is spared random drops after a loss, for as many packets as its threshold. Default
+    /// true.
     pub gap: bool,
 }
 

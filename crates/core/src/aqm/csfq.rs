@@ -190,15 +190,25 @@ impl RouterRole {
 
 /// Parameters of [`Csfq`]; [`CSFQ`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct CsfqParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets (CSFQ:
+    /// 64).
     pub limit: Limit,
+    /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.5
+    /// (CSFQ: 0.25).
     pub threshold: Ratio,
+    /// Whether the router labels packets, trusts their labels, or both. Default any.
     pub role: RouterRole,
+    /// Whether packets leave without their labels. Default false.
     pub egress: bool,
+    /// Part of the buffer kept for guaranteed packets as long as some come, 0 to 1. Default 0.1.
     pub reserve: Ratio,
+    /// By how much a full buffer lowers the fair share, 0 to 1; in proportion between threshold and limit.
+    /// Default 0.
     pub avoidance: Ratio,
+    /// How the edge measures rates and writes labels.
     pub edge: RateLabelParams,
+    /// How the fair share is estimated.
     pub fair_share: FairShareParams,
 }
 

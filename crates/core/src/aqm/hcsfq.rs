@@ -80,13 +80,18 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Hcsfq`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct HcsfqParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 64 packets.
     pub limit: Limit,
+    /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.25.
     pub threshold: Ratio,
+    /// Whether the router labels packets, trusts their labels, or both. Default any.
     pub role: RouterRole,
+    /// Whether packets leave without their labels. Default false.
     pub egress: bool,
+    /// How the edge measures rates and writes labels.
     pub edge: RateLabelParams,
+    /// How the fair shares are estimated.
     pub fair_share: FairShareParams,
 }
 

@@ -43,10 +43,12 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`LongestQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct LongestQueueDropParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// How the buffer is divided into a threshold for each flow. Default by weights.
     pub thresholds: Thresholds,
+    /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
 }
 

@@ -91,14 +91,20 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Pfd`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct PfdParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// Probability of an early drop for an arrival above `thresh`, 0 to 1. Default 0.02.
     pub p: Ratio,
+    /// Share of the buffer above which packets are dropped early, 0 to 1. Default 0.65.
     pub thresh: Ratio,
+    /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
+    /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
+    /// Which packet of that flow is dropped. Default front.
     pub end: End,
+    /// Whether `p` and `thresh` adapt to the buffer and the traffic, from these values on. Default false.
     pub auto: bool,
 }
 

@@ -31,9 +31,10 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct RandomQueueDropParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
 }
 

@@ -86,13 +86,18 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Sred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct SredParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
+    /// Length of the list of recently seen flows, 1 to 1048576. Default 1000.
     pub zombies: u64,
+    /// Probability that an arrival replaces the zombie that it did not match, above 0. Default 0.25.
     pub overwrite: Ratio,
+    /// Drop probability from a third of the buffer on; a quarter of it from a sixth on. Default 0.15.
     pub p_max: Ratio,
+    /// Number of flows from which these probabilities hold; below, they fall with its square. Default 256.
     pub crowd: u64,
+    /// Whether hits are dropped more often (full SRED); false: simple SRED. Default true.
     pub full: bool,
 }
 

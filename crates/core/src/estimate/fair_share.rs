@@ -226,18 +226,30 @@ pub enum NotedLabel {
 
 /// Parameters of a [`FairShareEstimator`].
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue is their only description")]
 pub struct FairShareParams {
+    /// K_α: time constant of the arrival and acceptance rates. Default 100 ms.
     pub k_alpha: Span,
+    /// K_c: window after which the fair share is estimated anew. Default 100 ms.
     pub k_c: Span,
+    /// Fair share at the start in bits per second; none: unknown, and nothing is dropped until the queue
+    /// grows. Default none.
     pub initial: Option<Rate>,
+    /// Meaning of a queue below the threshold on an uncongested link. Default: the share is unknown (CSFQ).
     pub below_threshold: BelowThreshold,
+    /// When the accepted rate is averaged. Default at every arrival.
     pub accepted_rate: AcceptedRate,
+    /// Which labels an uncongested window takes the largest of. Default those that came.
     pub noted_label: NotedLabel,
+    /// Whether the packet that ends an uncongested window counts for it. Default true.
     pub own_label: bool,
+    /// Whether what guaranteed packets use is estimated and set aside first. Default true.
     pub aggregate_guarantee: bool,
+    /// Part of the fair share that each overflow takes, below 1, up to 30 times per congestion. Default 0.01.
     pub overflow_decrease: Ratio,
+    /// Part of the fair share that an uncongested window takes, 0 to 1, down to the largest label seen.
+    /// Default 1 (CSFQ).
     pub decay: Ratio,
+    /// Whether the onset of congestion lowers the fair share at once. Default false.
     pub onset: bool,
 }
 

@@ -37,9 +37,10 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`CurrencyExchange`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct ExchangeParams {
+    /// Window of the averages of packets and tickets. Default 5 s.
     pub window: Span,
+    /// How tickets are written. Default: see [`PolicerParams`].
     pub writer: PolicerParams,
 }
 

@@ -57,10 +57,12 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`TicketMarker`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct TicketMarkerParams {
+    /// Window of the averages of packets and tickets. Default 5 s.
     pub window: Span,
+    /// Whether AvgRate decays while no acknowledgement comes. Default false.
     pub decay: bool,
+    /// How tickets are written. Default: see [`PolicerParams`].
     pub writer: PolicerParams,
 }
 

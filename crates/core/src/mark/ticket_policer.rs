@@ -80,11 +80,15 @@ const UNKNOWN: f64 = 255.0;
 
 /// Parameters of a [`TicketPolicer`].
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue is their only description")]
 pub struct PolicerParams {
+    /// Window of ActualTktRate, the average rate of the tickets written. Default 5 s.
     pub policing_window: Span,
+    /// OutTktRate / ActualTktRate is kept between 1 / this and this, from 1; 1 switches policing off. Default
+    /// 2.
     pub policing_bound: f64,
+    /// How a number of tickets is coded, in 4 to 17 bits. Default an integer of 8 bits.
     pub format: Format,
+    /// How tickets become a whole tag. Default nearest.
     pub rounding: Rounding,
 }
 

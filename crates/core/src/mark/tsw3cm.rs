@@ -50,10 +50,12 @@ const fn rate(name: &'static str, symbol: &'static str, doc: &'static str) -> Pa
 
 /// Parameters of [`Tsw3cm`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct Tsw3cmParams {
+    /// Committed rate in bits per second: green up to it. No default.
     pub cir: Rate,
+    /// Peak rate in bits per second, at least `cir`: yellow up to it, red beyond. No default.
     pub pir: Rate,
+    /// Window of the average rate of the flow, above 0. Default 1 s.
     pub window: Span,
 }
 

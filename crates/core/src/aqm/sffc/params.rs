@@ -164,19 +164,32 @@ static PARAMS: [Param; 17] = [
 
 /// Parameters of [`Sffc`](super::Sffc); [`SFFC`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct SffcParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 64 kB.
     pub limit: Limit,
+    /// N: time between measurements of rates, reports and new discard rates, from 1 ms. Default 50 ms.
     pub interval: Span,
+    /// I: part of the link's rate by which a flow may grow after each interval without a report. Default
+    /// 0.005.
     pub increment: Ratio,
+    /// α: weight of the previous basic discard rate against the one that a report asks for, 0 to 1. Default
+    /// 0.5.
     pub alpha: Ratio,
+    /// Intervals over which departures are averaged, 1 to 8. Default 3.
     pub history: u64,
+    /// Intervals without a report before the discard rate falls. Default 1.
     pub wait: u64,
+    /// Reported loss up to which the discard rate falls as if there were no report, 0 to 1. Default 0.05.
     pub regular: Ratio,
+    /// T: time of silence after which the state of a flow is removed. Default 500 ms.
     pub active: Span,
+    /// Whether reports are sent upstream and those from downstream are used. Default true.
     pub reports: bool,
+    /// Which discard rate eqs. 3 and 4 go on from. Default BDR.
     pub previous: Previous,
+    /// Share of a flow discarded here above which it is reported even without an overflow. Default none.
     pub report_discards: Option<Ratio>,
+    /// How adaptive flows are recognised. Default by their protocol.
     pub recognise: Recognise,
     /// The fairness term; none in NBQ.
     pub fairness: Option<FairnessParams>,
@@ -184,12 +197,16 @@ pub struct SffcParams {
 
 /// Parameters of what SF-FC adds to NBQ.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct FairnessParams {
+    /// β: weight of the past in ρ, the change of adaptive arrivals, 0 to 1. Default 0.9.
     pub beta: Ratio,
+    /// Ŵ: what non-adaptive flows are assumed to use. Default their demand.
     pub usage: Usage,
+    /// What non-adaptive flows get while adaptive ones are steady. Default at least their share.
     pub spare: Spare,
+    /// Number of flows that the fair bandwidth is divided by. Default the unsatisfied ones.
     pub divisor: Divisor,
+    /// Whether a satisfied flow is counted again in each round, as in figure 5. Default false.
     pub recount: bool,
 }
 

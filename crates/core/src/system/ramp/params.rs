@@ -151,27 +151,47 @@ pub const ENTRY: Entry = Entry {
 
 /// Parameters of [`Ramp`](super::Ramp); [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the catalogue entry is their only description")]
 pub struct RampParams {
+    /// Size of the queue of each real-rate flow, and of that of all greedy flows, in packets or bytes.
+    /// Default 1000 packets.
     pub limit: Limit,
+    /// Bytes that a real-rate flow's queue should hold. Default 16 KiB.
     pub target: Bytes,
+    /// The same as a time at the flow's own rate, instead of `target`. Default none.
     pub target_delay: Option<Span>,
+    /// Time between samples of the queues. Default 10 ms.
     pub sample: Span,
+    /// L: weight of the newest sample in the low-pass filter, 0 to 1. Default 0.5.
     pub l: Ratio,
+    /// P: gain of the filtered pressure, in `units`. Default 0.35.
     pub p: f64,
+    /// I: gain of the sum of pressures, per sample. Default 0.005.
     pub i: f64,
+    /// D: gain of the change of pressure, per sample. Default 0.01.
     pub d: f64,
+    /// Units of `p`, `i` and `d`. Default KB into percent of the link.
     pub units: Units,
+    /// Whether the printed gains hold or gains designed for the loop. Default printed.
     pub gains: Tuning,
+    /// Time until an allocation takes effect, in whole samples. Default 0.
     pub control_delay: Span,
+    /// Whether the controller accounts for its orders that `control_delay` still holds back. Default false.
     pub predictor: bool,
+    /// Least allocation of a real-rate flow, as a part of the link. Default 0.02.
     pub floor: Ratio,
+    /// Whether the sum of pressures stays within what an allocation can be. Default true.
     pub anti_windup: bool,
+    /// Time between additions to the budgets. Default 0.1 ms.
     pub period: Span,
+    /// Whether deadlines of a flow are as far apart as its allocation needs for a packet. Default false.
     pub period_control: bool,
+    /// Bytes that the budget of a silent flow may save up, unless two periods are more. Default 1514.
     pub mtu: Bytes,
+    /// Part of the link that real-rate flows never get, 0 to 1. Default 0.05.
     pub greedy_minimum: Ratio,
+    /// Packets between dispatcher and link. Default 100.
     pub interface_queue: Packets,
+    /// Least time between overload notifications to a flow. Default 1 s.
     pub exception_interval: Span,
 }
 
