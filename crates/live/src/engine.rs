@@ -5,18 +5,19 @@
 //! not from "now", and lateness shifts single packets by microseconds but never adds up. How late packets
 //! left is measured, see [`lateness`](Engine::lateness).
 //!
-//! A [`World`] says what a frame is and where it goes: the shell, the lab, the gateway. A frame is parsed once, when it comes
+//! A `World` says what a frame is and where it goes: the shell, the lab, the gateway. A frame is parsed once, when it comes
 //! in; a message between routers once more at the end of each link.
 //!
 //! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
 //! cost nothing.
 
+mod world;
+
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use apportion_core::Packet as _;
-use apportion_core::aqm::sffc::Sffc;
-use apportion_core::packet::{FlowId, LabelKind, Protocol};
+use apportion_core::packet::{LabelKind, Protocol};
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::pool::HEAD;
@@ -24,13 +25,14 @@ use apportion_linux::port::{BATCH, Port, PortCounts, Received};
 use apportion_linux::readiness::Readiness;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
-use apportion_runtime::routers::Links;
 use nix::errno::Errno;
 
 use crate::agenda::Agenda;
 use crate::frame::{self, Malformed, Parsed};
-use crate::link::{Books, FlowSetting, Link};
+use crate::link::{Books, Link};
 use crate::packet::{Description, Packet};
+
+pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 
 /// The owner of buffers of the engine's own packets; of others, the port that they came in by.
 const OWN: u16 = u16::MAX;
@@ -42,130 +44,6 @@ const MAX_HELD: usize = 1_024;
 const ENOUGH: usize = BATCH / 2;
 /// When a device that took no more is tried again. Chosen: eight full frames at 1 Gbit/s.
 const RETRY: Span = Span::from_micros(100);
-
-/// Where a packet goes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hop {
-    /// Into this link; the next place of the table says what comes after it.
-    Link(u32),
-    /// Out by this port.
-    Port(u32),
-    /// It ends here: the world [receives](World::on_control) it.
-    World,
-}
-
-/// Where a message between routers is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It came in by this port.
-    Port(u32),
-    /// It has come to the end of this link.
-    Link(u32),
-}
-
-/// A message between routers.
-#[derive(Debug)]
-pub struct ControlFrame<'a> {
-    /// Where it is.
-    pub place: Place,
-    /// Whether its route ends there.
-    pub is_end: bool,
-    /// Its bytes.
-    pub frame: &'a mut [u8],
-    /// What they say.
-    pub parsed: &'a Parsed,
-}
-
-/// A frame that the world sends.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// Its bytes.
-    pub frame: Vec<u8>,
-    /// What it is; the engine adds its IP header.
-    pub description: Description,
-    /// The place of the table of routes at which its route begins.
-    pub hop: u32,
-}
-
-/// What the queues of links share with those of other routers, by the number of the link. Nothing that is
-/// done to it moves a packet.
-#[derive(Debug)]
-pub struct LinkStates<'a>(&'a mut [Link]);
-
-impl Links for LinkStates<'_> {
-    fn state(&self, link: u32) -> Option<&Sffc> {
-        self.0.get(link as usize).and_then(Link::link_state)
-    }
-    fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
-        self.0.get_mut(link as usize).and_then(Link::link_state_mut)
-    }
-}
-
-/// A frame that came in.
-#[derive(Debug)]
-pub struct Arrival<'a> {
-    /// The port by which it came in.
-    pub port: u32,
-    /// Its bytes.
-    pub frame: &'a mut [u8],
-    /// What they say.
-    pub parsed: &'a Parsed,
-    /// Where they lie.
-    received: Received,
-}
-
-impl Arrival<'_> {
-    /// The packet that it is, whose route begins at this place of the table of routes.
-    #[must_use]
-    pub fn packet(&self, now: Time, description: &Description, hop: u32) -> Packet {
-        let Received { buffer, start, length } = self.received;
-        Packet::new((buffer, start, length), description, hop, now)
-    }
-}
-
-/// What to do with a frame that came in.
-#[derive(Debug)]
-pub enum Disposition {
-    /// It is this packet, marked where it is to be: send it on its route.
-    Forward(Packet),
-    /// It goes no further: it was for the world itself, or has no route.
-    Consume,
-}
-
-/// What knows frames and routes.
-pub trait World {
-    /// Says what a frame is that came in at `now`, and marks it.
-    fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition;
-
-    /// What the link of this number must know of a flow before the packet that was just classified enters. Called until it
-    /// gives none.
-    fn poll_flow_update(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
-        None
-    }
-
-    /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
-    fn egress(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
-
-    /// A message between routers, a packet of [`Protocol::Control`], came in by a port or to the end of a link. Whether to
-    /// forward it; it is not forwarded where its route ends.
-    fn on_control(&mut self, _now: Time, _control: ControlFrame<'_>, _links: &mut LinkStates<'_>) -> bool {
-        true
-    }
-
-    /// When [`on_timer`](World::on_timer) is to be called.
-    fn next_timer(&self) -> Time {
-        Time::MAX
-    }
-
-    /// It is `now`, which is the time of [`next_timer`](World::next_timer). That is later afterwards.
-    fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
-
-    /// A frame to send. Called after [`on_control`](World::on_control) and [`on_timer`](World::on_timer) until it gives none.
-    /// Its route may be added to `routes`, the table.
-    fn poll_transmit(&mut self, _routes: &mut Vec<Hop>) -> Option<Outgoing> {
-        None
-    }
-}
 
 /// Why [`Engine::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub use edit::{
 pub use flow::FlowTuple;
 
 /// Most VLAN tags that are looked behind: a service tag and a customer tag (IEEE 802.1ad).
-pub const MAX_TAGS: u8 = 2;
+pub(crate) const MAX_TAGS: u8 = 2;
 /// Most extension headers that are looked behind. Chosen: one of each kind, and destination options twice, as
 /// RFC 8200 section 4.1 recommends, are eight.
 pub const MAX_EXTENSIONS: usize = 8;

@@ -4,33 +4,33 @@
 //! | file | holds |
 //! |---|---|
 //! | [`run`] | a gateway from its start to its end: what the command runs |
-//! | [`world`] | what the engine knows of frames |
-//! | [`classify`] | flows, rules, guarantees |
-//! | [`marks`] | markers of flows |
-//! | [`reports`] | what gateways tell each other |
-//! | [`reload`] | another configuration without losing a packet |
+//! | `world` | what the engine knows of frames |
+//! | `classify` | flows, rules, guarantees |
+//! | `marks` | markers of flows |
+//! | `reports` | what gateways tell each other |
+//! | `reload` | another configuration without losing a packet |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`control`] | the socket for commands and metrics, and signals |
-//! | [`http`] | the little of HTTP that this takes |
+//! | `http` | the little of HTTP that this takes |
 //! | [`interfaces`] | the interfaces: looked at, prepared, given back |
 //! | [`log`] | where the log goes, without a wait |
-//! | [`rights`] | capabilities that are no longer needed, and word to systemd |
+//! | `rights` | capabilities that are no longer needed, and word to systemd |
 //!
 //! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
 //! snapshot, ten times a second, and a list of orders.
 
-pub mod classify;
+mod classify;
 pub mod control;
-pub mod http;
+mod http;
 pub mod interfaces;
 pub mod log;
-pub mod marks;
-pub mod reload;
-pub mod reports;
-pub mod rights;
+mod marks;
+mod reload;
+mod reports;
+mod rights;
 pub mod run;
 pub mod snapshot;
-pub mod world;
+mod world;
 
 use std::os::fd::BorrowedFd;
 
@@ -58,7 +58,7 @@ const MEMORY: u64 = MAX_FRAMES as u64 * LONGEST as u64;
 /// Two VLAN tags.
 const TAGS: Bytes = Bytes::new(8);
 /// How often what is due now and then is done. Chosen: as often as metrics are worth reading.
-pub const TICK: Span = Span::from_millis(100);
+pub(crate) const TICK: Span = Span::from_millis(100);
 
 /// A gateway that moves packets.
 #[derive(Debug)]

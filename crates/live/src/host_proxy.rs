@@ -27,7 +27,7 @@ mod proxy;
 mod tcp;
 mod udp;
 
-pub use dns::{ResolvConfError, bind_resolv_conf, host_nameserver, nameserver, resolv_conf};
+pub use dns::{ResolvConfError, bind_resolv_conf, host_nameserver};
 pub use listener_gate::{ListenerCounts, ListenerGate};
 
 use std::io;

@@ -6,33 +6,33 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`network`] | which nodes are hosts, and which way packets go |
-//! | [`world`] | what the engine knows of packets |
-//! | [`routers`] | routers that exchange reports, as packets |
-//! | [`tcp`] | what of a scenario's TCP the kernel is told, and what it says of a connection |
+//! | `network` | which nodes are hosts, and which way packets go |
+//! | `world` | what the engine knows of packets |
+//! | `routers` | routers that exchange reports, as packets |
+//! | `tcp` | what of a scenario's TCP the kernel is told, and what it says of a connection |
 //! | [`driver`] | the thread that plays all applications |
 //! | `play` | the course of a run: samples, changes, word to sources |
 //! | `results` | what was measured |
 
 pub mod driver;
-pub mod network;
+mod error;
+mod network;
 mod play;
 mod results;
-pub mod routers;
-pub mod tcp;
-pub mod world;
+mod routers;
+mod tcp;
+mod world;
+
+pub use error::LabError;
+pub use results::LATENESS_LIMIT;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::Bytes;
 use apportion_linux::clock::Clock;
-use apportion_linux::host::HostError;
-use apportion_linux::namespace::{
-    EnterError, Identity, Isolation, Namespace, NamespaceError, enter_user_namespace,
-};
+use apportion_linux::namespace::{Identity, Isolation, Namespace, enter_user_namespace};
 use apportion_linux::pool::Pool;
-use apportion_linux::port::PortError;
 use apportion_runtime::connections::connections;
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::marks;
@@ -40,64 +40,17 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Transport};
 
 use crate::bridge::ETHERNET;
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
 use crate::link::Books;
-use driver::{Driver, DriverError};
+use driver::Driver;
 use network::Network;
 use nix::sys::prctl::set_timerslack;
 use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
 
-/// What 99 % of packets may be late at most for a run to count. Chosen: a tenth of a short round trip, and a
-/// hundred times what a machine that has time shows.
-pub const LATENESS_LIMIT: Span = Span::from_millis(2);
 /// Bytes of frames under way at most. Chosen: 0.4 s of 5 Gbit/s.
 const MAX_BYTES: usize = 256 << 20;
-
-/// Why a scenario cannot be run, or could not to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// It is larger than can be.
-    #[error("the scenario has {count} {what}; at most {most} can be run in the lab")]
-    TooMany {
-        /// Connections or hosts.
-        what: &'static str,
-        /// How many.
-        count: usize,
-        /// How many there can be.
-        most: usize,
-    },
-    /// It has what only a simulator can do.
-    #[error("{path}: {message}")]
-    Simulated {
-        /// Where in the scenario.
-        path: String,
-        /// What cannot be, and the mend.
-        message: &'static str,
-    },
-    /// No namespaces.
-    #[error(transparent)]
-    Enter(#[from] EnterError),
-    /// No namespace.
-    #[error(transparent)]
-    Namespace(#[from] NamespaceError),
-    /// No host.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// No port.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// No applications.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
-    /// Applications take no more commands: they have ended, or do not come round.
-    #[error("the thread that plays applications takes no more commands; give the machine less to do")]
-    Unheard,
-    /// Packets could no longer be moved.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
 
 /// Enters a user namespace of its own with the whole process, which must have a single thread: call it before
 /// anything else.

@@ -1,19 +1,19 @@
-//! The disciplines on real packets, on Linux: packet sockets, clocks, network namespaces.
+//! The disciplines on real packets, on Linux: the engine and its links, and the commands `shell`, `lab` and `gateway`.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`packet`] | what moves through links for each frame |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
 //! | `agenda` | what is due next |
-//! | [`engine`] | ports and links, moved by the clock |
+//! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
-//! | [`frame`] | what an Ethernet frame says, and the few fields that routers change |
-//! | [`flow_table`] | which number a flow has |
+//! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
+//! | `flow_table` | numbers of flows |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`gateway`] | a bump in the wire between two interfaces |
 //! | [`lab`] | a scenario over the kernel's real TCP |
-//! | [`outside`] | a way from a host of our own to the network of the machine |
-//! | [`router`] | messages between routers as packets |
+//! | [`host_proxy`] | connections from an emulated host to the network of the machine |
+//! | [`router`] | messages between routers as frames |
 //! | [`shell`] | a command behind an emulated link |
 //!
 //! System calls are in the crate `apportion-linux`.
@@ -26,7 +26,7 @@ compile_error!("packet sockets and namespaces are Linux's");
 mod agenda;
 pub mod bridge;
 pub mod engine;
-pub mod flow_table;
+mod flow_table;
 pub mod frame;
 pub mod gateway;
 pub mod host_proxy;

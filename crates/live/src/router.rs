@@ -42,7 +42,7 @@ const PORTS: u32 = 2;
 
 /// What a [`Router`] must know of what surrounds it. Flows have numbers of their own at each of its ports, by
 /// which they leave.
-pub trait RouterContext {
+pub(crate) trait RouterContext {
     /// What tells the packets of this flow from others; none if it is unknown, or not one such flow.
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple>;
     /// The flow of these packets; none if no packet of it was seen lately.
@@ -57,7 +57,7 @@ pub trait RouterContext {
 
 /// A router.
 #[derive(Debug)]
-pub struct Router {
+pub(crate) struct Router {
     manager: Manager,
     key: Option<Key>,
     address: IpAddr,
@@ -241,7 +241,7 @@ impl Router {
 
 /// The router with this address: IPv4 as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
 #[must_use]
-pub const fn id(address: IpAddr) -> RouterId {
+pub(crate) const fn id(address: IpAddr) -> RouterId {
     RouterId(match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits(),
@@ -250,7 +250,7 @@ pub const fn id(address: IpAddr) -> RouterId {
 
 /// The address of this router.
 #[must_use]
-pub const fn address(router: RouterId) -> IpAddr {
+pub(crate) const fn address(router: RouterId) -> IpAddr {
     Ipv6Addr::from_bits(router.0).to_canonical()
 }
 

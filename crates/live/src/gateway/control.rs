@@ -12,7 +12,7 @@
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
 //!
 //! SIGHUP reloads; SIGTERM and SIGINT stop. One connection is served at a time, within the limits of
-//! [`super::http`]; others wait in the sockets' queues.
+//! `http.rs`; others wait in the sockets' queues.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -43,7 +43,7 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// What the thread that moves packets is asked for.
 #[derive(Debug)]
-pub enum Order {
+pub(crate) enum Order {
     /// Run by this configuration, which differs by that; and say what became of it.
     Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
     /// Stop, because of this.
@@ -52,7 +52,7 @@ pub enum Order {
 
 /// What both threads see.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     /// The latest; none before the first.
     pub snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// Readable when there is an order.
@@ -61,7 +61,7 @@ pub struct Shared {
 
 /// The control thread.
 #[derive(Debug)]
-pub struct Control {
+pub(crate) struct Control {
     path: PathBuf,
     shared: Arc<Shared>,
     orders: Sender<Order>,
@@ -112,7 +112,7 @@ const MAX_TITLE: usize = 40;
 /// The name of the control socket of a gateway with this title. One that cannot stand in it as it is is told
 /// from others by its hash.
 #[must_use]
-pub fn socket_name(title: &str) -> String {
+pub(crate) fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let written: String = title.chars().map(safe).take(MAX_TITLE).collect();
     if written == title {
@@ -427,7 +427,7 @@ fn log_dropped_client(served: io::Result<()>) {
 }
 
 /// Orders that wait, and the wake-up is taken back.
-pub fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
+pub(crate) fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
     // It may not have been woken.
     let _ = shared.wake.read();
     orders.try_iter().collect()

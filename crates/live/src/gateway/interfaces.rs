@@ -89,7 +89,7 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
 ///
 /// # Errors
 /// What is taken already, one problem each.
-pub fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<String>> {
+pub(crate) fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<String>> {
     let claim = |Interface { name, index, .. }: &Interface| {
         let address = SocketAddr::from_abstract_name(format!("apportion-gateway-{index}"));
         address.and_then(|address| UnixDatagram::bind_addr(&address)).map_err(|error| match error.kind() {
@@ -109,7 +109,7 @@ pub fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<String>>
 
 /// Interfaces whose offloads are off, and are turned on again when this is dropped.
 #[derive(Debug)]
-pub struct Prepared(Vec<Interface>);
+pub(crate) struct Prepared(Vec<Interface>);
 
 impl Prepared {
     /// Turns off what makes one packet of many.

@@ -22,7 +22,7 @@ const HEADER: usize = 12;
 /// The first nameserver of a `resolv.conf`; an IPv6 address may name a device (`fe80::1%eth0`), whose index
 /// `index_of` gives.
 #[must_use]
-pub fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u32>) -> Option<SocketAddr> {
+pub(crate) fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u32>) -> Option<SocketAddr> {
     let mut lines = resolv_conf.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         (words.next() == Some("nameserver")).then(|| words.next()).flatten()
@@ -53,7 +53,7 @@ pub fn host_nameserver() -> io::Result<Option<SocketAddr>> {
 /// The host's `resolv.conf` as the command should find it: `gateway` is the nameserver, and what the host
 /// says of domains and options holds.
 #[must_use]
-pub fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
+pub(crate) fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
     let keeps = |line: &&str| {
         matches!(line.split_whitespace().next(), Some("search" | "domain" | "options" | "sortlist"))
     };
@@ -81,7 +81,7 @@ pub enum ResolvConfError {
     Bind(#[from] MountError),
 }
 
-/// Lets all in the calling thread's mount namespace find [`resolv_conf`] where the host's is; where the host has
+/// Lets all in the calling thread's mount namespace find `resolv_conf` where the host's is; where the host has
 /// none, nobody. The mount namespace must be one's own and private
 /// ([`apportion_linux::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
 ///

@@ -47,7 +47,7 @@ use super::tcp::{Conflict, OptionError};
 use connection::Driven;
 
 /// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
-pub const MAX_CONNECTIONS: usize = 10_000;
+pub(crate) const MAX_CONNECTIONS: usize = 10_000;
 /// Commands that may wait for the driver.
 const MAX_COMMANDS: usize = 4_096;
 

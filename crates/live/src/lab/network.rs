@@ -21,8 +21,8 @@ use apportion_runtime::connections::Planned;
 use apportion_runtime::flow_tables::{FlowTables, exchanges};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
-use super::LabError;
 use super::driver::{Connection, End, MAX_CONNECTIONS};
+use super::error::LabError;
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::link::{Link, LinkParts};

@@ -11,8 +11,8 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Setting};
 
-use super::LabError;
 use super::driver::{Command, Running};
+use super::error::LabError;
 use super::results::Baseline;
 use super::world::LabWorld;
 use crate::engine::Engine;

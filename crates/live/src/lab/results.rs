@@ -1,7 +1,7 @@
 //! What is measured while the laboratory runs, and the outcome at its end.
 
 use apportion_core::packet::FlowId;
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
@@ -9,8 +9,8 @@ use apportion_runtime::probe::{Counters, LinkCounts};
 use apportion_scenario::model::Scenario;
 
 use super::driver::{DriverOutcome, Failure};
+use super::error::LabError;
 use super::play::Lab;
-use super::{LATENESS_LIMIT, LabError};
 use crate::engine::Engine;
 
 /// All counts at one time.
@@ -23,6 +23,9 @@ pub(super) struct Baseline {
     malformed: u64,
 }
 
+/// What 99 % of packets may be late at most for a run to count. Chosen: a tenth of a short round trip, and a
+/// hundred times what a machine that has time shows.
+pub const LATENESS_LIMIT: Span = Span::from_millis(2);
 impl Lab<'_> {
     /// The measured part begins.
     pub fn begin_measuring(&mut self, now: Time) {

@@ -52,7 +52,7 @@ pub struct Envelope {
 
 /// Where messages to all neighbours go from an address of this kind.
 #[must_use]
-pub const fn neighbours(source: IpAddr) -> IpAddr {
+pub(crate) const fn neighbours(source: IpAddr) -> IpAddr {
     match source {
         IpAddr::V4(_) => IpAddr::V4(NEIGHBOURS_4),
         IpAddr::V6(_) => IpAddr::V6(NEIGHBOURS_6),

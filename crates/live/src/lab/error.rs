@@ -1,0 +1,52 @@
+//! Why a scenario does not run in the laboratory.
+
+use apportion_linux::host::HostError;
+use apportion_linux::namespace::{EnterError, NamespaceError};
+use apportion_linux::port::PortError;
+
+use super::driver::DriverError;
+use crate::engine::EngineError;
+
+/// Why a scenario cannot be run, or could not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// It is larger than can be.
+    #[error("the scenario has {count} {what}; at most {most} can be run in the lab")]
+    TooMany {
+        /// Connections or hosts.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// How many there can be.
+        most: usize,
+    },
+    /// It has what only a simulator can do.
+    #[error("{path}: {message}")]
+    Simulated {
+        /// Where in the scenario.
+        path: String,
+        /// What cannot be, and the mend.
+        message: &'static str,
+    },
+    /// No namespaces.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// No namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// No host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// No port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// No applications.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// Applications take no more commands: they have ended, or do not come round.
+    #[error("the thread that plays applications takes no more commands; give the machine less to do")]
+    Unheard,
+    /// Packets could no longer be moved.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
