@@ -1,4 +1,4 @@
-//! The commands that the documents show do what they are shown to do.
+//! The commands that the documents show work, and the paths that they name exist.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
@@ -104,4 +104,58 @@ fn the_first_command_of_the_readme_writes_the_report_it_promises() {
     for queue in ["fifo", "red", "drr", "fq_codel"] {
         assert!(page.contains(&format!("queue={queue}")), "{queue}");
     }
+}
+
+/// The pages that people read, in all folders that have some.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = documents();
+    pages.extend(["CONTRIBUTING.md", "validation/README.md"].map(|page| root().join(page)));
+    for folder in ["papers", "benches"] {
+        let entries = std::fs::read_dir(root().join(folder)).unwrap();
+        pages.extend(
+            entries.map(|entry| entry.unwrap().path().join("README.md")).filter(|page| page.exists()),
+        );
+    }
+    pages
+}
+
+/// The paths from the root of the repository that a page names. A path ends before `*` and `{`, so of
+/// `crates/sim/src/{link,node}.rs` the folder counts; one with a placeholder `KEY` or `NAME` does not count.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    const ROOTS: [&str; 8] =
+        ["crates", "scenarios", "docs", "papers", "validation", "benches", "contrib", ".ci"];
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c);
+    text.split(move |c| !is_path(c))
+        .map(|path| {
+            let mut path = path.trim_end_matches(['.', '/']);
+            while let Some(rest) = path.strip_prefix("../") {
+                path = rest;
+            }
+            path
+        })
+        .filter(|path| path.split_once('/').is_some_and(|(first, _)| ROOTS.contains(&first)))
+        .filter(|path| !path.split(['/', '.']).any(|part| ["KEY", "NAME"].contains(&part)))
+}
+
+#[test]
+fn every_path_named_exists() {
+    let mut missing = Vec::new();
+    let mut named = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for path in paths(&text) {
+            named += 1;
+            if !root().join(path).exists() {
+                missing.push(format!("{}: {path}", page.display()));
+            }
+        }
+    }
+    assert!(named > 100, "only {named} paths found");
+    assert!(missing.is_empty(), "these paths do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn paths_are_found_in_text_and_links() {
+    let text = "see `crates/a/src/b.rs`, [c](../docs/c.md#d), papers/KEY/expect.toml and crates/{e,f}.";
+    assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/a/src/b.rs", "docs/c.md"]);
 }
