@@ -321,7 +321,7 @@ fn core_stateless(criterion: &mut Criterion) {
     }
 }
 
-/// Nanoseconds for what each packet of a scheme with tickets costs beside its discipline: to be marked at its
+/// Nanoseconds for what each packet of a scheme with tickets costs on top of its discipline: to be marked at its
 /// source with the acknowledgement before it, and to be exchanged at a link.
 fn tickets(criterion: &mut Criterion) {
     let packets = packets(1);

@@ -142,8 +142,8 @@ mod tests {
     fn exceptions_pass_through_the_books() {
         let mut log = Log::default();
         Counted::new(Overloaded).enqueue(Time::from_secs(1), packet(1, 3, 100), &mut log);
-        let told: Vec<_> = log.exceptions.iter().map(|(at, told)| (*at, told.flow.0)).collect();
-        assert_eq!(told, [(Time::from_secs(1), 3)]);
+        let overloads: Vec<_> = log.exceptions.iter().map(|(at, overload)| (*at, overload.flow.0)).collect();
+        assert_eq!(overloads, [(Time::from_secs(1), 3)]);
     }
 
     /// A discipline that loses every packet in silence.

@@ -1,4 +1,4 @@
-//! Labels: what a packet tells routers about its flow, in the 17 bits that an IPv4 header has to spare.
+//! Labels: information about a flow that its packets carry to routers, in the 17 bits that an IPv4 header has to spare.
 //!
 //! Stoica, Zhang, "Providing guaranteed services without per flow management", SIGCOMM 1999, section 5.2
 //! (dynamic packet state): 13 bits of the fragment offset and 4 of the type of service, a floating form without
@@ -113,7 +113,7 @@ fn encode(value: f64, m: u32, n: u32) -> u32 {
     let max = (1 << (m + n)) - 1;
     // What is not a number stays so here and is cast to 0.
     let value = value.clamp(0.0, decode(max, m) as f64);
-    // Half up; a value is below 2^53, where a half can still be told.
+    // Half up; a value is below 2^53, where a half can still be represented.
     let whole = (value + 0.5) as u64;
     if whole < 1 << m {
         return whole as u32;

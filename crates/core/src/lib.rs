@@ -11,7 +11,7 @@
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
 //! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
 //! | [`limit`] | the size of a buffer |
-//! | [`label`] | what a packet tells routers about its flow, in 17 bits |
+//! | [`label`] | information about a flow that its packets carry to routers, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
 //! | [`buffer`] | one buffer = any buffer policy × any scheduler |
 //! | [`aqm`] | buffer policies: which packets are dropped or marked |

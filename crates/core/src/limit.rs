@@ -46,7 +46,7 @@ impl Limit {
         queued as f64 <= at_most.get() * limit as f64
     }
 
-    /// Whether `packet` still fits beside `backlog`.
+    /// Whether `packet` still fits into a buffer that holds `backlog`.
     #[must_use]
     #[inline]
     pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {

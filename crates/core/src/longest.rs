@@ -4,7 +4,7 @@
 //! [`Smallest`] of the keys turned round; the largest key is there or nowhere. The others are not touched: to
 //! see that a flow is below the floor before and after a change takes no memory but its own.
 //!
-//! The floor is set when the largest is asked for and nobody is left above it, or too many have risen above
+//! The floor is set when the largest is asked for and no key is left above it, or too many have risen above
 //! it. Keys are counted in classes from the largest down, and the floor goes below the class that makes a
 //! sixteenth of all flows (chosen: few enough to stay in a cache, enough that the next time is far). That
 //! costs O(flows), and comes after a sixteenth of the flows have fallen below it or an eighth have risen

@@ -29,7 +29,7 @@ impl FlowId {
     }
 }
 
-/// Most customers of a link, beside the one of all other flows. Chosen: 26 MB of state.
+/// Most customers of a link, in addition to the one of all other flows. Chosen: 26 MB of state.
 pub const MAX_CUSTOMERS: usize = 65_535;
 
 /// The customer that a flow belongs to: a small dense number.
@@ -129,8 +129,8 @@ impl LabelKind {
 /// What a discipline may read and write of a packet.
 ///
 /// A world whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
-/// [`size`](Packet::size) alone. Whoever stores one of the others overrides its reader and its writers together:
-/// what a discipline writes, it must be able to read back.
+/// [`size`](Packet::size) alone. An implementation that stores one of the others overrides its reader and its
+/// writers together: what a discipline writes, it must be able to read back.
 pub trait Packet {
     /// The flow it belongs to. The same as long as the packet exists.
     fn flow(&self) -> FlowId;
@@ -176,7 +176,7 @@ pub trait Packet {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimplePacket {
-    /// Which packet it is, by a number of whoever made it. A discipline leaves it as it is.
+    /// Identifies the packet, by a number of its creator. A discipline does not change it.
     pub id: u32,
     /// The flow it belongs to.
     pub flow: FlowId,

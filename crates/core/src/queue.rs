@@ -101,7 +101,7 @@ impl DropReason {
     }
 }
 
-/// Word to the application behind a flow that the link cannot carry what it needs, or can again (Li, Walpole,
+/// Overload notification: the link cannot carry a flow's required rate, or can again (Li, Walpole,
 /// McNamee, Pu, Steere 2001, section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
@@ -111,7 +111,7 @@ pub struct Overload {
     pub wanted: Rate,
     /// What it has.
     pub granted: Rate,
-    /// Whether the overload that an earlier exception told of has ended.
+    /// Whether the overload of an earlier notification has ended.
     pub is_over: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The smallest of many keys, by flow: a tournament that is always played out.
 //!
 //! Schedulers ask with every packet, so a change plays its matches at once, from the leaf to the root: O(log
-//! n) without a branch to mispredict. What a match needs beside the winner below is known beforehand, so it
+//! n) without a branch to mispredict. What a match needs in addition to the winner below is known beforehand, so it
 //! is fetched from memory and compared while that match is on. Each match is one line of the cache: first
 //! eight keys meet, whose places say whose they are, then four winners at a time. Measured where every packet
 //! changes the smallest key, a heap of four children a place takes twice as long, at 1,000 flows as at

@@ -50,7 +50,7 @@ pub struct Ratio(f64);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Weight(f64);
 
-/// Tickets per second in the currency of whoever issues them: from zero, finite, never NaN.
+/// Tickets per second in the currency of their issuer: from zero, finite, never NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct TicketRate(f64);
 
@@ -276,7 +276,7 @@ impl Ratio {
 }
 
 impl Weight {
-    /// The weight of a flow that nobody gave one.
+    /// The default weight of a flow.
     pub const ONE: Self = Self(1.0);
 
     /// `value`, if it is above zero and finite.

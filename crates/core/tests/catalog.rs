@@ -425,11 +425,15 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
         ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number; write for example 64"),
         ("fq_codel", &["drop_batch=0"], "`drop_batch`: overload must drop at least 1"),
-        ("ramp", &["target=0B"], "`target`: an empty queue tells nothing; write for example \"16KiB\""),
+        (
+            "ramp",
+            &["target=0B"],
+            "`target`: an empty queue says nothing about the need of a flow; write for example \"16KiB\"",
+        ),
         (
             "ramp",
             &["target_delay=0ms"],
-            "`target_delay`: an empty queue tells nothing; write for example \"20ms\"",
+            "`target_delay`: an empty queue says nothing about the need of a flow; write for example \"20ms\"",
         ),
         (
             "ramp",
@@ -439,7 +443,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         (
             "ramp",
             &["shaper=token_bucket", "rate=5Mbit"],
-            "`shaper`: RAMP reckons in the rate of its link and would not know of a shaper's; give the link the rate, or \
+            "`shaper`: RAMP computes with the rate of its link and does not know a shaper's rate; give the link the rate, or \
              shape on the next one",
         ),
         ("ramp", &["l=0"], "`l`: with 0 the controller never sees a sample; write for example 0.5"),
@@ -517,7 +521,7 @@ fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
 }
 
 #[test]
-fn a_discipline_tells_what_it_was_made_from() {
+fn a_discipline_reports_what_it_was_made_from() {
     let all: Vec<_> = combinations()
         .into_iter()
         .map(|(kind, drop)| {
@@ -531,7 +535,7 @@ fn a_discipline_tells_what_it_was_made_from() {
     for (name, params) in &all {
         let built = params.build::<SimplePacket>(&setup(&[]));
         for (other, asked) in &all {
-            // One algorithm with other parameters, of which it tells its kind only.
+            // One algorithm with other parameters, of which only the kind is compared.
             let expected = params == asked || name == other;
             assert_eq!(built.has_params(asked), expected, "{name:?} and {other:?}");
         }

@@ -307,7 +307,7 @@ proptest! {
         core in 0u32..3,
         k_c in 1u64..80,
     ) {
-        // Flows below `core` come labelled with a rate that their size tells.
+        // Flows below `core` come labelled with a rate that follows from their size.
         let weights = weights.map(|weight| f64::from(weight) / 4.0);
         let k_c = format!("k_c={k_c}ms");
         // The paper of 1998 knows no guarantees: a label of 0 counts like any other.

@@ -43,7 +43,7 @@ struct Case {
     weights: [u8; 4],
     /// In units of [`G`].
     guarantees: [u8; 4],
-    /// Flows below come labelled, with what their size tells; 0 among it.
+    /// Flows below come labelled, with a rate that follows from their size; 0 among them.
     core: u32,
 }
 

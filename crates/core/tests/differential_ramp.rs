@@ -16,7 +16,7 @@ enum Op {
     Enqueue(u32, u64),
     /// Time passes, and packets leave as the link takes them.
     Advance(u64),
-    /// A call that nobody needs.
+    /// A call that is not needed.
     Spurious(u64),
     Class(u32, bool),
 }
@@ -42,7 +42,7 @@ fn build(pairs: &[&str]) -> Counted<Discipline<SimplePacket>> {
     Counted::new(read("ramp", pairs).expect("a valid table").build(&setup))
 }
 
-/// A link of 10 Mb/s that asks when it is free and when it was told to.
+/// A link of 10 Mb/s that asks when it is free and at the announced wake-ups.
 struct Link {
     queue: Counted<Discipline<SimplePacket>>,
     now: Time,

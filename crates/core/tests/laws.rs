@@ -366,7 +366,7 @@ fn weights_hold_to_a_packet_saturated_and_after_any_number_of_drains() {
 fn a_flow_that_comes_back_finds_its_weight_while_the_other_stays_backlogged() {
     // Flow 1, weight 10, sends 20 packets, runs empty for five services and comes back. While it is backlogged
     // flow 0 has 2 services coming to it, give or take 1 + 1/10 of its packets under the schedulers by tags and
-    // a quantum and two packets, 3, in rounds: nobody owes or is owed for the time alone.
+    // a quantum and two packets, 3, in rounds: no flow owes or is owed for the time alone.
     for kind in FAIR {
         let turn = if kind == "drr" { "quantum=1000B" } else { "" };
         let band = if ["rr", "drr"].contains(&kind) { 3.0 } else { 1.1 };

@@ -40,7 +40,7 @@ pub struct Arrival {
     pub q: u64,
 }
 
-/// What becomes of an arrival.
+/// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It joins.

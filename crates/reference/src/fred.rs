@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What becomes of an arrival.
+/// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It joins.

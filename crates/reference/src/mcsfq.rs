@@ -153,7 +153,7 @@ pub struct Arrival {
     pub limit: u64,
 }
 
-/// What becomes of an arrival.
+/// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It joins.

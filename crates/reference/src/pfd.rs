@@ -1,7 +1,7 @@
 //! PFD of Srinivasan, Vaidyanathan, Baras, figure 3, with q_i decremented where the figure forgets it and the
 //! test repeated while the buffer is too full; and RND as their section 3 describes it.
 //!
-//! There is no scheduler here: whoever serves a packet says of which flow.
+//! There is no scheduler here: the caller that serves a packet names its flow.
 
 /// The parameters.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Pfd {
         (!self.queues[i].is_empty()).then(|| self.queues[i].remove(0).0)
     }
 
-    /// A packet joins. Nobody is pushed out.
+    /// A packet joins. No packet is pushed out.
     pub fn join(&mut self, id: u32, i: usize, size: u64) {
         self.queues[i].push((id, size));
     }

@@ -1,6 +1,6 @@
 //! RED for one FIFO: Floyd, Jacobson 1993, figure 2, with ns-2's additions.
 
-/// What becomes of an arrival.
+/// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It joins.

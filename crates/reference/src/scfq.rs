@@ -31,7 +31,7 @@ impl Scfq {
         self.queue[flow].push((id, size));
     }
 
-    /// The next packet; asked in vain, the link is idle and everything starts from zero.
+    /// The next packet; when there is none, the link is idle and everything starts from zero.
     pub fn dequeue(&mut self) -> Option<u32> {
         let tag = |flow: usize| self.start[flow] + self.queue[flow][0].1 / self.weight[flow];
         let backlogged = (0..self.queue.len()).filter(|&flow| !self.queue[flow].is_empty());

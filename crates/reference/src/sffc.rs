@@ -3,7 +3,7 @@
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
 //! figure 5. What the figure leaves open: `rest` starts at 0 in each call, all δ and `count` at 0.
 
-/// `max_min_estimate` of figure 5 for demands `lambda` of non-adaptive flows beside `na` adaptive ones, line by
+/// `max_min_estimate` of figure 5 for demands `lambda` of non-adaptive flows next to `na` adaptive ones, line by
 /// line. It divides by all flows (`na + nn - count`), and counts a satisfied flow again in every call.
 #[must_use]
 pub fn max_min_estimate(buffer: f64, lambda: &[f64], na: usize) -> Vec<f64> {

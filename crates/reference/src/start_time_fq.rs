@@ -31,7 +31,7 @@ impl StartTimeFq {
         self.queue[flow].push((id, size));
     }
 
-    /// The next packet; asked in vain, the link is idle.
+    /// The next packet; when there is none, the link is idle.
     pub fn dequeue(&mut self) -> Option<u32> {
         let backlogged = (0..self.queue.len()).filter(|&flow| !self.queue[flow].is_empty());
         let Some(flow) = backlogged.min_by(|&a, &b| self.start[a].total_cmp(&self.start[b])) else {

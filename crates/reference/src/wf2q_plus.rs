@@ -50,7 +50,7 @@ impl Wf2qPlus {
         self.catch_up();
     }
 
-    /// The next packet; asked in vain, the link is idle.
+    /// The next packet; when there is none, the link is idle.
     pub fn dequeue(&mut self) -> Option<u32> {
         let tag = |flow: usize| self.start[flow] + self.queue[flow][0].1 * self.unit / self.weight[flow];
         let eligible = self.backlogged().filter(|&flow| self.start[flow] <= self.v);

@@ -63,7 +63,7 @@ fn a_forged_report_changes_nothing() {
     forged.flows[0].key = key(8);
     assert!(!up.hears(ms(50), DOWN, &forged));
     assert_eq!(up.count("refused_not_next_hop"), 1.0);
-    // Nor of a flow that nobody knows.
+    // Nor of an unknown flow.
     forged.flows[0].key = key(99);
     forged.proof.sequence += 1;
     assert!(!up.hears(ms(50), DOWN, &forged));
@@ -295,7 +295,7 @@ fn tables_are_bounded_and_what_lives_in_them_stays() {
     down.report(ms(50), [0]);
     exchange(ms(50), &mut up, &mut down);
     assert_eq!(up.around.flows(), [0, 0]);
-    // Whoever reports has a bounded table as well, from which the oldest goes.
+    // The reporting router has a bounded table as well, from which the oldest goes.
     let mut down = node_with(2, None, 0..100, |params| params.flows = 20);
     for flow in 0..100 {
         down.report(ms(u64::from(flow)), [flow]);
@@ -330,7 +330,7 @@ fn an_answer_that_nobody_asked_for_changes_nothing() {
     down.receive(ms(1), UP, &answer(3, query.nonce, 8));
     assert_eq!((down.count("refused_unasked"), down.sent()), (2.0, Vec::new()));
     down.receive(ms(1), UP, &answer(1, query.nonce, 7));
-    // The first answer counts; somebody else's comes too late.
+    // The first answer counts; one of another router comes too late.
     down.receive(ms(1), UP, &answer(3, query.nonce, 7));
     assert_eq!(down.count("refused_unasked"), 3.0);
     let said = down.said();

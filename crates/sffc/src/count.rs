@@ -62,7 +62,7 @@ pub(super) struct Counters {
     reports: u64,
     /// Reports of single flows that were handed on.
     heard: u64,
-    /// Searches that found nobody.
+    /// Searches that found no router.
     not_found: u64,
     undecoded: [u64; DecodeError::ALL.len()],
     refused: [u64; REFUSALS.len()],

@@ -1,5 +1,4 @@
-//! The SF-FC Manager: finds the routers that a router's flows come from, and tells them what its links did to
-//! them.
+//! The SF-FC Manager: finds the upstream routers of a router's flows, and reports to them what its links lost.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
 //! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the world hands in what arrived and takes
@@ -7,17 +6,17 @@
 //!
 //! A router whose link overflowed looks its flow up; if it does not know where the flow comes from it asks
 //! its neighbours, then sends the question towards the flow's source, where the first SF-FC router that
-//! carries the flow takes it and answers. Reports go to whoever answered.
+//! carries the flow takes it and answers. Reports go to the router that answered.
 //!
 //! The paper trusts its neighbours. Here one of them may lie:
 //! - A router answers only about flows that leave by the port from whose side the question came. The asker is
-//!   then its next hop for them, nobody else can be before it has fallen silent, and only its reports count.
-//! - An answer gives a cookie, which whoever does not see the answer cannot guess; reports show it. It is
+//!   then its next hop for them, no other router can be before it has fallen silent, and only its reports count.
+//! - An answer gives a cookie, which a router that does not see the answer cannot guess; reports show it. It is
 //!   renewed by further questions, and the one before is taken too: reports are under way when it changes.
 //! - Messages with a cookie are numbered, and only later ones are taken: one that was overtaken is lost.
 //! - Reports of a flow, and messages of a router and of all strangers, are bounded in rate.
 //! - A report of more departures than arrivals, or of an interval that is zero or very long, is refused. That
-//!   a report lowers a flow no further than it could honestly is the business of whoever hears it.
+//!   a report lowers a flow no further than it could honestly is checked by the discarder that receives it.
 //! - Tables are bounded; for each port they are apart, so that what comes from one side costs the others
 //!   nothing.
 //!
@@ -25,7 +24,7 @@
 //! above.
 //!
 //! Readings: a report waits for an answer only as long as it is news, which is one interval of its own. How
-//! often is asked, and what follows when nobody answers, is chosen (see [`ManagerParams`]).
+//! often is asked, and what follows without an answer, is chosen (see [`ManagerParams`]).
 //!
 //! Cost: nothing per packet. Per message O(flows in it × log flows). Memory of 160 bytes for a flow that is
 //! reported and 80 for one that a next hop claims; at worst three times that with keys and trees.
@@ -87,7 +86,7 @@ pub struct Transmit {
     pub bytes: Vec<u8>,
 }
 
-/// What becomes of a message that came in.
+/// The disposition of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
     /// It ends here.
@@ -115,7 +114,7 @@ pub struct ManagerParams {
     pub search_timeout: Span,
     /// Questions towards the source before a search ends.
     pub tries: u32,
-    /// How long a flow is left alone whose search found nobody.
+    /// Pause after a search that found no router.
     pub pause: Span,
     /// A router that was silent so long is no longer the next hop; an answer is believed as long.
     pub expiry: Span,
@@ -147,7 +146,7 @@ impl Default for ManagerParams {
             // Chosen: with the doubling the last waits 0.4 s, longer than a satellite's round trip takes to a
             // neighbour.
             tries: 3,
-            // Chosen: as long as an answer is believed, so finding nobody costs no more than finding someone.
+            // Chosen: as long as an answer is believed, so a failed search costs no more than a successful one.
             pause: Span::from_secs(6),
             // Chosen: three renewals, so that two may be lost.
             expiry: Span::from_secs(6),
@@ -173,7 +172,7 @@ impl Default for ManagerParams {
     }
 }
 
-/// Numbers that nobody outside can guess, also not from those that were given out before.
+/// Numbers that no outsider can guess, also not from those that were given out before.
 #[derive(Clone, Debug)]
 struct Secret {
     key: Key,
@@ -215,7 +214,7 @@ pub struct Manager {
 
 impl Manager {
     /// The Manager of the router `id`. With `key`, which its neighbours must share, messages are
-    /// authenticated. On real links `random` must come from a seed that nobody knows.
+    /// authenticated. On real links `random` must come from a secret seed.
     #[must_use]
     pub fn new(id: RouterId, params: &ManagerParams, key: Option<&[u8]>, random: Stream) -> Self {
         Self {

@@ -108,7 +108,7 @@ pub struct Proof {
 /// Who asks, by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The routers one hop away; nobody forwards it.
+    /// The routers one hop away; they do not forward it.
     Neighbours,
     /// The first SF-FC router on the way to the source that carries the flow; the others forward it.
     TowardsSource,
@@ -276,7 +276,7 @@ impl Key {
         self.0.clone().chain_update(bytes).finalize().into_bytes().into()
     }
 
-    /// In a time that tells nothing about where they differ.
+    /// In a time that does not depend on where they differ.
     fn verifies(&self, bytes: &[u8], tag: &[u8]) -> bool {
         self.0.clone().chain_update(bytes).verify_truncated_left(tag).is_ok()
     }

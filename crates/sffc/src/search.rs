@@ -43,9 +43,9 @@ enum Stage {
     Again,
     /// The neighbours.
     Neighbours,
-    /// Whoever is on the way to the source, so many times.
+    /// The routers on the way to the source, so many times.
     TowardsSource(u32),
-    /// Nobody answered, and nobody is asked for a while.
+    /// No router answered, and none is asked for a while.
     Silent,
 }
 
@@ -67,7 +67,7 @@ impl Work {
 }
 
 impl Manager {
-    /// An interval of an output link has ended in which it overflowed; this is to be told upstream.
+    /// An interval of an output link has ended in which it overflowed; these reports go upstream.
     pub fn report(&mut self, now: Time, reports: &[FlowReport], router: &dyn Forwarding) {
         while let Some(flow) = self.upstream.pop_due(now) {
             self.agenda.remove(flow);

@@ -54,7 +54,7 @@ impl Asker {
             return Err(Refusal::Replayed);
         }
         self.sequence = proof.sequence;
-        // Only what is genuine counts: nobody can use a router's allowance up in its name.
+        // Only authentic messages count: no other router can use up a router's allowance in its name.
         if self.messages.take(now, params.message_rate, params.burst) { Ok(()) } else { Err(Refusal::Rate) }
     }
 }
@@ -133,7 +133,7 @@ impl Side {
     }
 
     /// Makes `router` the next hop of a flow that has none. Asking again extends nothing: a query may be an
-    /// old one that somebody sent again.
+    /// old one that was replayed.
     fn claim(
         &mut self,
         now: Time,

@@ -182,7 +182,7 @@ fn a_question_towards_the_source_passes_routers_that_do_not_carry_the_flow() {
     elsewhere.around.carried.insert(7, Port(9));
     let mut up = node(1, None, [7]);
     down.report(ms(0), [7]);
-    assert_eq!(down.sent().len(), 1, "the broadcast, which nobody hears");
+    assert_eq!(down.sent().len(), 1, "the broadcast, which no router receives");
     down.on_timer(ms(100));
     let out = down.manager.transmit().unwrap();
     assert_eq!(out.to, Destination::TowardsSource(FlowId(7)));
@@ -290,7 +290,7 @@ fn a_router_that_starts_anew_is_found_again() {
         }
     };
     run(&mut up, &mut down, 0, 500);
-    // Upstream: whoever reports asks again after half a renewal, 1 s.
+    // Upstream: the reporting router asks again after half a renewal, 1 s.
     let mut up = node(1, None, [7]);
     run(&mut up, &mut down, 500, 1_500);
     assert!(up.count("heard") > 8.0, "{}", up.count("heard"));

@@ -220,7 +220,7 @@ impl CodelState {
     }
 }
 
-/// Tells the sender: marks the packet and gives it back, or drops it.
+/// Signals congestion: marks the packet and gives it back, or drops it.
 fn signal<P: Packet>(
     control: &CodelControl,
     now: Time,

@@ -446,14 +446,14 @@ mod tests {
             let verdict = csfq.admit(Time::from_secs(1), &mut packet, queued(0));
             (verdict, packet.label(LabelKind::Rate).map(Label::value), csfq.edge.flows())
         };
-        // 8000 bits in the first second; a claim of a guarantee that nobody gave.
+        // 8000 bits in the first second; a claim of a guarantee that was not given.
         let (fresh, claimed) = (packet(0, 0, 1_000), labelled(0.0));
         let rate = Label::new(8_000.0 * (1.0 - (-10.0_f64).exp())).value();
         use Admission::Accept;
         use RouterRole::{Any, Core, Edge};
         assert_eq!(label_after(Any, false, fresh), (Accept, Some(rate), 1));
         assert_eq!(label_after(Any, false, claimed), (Accept, Some(0.0), 0));
-        assert_eq!(label_after(Edge, false, claimed), (Accept, Some(rate), 1), "an edge trusts nobody");
+        assert_eq!(label_after(Edge, false, claimed), (Accept, Some(rate), 1), "an edge trusts no label");
         assert_eq!(label_after(Core, false, claimed), (Accept, Some(0.0), 0));
         assert_eq!(label_after(Core, false, fresh), (Admission::Drop(DropReason::Policy), None, 0));
         assert_eq!(label_after(Core, true, claimed), (Accept, None, 0));

@@ -38,7 +38,7 @@
 //! - Who belongs to whom is a table by flow number, like the weights: a classifier, as address ranges or
 //!   VLANs are for live traffic. Packets add nothing to it. A flow that is not in it belongs to one more
 //!   customer of weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a
-//!   customer of its own, packets would create state, and whoever opens flows would gain by it. Without a
+//!   customer of its own, packets would create state, and opening flows would pay off. Without a
 //!   table flows share as with CSFQ, with one loop more and a percent less of the link.
 //! - Labels, and what `role` and `egress` do, are as in [`csfq`](super::csfq).
 //!
@@ -352,7 +352,7 @@ mod tests {
         flood(&mut hcsfq, 1);
         // W FS, and never more than the link.
         assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n)), [SHARE, 0.5 * SHARE, 3.0 * SHARE, C]);
-        // A root that knows nothing limits nobody.
+        // A root without an estimate limits no customer.
         let mut unknown = self::hcsfq(&[1.0, 1.0], |_| ());
         for i in 1..=200 {
             unknown.admit(Time::from_nanos(100_000 * i), &mut labelled(1, 80e6), queued(0));
@@ -402,7 +402,7 @@ mod tests {
     fn flows_that_are_in_no_table_share_one_customer() {
         let hcsfq = hcsfq(&[1.0, 1.0, 1.0], |_| ());
         assert_eq!([0, 1, 2, 3, 4_000_000_000].map(|flow| hcsfq.customer(FlowId(flow))), [0, 1, 2, 0, 0]);
-        // Without a table there is one customer, and a number beyond the weights is nobody's.
+        // Without a table there is one customer, and a number beyond the weights belongs to no customer.
         let bare = self::hcsfq(&[], |_| ());
         assert_eq!((bare.customers.len(), bare.customer(FlowId(3))), (1, 0));
         let of_flows = [CustomerId(7)];

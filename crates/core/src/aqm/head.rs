@@ -3,7 +3,7 @@
 //!
 //! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The
 //! sender learns of the loss a queueing delay earlier than by tail drop. Deviation: a packet larger than the
-//! whole buffer is dropped as overflow, rather than emptying the buffer in vain.
+//! whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 

@@ -6,7 +6,7 @@
 //! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that
 //! may have twice the rate may hold twice as much; with equal weights that is the longest queue, by either
 //! rule. Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the
-//! buffer in vain.
+//! buffer for nothing.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
 //! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be

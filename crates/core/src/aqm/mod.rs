@@ -54,7 +54,7 @@ use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Rate, Span, Time, Weight};
 
-/// What becomes of a packet that arrives.
+/// The decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It joins the buffer.
@@ -78,17 +78,17 @@ pub struct Victim {
 
 /// A buffer policy, independent of the scheduler it is combined with.
 pub trait BufferPolicy<P: Packet> {
-    /// Judges `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
+    /// Decides on `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
     /// does join, with the label that the policy may have given it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission;
 
-    /// After an arrival has joined `scheduler`: who has to go, if the buffer is now too full, or to tell its
-    /// sender before it is. Asked again after each victim until it answers `None`.
+    /// After an arrival has joined `scheduler`: the packet to push out, if the buffer is now too full or as an
+    /// early signal to its sender. Called again after each victim until it returns `None`.
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, _scheduler: &S) -> Option<Victim> {
         None
     }
 
-    /// Told of the packet that was pushed out on its [`victim`](BufferPolicy::victim)'s account.
+    /// Called with the packet that was pushed out as a [`victim`](BufferPolicy::victim).
     fn pushed_out(&mut self, _packet: &P) {}
 
     /// Takes the next packet from `scheduler` for transmission, dropping others into `sink` where the policy
@@ -108,37 +108,35 @@ pub trait BufferPolicy<P: Packet> {
         false
     }
 
-    /// Shows numbers by name that say what the policy has done or stands at, for results.
+    /// Reports named counters and gauges.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// The same of the flows it knows.
+    /// Reports named counters and gauges of flows.
     fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 
-    /// The size of the buffer from now on. A buffer that is too full for it drains or is pushed out with the
-    /// next arrivals.
+    /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
     fn set_limit(&mut self, limit: Limit);
 
-    /// The rate of the link from now on, for policies that reckon in it.
+    /// Sets the rate of the link, for policies that compute with it.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// The weight of `flow` from now on. Whether this policy has use for weights.
+    /// Sets the weight of `flow`. False if the policy has no weights.
     fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
         false
     }
 
-    /// The round-trip time of `flow` without queueing, from now on; zero if unknown. Whether this policy has
-    /// use for it.
+    /// Sets the round-trip time of `flow` without queueing, zero if unknown. False if the policy does not use it.
     fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
         false
     }
 
-    /// Whose `flow` is from now on. Whether this policy divides among customers.
+    /// Sets the customer of `flow`. False if the policy knows no customers.
     fn set_customer(&mut self, _flow: FlowId, _customer: CustomerId) -> bool {
         false
     }
 
-    /// The rate that `flow` is guaranteed from now on, with its round-trip time without queueing, zero where
-    /// unknown. Whether this policy has use for guarantees.
+    /// Sets the guaranteed rate of `flow`, with its round-trip time without queueing, zero if unknown. False if
+    /// the policy knows no guarantees.
     fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
         false
     }

@@ -11,7 +11,7 @@
 //! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
 //!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
 //!   round-trip time has the mean of those that are known.
-//! - Round-trip times are told by the world, not measured. A queue sees one direction and no header: the time
+//! - Round-trip times come from the world, they are not measured. A queue sees one direction and no header: the time
 //!   from a drop to the retransmission needs sequence numbers, and the pauses between a window and the next,
 //!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
 //!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
@@ -136,7 +136,7 @@ struct Measure {
     choice: Choice,
     /// s_i of configured flows: b_i = B s_i/Σ s.
     shares: Vec<f64>,
-    /// What flows that nobody configured have for a share.
+    /// The share of flows without a configured one.
     default_share: f64,
     /// Σ s, unless thresholds have moved; for choices that depend on it.
     sum: f64,
@@ -225,7 +225,7 @@ impl Occupancy {
     }
 
     /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
-    /// than emptying the buffer in vain.
+    /// than emptying the buffer for nothing.
     pub fn admit<P: Packet>(&mut self, packet: &P) -> Admission {
         if !self.measure.limit.admits(packet, Backlog::EMPTY) {
             return Admission::Drop(DropReason::Overflow);

@@ -17,7 +17,7 @@
 //!   what figure 3 does: it is `victim = "proportional"`.
 //! - The largest q_i - b_i, LQD's rule, is `victim = "difference"`: with thresholds by round-trip time
 //!   q_i/b_i protects a long flow more than its threshold says.
-//! - A packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer in vain.
+//! - A packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
 //!

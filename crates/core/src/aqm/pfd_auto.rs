@@ -17,7 +17,7 @@
 //! there is no early drop to speak of (both chosen). R is the mean of the round-trip times that the world
 //! knows, 0 if it knows none: the buffer alone then speaks.
 //!
-//! *How often must senders be told?* So often that the buffer seldom overflows: of the packets pushed out in
+//! *How often must senders be signalled?* So often that the buffer seldom overflows: of the packets pushed out in
 //! an interval, the share that overflow forced is held near one in ten (chosen). It is above: p grows; it is
 //! below, although the buffer was above thresh: p shrinks. Steps and interval are those by which Adaptive
 //! RED moves max_p towards a target, as there slow against a round trip (Floyd, Gummadi, Shenker, "Adaptive

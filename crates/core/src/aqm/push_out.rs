@@ -26,7 +26,7 @@ pub(crate) trait Rule {
         End::Head
     }
 
-    /// As [`BufferPolicy::statistics`], beside the number of active flows.
+    /// As [`BufferPolicy::statistics`], in addition to the number of active flows.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
     /// As [`BufferPolicy::set_link_rate`].

@@ -9,7 +9,7 @@
 //!
 //! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports
 //! of the next router, or falls where there are none; the fair bandwidth FB, what non-adaptive flows may have
-//! beside the adaptive ones, is divided max-min fairly over what BDR leaves; v is what makes a flow fit. Each
+//! next to the adaptive ones, is divided max-min fairly over what BDR leaves; v is what makes a flow fit. Each
 //! packet of the flow is then discarded with probability v, before the queue.
 //!
 //! Readings, where the paper contradicts itself or leaves room; literal ones are parameters:
@@ -23,7 +23,7 @@
 //!   forward its own cut, so that it never ends (`report_discards`).
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
-//! A neighbour can lie, so its word is not taken for more than it can know: λ~ counts as no more than what
+//! A neighbour can lie, so a report counts only as far as its sender can know: λ~ counts as no more than what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
 //! of its rate. That also tames reports that are late: they are about a time when more was sent.
 //!
@@ -77,7 +77,7 @@ pub struct Sffc {
     fair_bandwidth: f64,
     /// Whether the link overflowed in this interval.
     overflowed: bool,
-    /// What the last interval has to tell.
+    /// The reports of the last interval.
     reports: Vec<FlowReport>,
     /// Demands and shares in the making.
     scratch: [Vec<f64>; 2],
@@ -115,7 +115,7 @@ impl Sffc {
         self.interval_ends
     }
 
-    /// Whether it tells and heeds other routers.
+    /// Whether it sends reports to other routers and uses theirs.
     #[must_use]
     pub const fn exchanges_reports(&self) -> bool {
         self.params.reports
@@ -136,7 +136,7 @@ impl Sffc {
         }
     }
 
-    /// Takes what the last interval has to tell the routers before this one.
+    /// Takes the reports of the last interval to the upstream routers.
     pub fn take_reports(&mut self) -> Vec<FlowReport> {
         core::mem::take(&mut self.reports)
     }
@@ -226,7 +226,7 @@ impl Sffc {
                 // Eq. (4)
                 None => previous - increment / lambda,
             };
-            // It leaves at least I, so that nobody is starved on another's word.
+            // It leaves at least I, so that no false report can starve a flow.
             flow.bdr = bdr.clamp(0.0, (1.0 - increment / lambda).max(0.0));
         }
     }

@@ -29,7 +29,7 @@ use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Ratio, Time};
 
-/// A million zombies take 4 MB; chosen: a bound that nobody meets by intent.
+/// A million zombies take 4 MB; chosen: far above any useful length.
 const MAX_ZOMBIES: u64 = 1 << 20;
 
 /// SRED in the catalogue.
@@ -258,7 +258,7 @@ mod tests {
         // The list fills; then alpha = 0.5/2 = 0.25: hits give 0.25, then 0.75·0.25 + 0.25 = 0.4375.
         let hits = [0, 0, 0, 0].map(|flow| sred.compare(FlowId(flow)));
         assert_eq!((hits, sred.p), ([false, false, true, true], 0.4375));
-        // A flow that nobody saw is a miss: 0.75·0.4375.
+        // A flow not seen before is a miss: 0.75·0.4375.
         assert!(!sred.compare(FlowId(1)));
         assert_eq!(sred.p, 0.328_125);
     }

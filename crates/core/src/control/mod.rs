@@ -8,7 +8,7 @@
 //! | [`dead_time`] | control blocks: a delay, and a predictor of what is still on its way | Smith 1957 |
 //!
 //! Control blocks work on signals: plain numbers, one for each sample, in whatever unit their gains are made
-//! for. A loop is blocks in a row; whoever closes it knows the units.
+//! for. A loop is blocks in a row; the caller that closes it knows the units.
 
 pub mod dead_time;
 pub mod low_pass;

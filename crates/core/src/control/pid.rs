@@ -65,7 +65,7 @@ impl Pid {
     }
 
     /// Takes the next error and gives the output within `output`. `I sum(x)` stays within `integral`:
-    /// [`Bounds::NONE`] for a plain PID. `saturated`: the actuator did less than it was told, so an error
+    /// [`Bounds::NONE`] for a plain PID. `saturated`: the actuator did less than its input asked for, so an error
     /// above zero does not move the sum.
     pub fn update(&mut self, error: f64, output: Bounds, integral: Bounds, saturated: bool) -> f64 {
         let Gains { p, i, d } = self.gains;

@@ -272,7 +272,7 @@ mod tests {
         TokenBucket::new(&params, Buffer::new(Fifo::new(), tail))
     }
 
-    /// Offers packets of `size` without end, asks exactly when told to, and gives the time of the last
+    /// Offers packets of `size` without end, asks exactly at the announced wake-ups, and gives the time of the last
     /// departure.
     fn last_departure(shaped: &mut Shaped, size: u64, packets: u32) -> Time {
         let (mut now, mut log) = (Time::ZERO, Log::default());

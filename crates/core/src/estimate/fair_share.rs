@@ -145,7 +145,7 @@ const DECREASES: u32 = 30;
 /// The fair share for a weight of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FairShare {
-    /// Nobody knows yet: all is let through.
+    /// Not yet estimated: every packet passes.
     Unknown,
     /// Nothing but guaranteed packets is let through.
     Nothing,
@@ -509,7 +509,7 @@ impl FairShareEstimator {
         self.start_time = now;
         self.decreases = DECREASES;
         if self.params.onset {
-            // What nobody sends is forgotten.
+            // A share above every rate seen is forgotten.
             let largest = self.temp_fs.max(self.before);
             let seen = self.fs.rate().filter(|fs| largest > 0.0 && largest < *fs).map(|_| largest);
             self.fs = seen.map_or(self.fs, FairShare::of);

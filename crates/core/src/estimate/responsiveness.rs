@@ -9,7 +9,7 @@
 //! To fail is proof that a flow does not slow down; to pass may be chance, since bursts end by themselves.
 //!
 //! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these 20 % of the packets are lost,
-//! whatever the flow does. To a flow that does not heed losses the lot means nothing, however bursty it is,
+//! whatever the flow does. For a flow that does not react to losses the lot means nothing, however bursty it is,
 //! so every order of its ten rates is as likely (a permutation test: Fisher 1935; Mann, Whitney 1947, for the
 //! statistic): with a probability of at most 7/252 the rates of dosed blocks are so low that it passes.
 //! Round-trip times are unknown, so the first 0.5 s of a block, in which a sender may not know of its losses
@@ -17,7 +17,7 @@
 //!
 //! What a flow says of itself stands until then. An adaptive flow sits an exam now and then and is no longer
 //! adaptive if it fails. Another one must pass an exam, which spares plain ones the trial, and then a trial.
-//! A flow far below its fair share is left in peace, since it can harm nobody: whether it heeds losses stays
+//! A flow far below its fair share is left in peace, since it harms no other flow: whether it reacts to losses stays
 //! unknown. Between tests there are pauses, longer with each one that changes nothing.
 //!
 //! What it costs: an adaptive flow loses 35 % for 3 s, again after 20 to 30 s, then 40 to 60 s, up to 160 to
@@ -64,8 +64,8 @@ const MEMORY: f64 = 1.0 / 6.0;
 /// Share of its fair share below which a flow is left in peace: one that is not adaptive, and one that is. An
 /// exam of the latter can only be to its harm.
 const HARMLESS: [f64; 2] = [0.25, 0.5];
-/// A non-adaptive flow that loses so much anyway is told nothing by a dose. One that heeds losses will soon
-/// lose less.
+/// A dose shows nothing in a non-adaptive flow that loses so much anyway. A flow that reacts to losses will
+/// soon lose less.
 const PLAIN: f64 = 0.25;
 /// The smallest round-trip time and retransmission timeout believed, in s. Linux has 200 ms where RFC 6298
 /// has 1 s.
@@ -277,7 +277,7 @@ mod tests {
     const STEPS: u32 = 10;
 
     /// A flow whose source says at each moment how many packets of 500 bytes it sends, of which others lose
-    /// some; it is told how many of its packets were lost at each moment so far.
+    /// some; it gets the number of its packets lost at each moment so far.
     struct Bench<S> {
         flow: Responsiveness,
         source: S,

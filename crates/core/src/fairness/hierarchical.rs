@@ -8,7 +8,7 @@
 //!
 //! Only for networks with one bottleneck. Of several there is no single division: a customer may be divided
 //! at one link and its flows be held back at others, and what a customer is then due depends on which of its
-//! flows is counted where. Links that nobody is held back at do not matter, but what a flow wants is at most
+//! flows is counted where. Links that are no bottleneck do not matter, but what a flow wants is at most
 //! what the narrowest link of its path carries.
 //!
 //! Cost: O(path entries + flows log flows) for each link that could be the bottleneck, at most
@@ -21,7 +21,7 @@ use super::infeasible::{Infeasible, is_amount};
 use super::max_min::{Claim, max_min};
 
 /// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these
-/// is has others beside it.
+/// is the only bottleneck has several.
 pub const CANDIDATES: usize = 16;
 
 /// What a flow of a customer asks of a network. Amounts are in the unit of the capacities.
@@ -99,7 +99,7 @@ fn load(capacities: &[f64], claims: &[CustomerClaim], shares: &[f64]) -> Vec<f64
     load
 }
 
-/// The shares where `bottleneck` is divided and other links hold nobody back.
+/// The shares where `bottleneck` is divided and no other link is a bottleneck.
 fn divide(
     bottleneck: usize,
     capacity: f64,
@@ -175,7 +175,7 @@ mod tests {
         let claims = [claim(&[1, 0], 0, 1.0, None), claim(&[2, 0], 1, 1.0, None)];
         assert_eq!(hierarchical(&[10.0, 100.0, 4.0], &[1.0; 2], &claims), Ok(vec![6.0, 4.0]));
         assert_eq!(hierarchical(&[10.0, 100.0, 6.0], &[1.0; 2], &claims), Ok(vec![5.0, 5.0]));
-        // Nobody is held back anywhere.
+        // No link is a bottleneck.
         let calm = [claim(&[0], 0, 1.0, Some(1.0)), claim(&[1], 1, 1.0, Some(2.0))];
         assert_eq!(hierarchical(&[10.0, 100.0], &[1.0; 2], &calm), Ok(vec![1.0, 2.0]));
         // Two flows of customer 0 share an access link of 4, and 5 of the other link are due to it.

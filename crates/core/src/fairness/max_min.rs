@@ -1,4 +1,4 @@
-//! Weighted max-min fairness with guarantees: nobody has more at the cost of one who has less for its weight.
+//! Weighted max-min fairness with guarantees: no flow has more at the cost of one with less for its weight.
 //!
 //! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen
 //! flows stand at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows
@@ -265,7 +265,7 @@ mod tests {
                 if claim.demand.is_some_and(|demand| shares[flow] >= demand - 1e-9) {
                     continue;
                 }
-                // Bertsekas, Gallager: a link is its bottleneck, full and with nobody at a higher level.
+                // Bertsekas, Gallager: a link is its bottleneck, full and with no flow at a higher level.
                 let bottleneck = claim.links.iter().any(|&link| {
                     let full = load(link) >= capacities[link] - 1e-9;
                     full && (0..claims.len())

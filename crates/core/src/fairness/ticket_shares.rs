@@ -10,12 +10,12 @@
 //! share a currency and out_f(l) = in_f(l). What leaves one link arrives at the next one.
 //!
 //! Bandwidth. The allocation is the one in which every flow has what it demands or crosses a bottleneck: a
-//! full link on which nobody has more for its tickets there (II-E). With one currency everywhere, this is
+//! full link on which no flow has more for its tickets there (II-E). With one currency everywhere, this is
 //! [`max_min()`](super::max_min()) with tickets as weights.
 //!
 //! Readings, where the paper leaves room:
 //! - A flow that sends less than its share still sends all its tickets, on fewer packets. in_f therefore does
-//!   not depend on what anybody sends. Only a flow with a demand of 0 has no packets to write tickets on.
+//!   not depend on what flows send. Only a flow with a demand of 0 has no packets to write tickets on.
 //! - Links may be crossed in cycles. Ticket rates are then a fixed point, found by sweeps over all links.
 //! - Receiver-based: tickets flow from the sinks backwards. Pass the links of each flow in the order in which
 //!   its tickets flow, with what the acknowledgements are issued; the capacity is that of the data.

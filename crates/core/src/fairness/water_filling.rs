@@ -1,4 +1,4 @@
-//! The max-min fair split of one amount over demands: nobody who wants more has less than anybody else.
+//! The max-min fair split of one amount over demands: an unsatisfied demand gets no less than any other.
 //!
 //! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, for one link: every demand is filled up to the
 //! same level. [`max_min`](super::max_min()) does it for networks; this is for the way of packets.

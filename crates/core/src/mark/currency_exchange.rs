@@ -76,7 +76,7 @@ pub struct ExchangeStats {
 }
 
 impl CurrencyExchange {
-    /// An exchange that is issued `tickets`; none: until it is told.
+    /// An exchange that is issued `tickets`; none: not known yet.
     #[must_use]
     pub fn new(
         params: &ExchangeParams,
@@ -99,7 +99,7 @@ impl CurrencyExchange {
         self.window == params.window.as_secs_f64() && self.writer.has_params(&params.writer)
     }
 
-    /// What it is issued; none until it is told.
+    /// The tickets it is issued per second; none while unknown.
     #[must_use]
     pub const fn issued(&self) -> Option<TicketRate> {
         self.writer.out_tkt_rate()
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn it_has_no_state_per_flow() {
-        // Its size is that of its parameters and averages, whoever's packets it has seen: it owns no memory.
+        // Its size is that of its parameters and averages, however many flows it has seen: it owns no memory.
         assert!(size_of::<CurrencyExchange>() < 512 && !core::mem::needs_drop::<CurrencyExchange>());
     }
 }

@@ -22,7 +22,7 @@ pub trait Marker<P: Packet> {
 pub struct MarkerSetup {
     /// What the flow is issued; none: as its acknowledgements say.
     pub tickets: Option<TicketRate>,
-    /// Whether acknowledgements tell what arrived.
+    /// Whether acknowledgements report what arrived.
     pub acknowledged: bool,
     /// When the flow starts.
     pub start: Time,

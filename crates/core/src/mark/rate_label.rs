@@ -31,7 +31,7 @@ use crate::units::{Bytes, Rate, Span, Time, Weight};
 
 /// The largest packet on most links: Ethernet's.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
-/// The depth of a bucket beside what a round-trip time brings. Chosen: so that one packet can wait for another.
+/// The depth of a bucket in addition to what a round-trip time brings. Chosen: so that one packet can wait for another.
 const TWO_PACKETS: Bytes = Bytes::new(2 * FULL_PACKET.get());
 
 /// K.

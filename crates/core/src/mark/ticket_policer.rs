@@ -1,4 +1,4 @@
-//! Tickets: how whoever writes them on packets keeps to what it was issued.
+//! Ticket policer: keeps the tickets written on packets to the tickets issued.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-G (ticket
 //! policing) and III-J (ticket bits). The writers are the [marker](crate::mark::ticket) at an end of a flow and
@@ -74,7 +74,7 @@ pub(crate) const ROUNDING: Param = Param {
     doc: "How tickets become a whole tag; stochastic keeps their mean.",
 };
 
-/// Tickets on a packet while nobody knows what is issued. Chosen: the most that the paper's 8 bits hold; the
+/// Tickets on a packet while the issue is unknown. Chosen: the most that the paper's 8 bits hold; the
 /// most that 17 bits hold would spoil the averages of every router on the path.
 const UNKNOWN: f64 = 255.0;
 

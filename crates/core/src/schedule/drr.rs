@@ -20,7 +20,7 @@
 //!
 //! Cost: O(1) per packet if the quantum is at least the largest packet, else as many turns as the packet
 //! needs quanta. The worst call goes through the backlogged flows four times, however small the quantum:
-//! after a round in which nobody could pay, those that would be in vain too are given at once. At most 64
+//! after a round in which no flow could pay, all rounds of that kind that follow are given at once. At most 64
 //! bytes per flow: records of 32, made for up to twice as many. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
@@ -186,7 +186,7 @@ impl<P: Packet, C: Charge> Turns<P, C> {
 
     /// Passes the turn on while the flow at the front cannot pay for its head packet.
     ///
-    /// Terminates: when the turn comes round, all but one of the rounds in vain that remain are skipped.
+    /// Terminates: when the turn comes round, all but one of the fruitless rounds that remain are skipped.
     fn settle(&mut self) {
         let first = self.active.front();
         while let Some(front) = self.active.front() {
@@ -213,14 +213,14 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         queue.front(&self.packets).map_or(0, |head| C::of(&head.packet).saturating_sub(*deficit))
     }
 
-    /// Gives every flow its quanta of the rounds to come in which nobody can pay.
+    /// Gives every flow its quanta of the rounds to come in which no flow can pay.
     fn skip_rounds(&mut self) {
         let (mut needed, mut flow) = (u64::MAX, self.active.front());
         while let Some(index) = flow {
             needed = needed.min(self.wants(index).div_ceil(self.flows[index].quantum));
             flow = self.active.behind(&mut self.flows, index);
         }
-        // Somebody can pay in the round of this number. A counter stays below the head packet till then.
+        // Some flow can pay in the round of this number. A counter stays below the head packet till then.
         let in_vain = needed.saturating_sub(1);
         let mut flow = self.active.front();
         while let Some(index) = flow.filter(|_| in_vain > 0) {

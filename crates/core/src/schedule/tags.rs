@@ -1,5 +1,5 @@
 //! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow; and
-//! what those that serve the smallest tag share beside them.
+//! what those that serve the smallest tag share in addition.
 //!
 //! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it
 //! becomes the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else
@@ -101,7 +101,7 @@ impl<P: Packet> Flows<P> {
         Some(flow.tag + flow.length(flow.queue.front(&self.packets)?.packet.size()))
     }
 
-    /// The memory that flows take beside their packets.
+    /// The memory that flows take in addition to their packets, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.flows.capacity() * size_of::<Flow>()
@@ -181,7 +181,7 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
 
 #[cfg(test)]
 impl<P: Packet, T: Tag> ByTag<P, T> {
-    /// The memory that flows take beside their packets.
+    /// The memory that flows take in addition to their packets, in bytes.
     pub fn bytes(&self) -> usize {
         self.flows.bytes() + self.order.bytes()
     }

@@ -81,7 +81,7 @@ impl<P: Packet> Wf2qPlus<P> {
         }
     }
 
-    /// Places again the flows whose tag V has reached. If nobody is eligible, V goes on to the smallest S.
+    /// Places again the flows whose tag V has reached. If no flow is eligible, V goes on to the smallest S.
     fn settle(&mut self) {
         while let Some((tag, index)) = self.ahead.first() {
             if tag > self.v {

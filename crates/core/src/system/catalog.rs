@@ -39,7 +39,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 pub struct Selection {
     /// The scheduler, system, marker or exchange.
     pub kind: &'static Entry,
-    /// The buffer policy; none beside a system.
+    /// The buffer policy; none with a system.
     pub drop: Option<&'static Entry>,
     /// The shaper in front, if any.
     pub shaper: Option<&'static Entry>,

@@ -38,7 +38,7 @@ impl DisciplineParams {
             None => read(SYSTEMS, args, "kind", selection.kind)?,
         };
         if let (CoreParams::Ramp(_), Some(_)) = (&core, selection.shaper) {
-            let message = "RAMP reckons in the rate of its link and would not know of a shaper's; give the link the \
+            let message = "RAMP computes with the rate of its link and does not know a shaper's rate; give the link the \
                            rate, or shape on the next one";
             return Err(ParamError::new("shaper", message));
         }
@@ -148,9 +148,9 @@ impl<P: Packet> Discipline<P> {
         }
     }
 
-    /// Whether it has the parts that `params` name, and in those that keep their parameters whole these: for
-    /// whoever reads back what runs. Schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ tell
-    /// their kind only.
+    /// Whether it has the parts that `params` name and, in parts that keep their parameters, the same parameters:
+    /// for reading back what runs. Of schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ only the
+    /// kind is compared.
     #[must_use]
     pub fn has_params(&self, params: &DisciplineParams) -> bool {
         let shaped = match (self, &params.shaper) {
@@ -161,12 +161,12 @@ impl<P: Packet> Discipline<P> {
         shaped && self.core().has_params(&params.core)
     }
 
-    /// Shows numbers by name that say what it has done or stands at, for results.
+    /// Reports named counters and gauges.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.core().statistics(show);
     }
 
-    /// The same of the flows it knows.
+    /// Reports named counters and gauges of flows.
     pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         self.core().flow_statistics(show);
     }

@@ -6,7 +6,7 @@
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
-//! | [`ramp`] | real-rate flows get what they seem to need | Li, Walpole, McNamee, Pu, Steere 2001 |
+//! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
 //! any of them without a box and a virtual call per packet. [`System`] is what each whole discipline can be asked

@@ -16,12 +16,12 @@
 //! - A real-rate flow never uses what others leave. If it did, its queue would stay empty, and the controller
 //!   would take its allocation away.
 //! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and
-//!   greedy packets come at any time; and flows would be told of overloads that come and go with an
+//!   greedy packets come at any time; and flows would be notified of overloads that come and go with an
 //!   acknowledgement.
 //! - In overload all allocations are scaled down alike (the paper leaves the policy open). A flow that is
 //!   silent does not count. An overload is over when there was none for `exception_interval`.
 //! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole
-//!   multiples of `sample`, also when nobody calls in between: what happened since is caught up in its order.
+//!   multiples of `sample`, also without a call in between: what happened since is caught up in its order.
 //! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits come by periods all
 //!   the same.
 //! - A queue's `limit` is the discipline's own; the paper's flows are held by their socket buffers.
@@ -70,8 +70,8 @@ struct Flow {
     granted: Rate,
     /// Bits that its allocation amounted to until `Ramp::counted`.
     allocated: f64,
-    /// When its application last heard of an overload; none since the end of it.
-    told: Option<Time>,
+    /// When its application was last notified of an overload; none since the end of it.
+    notified: Option<Time>,
     /// When its last packet came.
     seen: Time,
     /// Whether it sent since the last sample.
@@ -160,7 +160,7 @@ impl<P: Packet> Ramp<P> {
                 wanted: 0.0,
                 granted: Rate::ZERO,
                 allocated: 0.0,
-                told: None,
+                notified: None,
                 seen: self.clock,
                 sent: false,
             });
@@ -228,7 +228,7 @@ impl<P: Packet> Ramp<P> {
             }
             self.dispatch();
         }
-        // A link may say belatedly when it found nothing, after somebody looked at the shares.
+        // A link may report an empty queue late, after the shares have been read.
         self.clock = self.clock.max(now);
         self.reservations.advance(self.clock);
     }
@@ -255,7 +255,7 @@ impl<P: Packet> Ramp<P> {
         }
         self.updates += 1;
         self.next_sample += self.params.sample;
-        self.tell(scale < 1.0, sink);
+        self.notify_overloads(scale < 1.0, sink);
     }
 
     /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
@@ -271,9 +271,9 @@ impl<P: Packet> Ramp<P> {
         self.updates += samples;
     }
 
-    /// Tells applications that have less than they want, not more often than they can use it; and that it is
-    /// over.
-    fn tell(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
+    /// Notifies applications that have less than they want, at most once an interval, and of the end of the
+    /// overload.
+    fn notify_overloads(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
         let (now, interval) = (self.clock, self.params.exception_interval);
         if is_overloaded {
             self.overloaded = Some(now);
@@ -283,12 +283,12 @@ impl<P: Packet> Ramp<P> {
         for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
             let (wanted, granted) = (part(self.link_rate, flow.wanted), flow.granted);
             let is_short = granted < wanted && !flow.fill.is_empty();
-            let is_news = match flow.told {
-                Some(told) => is_over || (is_short && now.since(told) >= interval),
+            let is_news = match flow.notified {
+                Some(notified) => is_over || (is_short && now.since(notified) >= interval),
                 None => is_short,
             };
             if is_news {
-                flow.told = (!is_over).then_some(now);
+                flow.notified = (!is_over).then_some(now);
                 sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
                 self.exceptions += 1;
             }
@@ -372,7 +372,7 @@ impl<P: Packet> System<P> for Ramp<P> {
             (FlowClass::Greedy, Some(index)) => {
                 self.count();
                 self.flows[index].is_real_rate = false;
-                self.flows[index].told = None;
+                self.flows[index].notified = None;
                 self.reservations.set_backlogged(index, false);
                 self.reservations.set(index, Rate::ZERO);
                 self.flows[index].granted = Rate::ZERO;

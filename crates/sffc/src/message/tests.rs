@@ -221,9 +221,9 @@ fn the_first_thing_that_is_wrong_is_named() {
     assert_eq!(changed(9, 0), DecodeError::TooLong, "the length says less");
     let twice = [&[field::NONCE, 8][..], &[0; 8]].concat();
     assert_eq!(refused(&with_fields(&query(), &twice)), DecodeError::Duplicate);
-    let mut nobody = bytes.clone();
-    nobody[HEADER] = 200;
-    assert_eq!(refused(&nobody), DecodeError::Missing, "its router");
+    let mut nameless = bytes.clone();
+    nameless[HEADER] = 200;
+    assert_eq!(refused(&nameless), DecodeError::Missing, "its router");
     let all: Vec<_> = DecodeError::ALL.iter().map(|error| *error as usize).collect();
     assert_eq!(all, (0..10).collect::<Vec<_>>(), "they are counted by number");
 }

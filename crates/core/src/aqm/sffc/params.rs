@@ -1,4 +1,4 @@
-//! What SF-FC and NBQ can be told.
+//! Parameters of SF-FC and NBQ.
 
 use alloc::format;
 
@@ -21,8 +21,8 @@ pub const SFFC: Entry = Entry {
 /// NBQ in the catalogue.
 pub const NBQ: Entry = Entry {
     name: "nbq",
-    summary: "SF-FC's predecessor: the reports of routers ahead alone, without fairness to adaptive flows.",
-    reference: "Tamura, Tobe, Tokuda 1999, as told in 2000",
+    summary: "SF-FC's predecessor: the reports of downstream routers alone, without fairness to adaptive flows.",
+    reference: "Tamura, Tobe, Tokuda 1999, as described in 2000",
     params: PARAMS.split_at(NBQ_PARAMS).0,
     ..SFFC
 };
@@ -93,7 +93,7 @@ static PARAMS: [Param; 17] = [
         Kind::Switch,
         "true",
         "the paper",
-        "Whether it tells the router before it what it lost, and heeds the one behind it.",
+        "Whether it reports its losses to the upstream router and uses the reports of the downstream one.",
     ),
     Param::new(
         "previous",
@@ -141,7 +141,7 @@ static PARAMS: [Param; 17] = [
         Kind::Choice(&["share", "printed"]),
         "share",
         "eq. 7 as printed",
-        "What non-adaptive flows have beside steady adaptive ones: what these leave but at least their share, or \
+        "What non-adaptive flows get while adaptive ones are steady: what these leave but at least their share, or \
          just what these leave.",
     ),
     Param::new(
@@ -237,7 +237,7 @@ pub enum Usage {
     Departures,
 }
 
-/// What non-adaptive flows have beside steady adaptive ones.
+/// What non-adaptive flows get while adaptive ones are steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
     /// What these leave, at least their share.

@@ -226,7 +226,7 @@ fn a_router_that_reports_its_own_discards_never_falls_silent() {
     assert_eq!(reports(&[("report_discards", "5%"), ("reports", "false")]), 0);
 }
 
-/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, beside
+/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, and
 /// five adaptive ones of 1 Mb/s each that do not mind, in Mb/s.
 fn five_and_five(intervals: u32, pairs: &[(&str, &str)]) -> Vec<f64> {
     let mut bench = Bench::new(pairs);
@@ -307,7 +307,7 @@ fn departures_for_usage_freeze_flows_at_their_rate() {
 
 #[test]
 fn the_final_rate_as_the_previous_one_makes_cuts_stay() {
-    // FB cuts the flow of 10 Mb/s to 5 beside an adaptive one. When that is gone, BDR by itself is 0; from v
+    // FB cuts the flow of 10 Mb/s to 5 next to an adaptive one. When that is gone, BDR by itself is 0; from v
     // it has to climb by I.
     let bdr = |previous: &str| {
         let mut bench = Bench::new(&[("previous", previous), ("active", "50ms")]);

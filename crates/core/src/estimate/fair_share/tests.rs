@@ -233,7 +233,7 @@ fn an_overflow_takes_one_percent_thirty_times_in_a_period() {
 
 #[test]
 fn the_onset_of_congestion_forgets_a_stale_share() {
-    // A share of 8e6 from long ago; in the last window nobody sent more than 2e6, and 12e6 of 8e6 come.
+    // A share of 8e6 from long ago; in the last window no flow sent more than 2e6, and 12e6 of 8e6 come.
     let onset = |onset| {
         let params = FairShareParams { onset, ..mcsfq() };
         let mut estimator = standing(&params, false, FairShare::Rate(8e6), [12e6, 12e6, 0.0]);

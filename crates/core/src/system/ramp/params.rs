@@ -10,7 +10,7 @@ use crate::units::{Bytes, Packets, Ratio, Span};
 pub const ENTRY: Entry = Entry {
     name: "ramp",
     role: Role::System,
-    summary: "RAMP: real-rate flows get what their queues say that they need, greedy flows the rest.",
+    summary: "RAMP: allocates bandwidth to real-rate flows from the fill of their queues; greedy flows get the rest.",
     reference: "Li, Walpole, McNamee, Pu, Steere 2001",
     cost: "O(log flows) per packet, O(flows) per sample, 250 bytes per real-rate flow",
     params: &[
@@ -87,7 +87,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Switch,
             "false",
             "beyond the paper",
-            "Whether the controller reckons with its orders that `control_delay` still holds back.",
+            "Whether the controller accounts for its orders that `control_delay` still holds back.",
         ),
         Param::new(
             "floor",
@@ -144,7 +144,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "1s",
             "chosen: an application has time to act",
-            "Least time between exceptions in one overload, and without overload until it is over.",
+            "Least time between notifications in one overload, and without overload until it is over.",
         ),
     ],
 };
@@ -242,10 +242,14 @@ impl RampParams {
         require(
             self.target > Bytes::ZERO,
             "target",
-            "an empty queue tells nothing; write for example \"16KiB\"",
+            "an empty queue says nothing about the need of a flow; write for example \"16KiB\"",
         )?;
         let in_time = self.target_delay.is_none_or(takes_time);
-        require(in_time, "target_delay", "an empty queue tells nothing; write for example \"20ms\"")?;
+        require(
+            in_time,
+            "target_delay",
+            "an empty queue says nothing about the need of a flow; write for example \"20ms\"",
+        )?;
         let often = "samples closer than 0.1ms see the same packets; write for example \"10ms\"";
         require(self.sample >= Span::from_micros(100), "sample", often)?;
         require(

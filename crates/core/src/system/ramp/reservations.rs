@@ -187,7 +187,7 @@ mod tests {
         all
     }
 
-    /// Lets `periods` pass and serves whoever is due at each packets of 1500 B; who, in order.
+    /// Lets `periods` pass and serves the due flows with packets of 1500 B; the flows, in order.
     fn serve(all: &mut Reservations, from: u64, periods: u64) -> Vec<usize> {
         let mut served = Vec::new();
         for period in from + 1..=from + periods {

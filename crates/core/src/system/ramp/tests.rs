@@ -340,9 +340,9 @@ fn overload_is_told_within_200_ms_and_shared_equally_above_the_greedy_minimum() 
     let (at, first) = link.log.exceptions[0];
     assert!(at > Time::from_secs(5) && at <= Time::from_millis(5_200), "{at}");
     assert!(!first.is_over && first.granted < first.wanted, "{first:?}");
-    let mut told: Vec<_> = link.log.exceptions.iter().map(|told| told.1.flow.0).collect();
-    told.sort_unstable();
-    assert_eq!(told, [0, 1], "each flow once");
+    let mut notified: Vec<_> = link.log.exceptions.iter().map(|it| it.1.flow.0).collect();
+    notified.sort_unstable();
+    assert_eq!(notified, [0, 1], "each flow once");
 
     let greedy = cbr(2, 1_400, &[(0, 20.0)]);
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps), greedy]);
@@ -355,21 +355,20 @@ fn overload_is_told_within_200_ms_and_shared_equally_above_the_greedy_minimum() 
     assert_eq!(link.log.exceptions.len(), 6, "{:?}", link.log.exceptions);
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps)]);
     link.run(20_000);
-    let over: Vec<_> =
-        link.log.exceptions.iter().filter(|told| told.1.is_over).map(|told| told.1.flow.0).collect();
+    let over: Vec<_> = link.log.exceptions.iter().filter(|it| it.1.is_over).map(|it| it.1.flow.0).collect();
     assert_eq!(over, [0, 1]);
-    assert_eq!(link.log.exceptions.last().map(|told| told.1.is_over), Some(true));
+    assert_eq!(link.log.exceptions.last().map(|it| it.1.is_over), Some(true));
 }
 
 #[test]
-fn each_application_is_told_of_its_own_shortage_at_most_once_an_interval() {
-    // Flow 2 joins an overload that flows 0 and 1 were told of long ago.
+fn each_application_is_notified_of_its_own_shortage_at_most_once_an_interval() {
+    // Flow 2 joins an overload that flows 0 and 1 were notified of long ago.
     let [a, b] = [0, 1].map(|flow| cbr(flow, 1_500, &[(0, 7.0)]));
     let mut link = Link::new(&["exception_interval=2s"], 3, std::vec![a, b, cbr(2, 1_500, &[(3_100, 7.0)])]);
     link.run(6_000);
     let times = |flow: u32| {
-        let of = link.log.exceptions.iter().filter(|told| told.1.flow.0 == flow);
-        of.map(|told| told.0.as_nanos() / MS).collect::<Vec<_>>()
+        let of = link.log.exceptions.iter().filter(|it| it.1.flow.0 == flow);
+        of.map(|it| it.0.as_nanos() / MS).collect::<Vec<_>>()
     };
     assert!(times(2)[0] > 3_100 && times(2)[0] < 3_400, "{:?}", times(2));
     for flow in 0..3 {
