@@ -96,16 +96,16 @@ pub struct TcpFields<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be written, or the time does not fit it.
-    #[error("cannot write a packet to the capture file")]
+    #[error("cannot write a packet to the capture file: {0}")]
     Write(#[from] PcapError),
     /// The end of the file cannot be written.
-    #[error("cannot finish the capture file")]
+    #[error("cannot finish the capture file: {0}")]
     Finish(#[from] io::Error),
     /// The options of a segment exceed 40 bytes.
-    #[error("a captured segment has too many options")]
+    #[error("a captured segment has too many options: {0}")]
     Options(#[from] TcpOptionWriteError),
     /// A packet exceeds what IPv4 can carry.
-    #[error("a captured packet is too long")]
+    #[error("a captured packet is too long: {0}")]
     Length(#[from] ValueTooBigError<usize>),
 }
 
