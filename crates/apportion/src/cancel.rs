@@ -1,0 +1,75 @@
+//! Stopping a run from outside, and following it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A token that stops runs. Clones are the same token: keep one, give the other to a run.
+///
+/// A cancelled run ends at once with what is finished.
+///
+/// ```
+/// let cancel = apportion::Cancel::new();
+/// let other = cancel.clone();
+/// std::thread::spawn(move || other.cancel()).join().unwrap();
+/// assert!(cancel.is_cancelled());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A token that is not cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels all runs that hold this token. It only sets a flag, so a signal handler may call it.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// How many replications have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Replications that have ended, over all points.
+    pub done: usize,
+    /// Replications that the run has, over all points.
+    pub total: usize,
+}
+
+/// A callback for progress.
+pub(crate) type OnProgress<'a> = Box<dyn Fn(Progress) + Send + Sync + 'a>;
+
+/// Counts replications and reports each.
+pub(crate) struct Counter<'a> {
+    report: Option<&'a OnProgress<'a>>,
+    done: Mutex<usize>,
+    total: usize,
+}
+
+impl<'a> Counter<'a> {
+    pub(crate) fn new(report: Option<&'a OnProgress<'a>>, total: usize) -> Self {
+        Self { report, done: Mutex::new(0), total }
+    }
+
+    /// One more has ended.
+    pub(crate) fn step(&self) {
+        // Held during the callback: reports of several threads arrive one at a time and in ascending order.
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += 1;
+        if let Some(report) = self.report {
+            report(Progress { done: *done, total: self.total });
+        }
+    }
+}

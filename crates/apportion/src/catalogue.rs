@@ -1,0 +1,250 @@
+//! What scenarios can name, as data and as text: disciplines, markers, TCP profiles and algorithms, sources,
+//! topologies; and the experiments of papers.
+//!
+//! ```
+//! use apportion::catalogue::{self, Section};
+//!
+//! let disciplines = catalogue::list().into_iter().find(|list| list.section == Section::Disciplines).unwrap();
+//! assert!(disciplines.entries.iter().any(|entry| entry.name == "fq_codel"));
+//! println!("{}", catalogue::explain("fq_codel")?);
+//! # Ok::<(), catalogue::UnknownName>(())
+//! ```
+
+use std::fmt::Write as _;
+
+use apportion_core::param::{Entry, Kind, Role};
+use apportion_core::system::catalog::{self, Selection};
+use apportion_scenario::describe::{Described, sources, topologies};
+use apportion_scenario::did_you_mean;
+use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
+
+pub use apportion_scenario::describe::{reference, schema};
+
+/// A group of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Schedulers, buffer policies, whole systems and shapers: what `queue` names.
+    Disciplines,
+    /// What `mark` and `exchange` name.
+    Markers,
+    /// TCP profiles and algorithms: what `tcp` names.
+    Tcp,
+    /// What `source` names.
+    Sources,
+    /// What `topology` names.
+    Topologies,
+}
+
+/// A titled list of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// The group that it belongs to; the two lists of TCP share one.
+    pub section: Section,
+    /// Its title, such as `Disciplines`.
+    pub title: &'static str,
+    /// In the order of the catalogue.
+    pub entries: Vec<Name>,
+}
+
+/// A name that scenarios can use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub name: String,
+    /// What it is, such as `scheduler` or `buffer policy`; empty where the section says it.
+    pub role: &'static str,
+    /// What it does, in a sentence.
+    pub summary: String,
+}
+
+/// Everything that scenarios can name.
+#[must_use]
+pub fn list() -> Vec<List> {
+    let name =
+        |name: &str, summary: &str| Name { name: name.to_owned(), role: "", summary: summary.to_owned() };
+    let entry = |entry: &Entry| Name { role: role(entry.role), ..name(entry.name, entry.summary) };
+    let described = |all: &[Described]| all.iter().map(|one| name(one.name, one.doc)).collect();
+    let list = |section, title, entries| List { section, title, entries };
+    let marks = |entry: &&Entry| matches!(entry.role, Role::Marker | Role::Exchange);
+    vec![
+        list(Section::Disciplines, "Disciplines", catalog::disciplines().map(entry).collect()),
+        list(Section::Markers, "Markers and exchanges", catalog::all().filter(marks).map(entry).collect()),
+        list(
+            Section::Tcp,
+            "TCP profiles",
+            PROFILES.iter().map(|entry| name(entry.name, entry.summary)).collect(),
+        ),
+        list(
+            Section::Tcp,
+            "TCP algorithms",
+            ALGORITHMS.iter().map(|entry| name(entry.name, entry.summary)).collect(),
+        ),
+        list(Section::Sources, "Sources", described(&sources())),
+        list(Section::Topologies, "Topologies", described(&topologies())),
+    ]
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Scheduler => "scheduler",
+        Role::Policy => "buffer policy",
+        Role::System => "system",
+        Role::Shaper => "shaper",
+        Role::Marker => "marker",
+        Role::Exchange => "exchange",
+    }
+}
+
+/// A name that is not in the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "nothing is called `{name}`{guess}; `apportion list` prints all names, docs/scenario.md has the keys of \
+     scenarios, and `apportion reproduce` runs experiments"
+)]
+pub struct UnknownName {
+    name: String,
+    guess: String,
+}
+
+/// Everything called `name`, as text: what it is, where it comes from, how to write it, its parameters.
+///
+/// # Errors
+/// If nothing has this name, with the nearest one that something has.
+pub fn explain(name: &str) -> Result<String, UnknownName> {
+    let mut parts: Vec<String> = catalog::all().filter(|entry| entry.name == name).map(discipline).collect();
+    parts.extend(PROFILES.iter().filter(|entry| entry.name == name).map(|entry| {
+        let heading = format!("{name}: TCP profile\n{}\nSource: {}\n", entry.summary, entry.source);
+        heading + &tcp_parameters(entry.name)
+    }));
+    parts.extend(ALGORITHMS.iter().filter(|entry| entry.name == name).map(algorithm));
+    parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
+    parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
+    if parts.is_empty() {
+        let lists = list();
+        let names = lists.iter().flat_map(|list| &list.entries).map(|entry| entry.name.as_str());
+        return Err(UnknownName { name: name.to_owned(), guess: did_you_mean(name, names) });
+    }
+    Ok(parts.join("\n"))
+}
+
+fn discipline(entry: &Entry) -> String {
+    let mut out = format!("{}: {}\n{}\n", entry.name, role(entry.role), entry.summary);
+    if entry.reference != "–" {
+        let _ = writeln!(out, "Paper: {}", entry.reference);
+    }
+    let _ = writeln!(out, "Cost: {}", entry.cost);
+    let key = match entry.role {
+        Role::Scheduler | Role::System => "queue = { kind",
+        Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(entry)),
+        Role::Shaper => "queue = { kind = \"fifo\", shaper",
+        Role::Marker => "mark = { kind",
+        Role::Exchange => "exchange = { kind",
+    };
+    let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
+    let policy = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+    if let (Role::Scheduler, Some(policy)) = (entry.role, policy) {
+        let _ = writeln!(
+            out,
+            "Buffer policy: {} unless `drop` names another; its parameters go into the same table.",
+            policy.name
+        );
+    }
+    if entry.params.is_empty() {
+        return out + "\nIt has no parameters of its own.\n";
+    }
+    let mut rows = vec![["parameter", "symbol", "value", "default", "from"].map(str::to_owned).to_vec()];
+    for param in entry.params {
+        rows.push(vec![
+            param.name.to_owned(),
+            param.symbol.to_owned(),
+            value_of(param.kind),
+            param.default.unwrap_or("-").to_owned(),
+            param.source.to_owned(),
+        ]);
+    }
+    let _ = write!(out, "\n{}\n", table(&rows));
+    let docs: Vec<Vec<String>> =
+        entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();
+    out + &table(&docs)
+}
+
+/// A scheduler to show `policy` with: for one that divides the buffer among flows, the first whose own policy
+/// does so too, else the first.
+fn scheduler_for(policy: &Entry) -> &'static str {
+    let divides = |entry: &Entry| entry.param("thresholds").is_some();
+    let has_queues = |entry: &Entry| {
+        let own = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+        own.is_some_and(divides)
+    };
+    let mut schedulers = catalog::disciplines().filter(|entry| entry.role == Role::Scheduler);
+    schedulers.find(|entry| has_queues(entry) == divides(policy)).map_or("fifo", |entry| entry.name)
+}
+
+fn value_of(kind: Kind) -> String {
+    match kind {
+        Kind::Limit => "packets or bytes".to_owned(),
+        Kind::Packets => "packets".to_owned(),
+        Kind::Bytes => "size".to_owned(),
+        Kind::Span => "time".to_owned(),
+        Kind::Rate => "rate".to_owned(),
+        Kind::Ratio => "share".to_owned(),
+        Kind::Number => "number".to_owned(),
+        Kind::Count => "whole number".to_owned(),
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Choice(words) => words.join(", "),
+    }
+}
+
+fn tcp_parameters(profile: &str) -> String {
+    let params = TcpParams::profile(profile);
+    let value = |name: &str| params.as_ref().and_then(|params| params.get(name)).unwrap_or_default();
+    let mut rows = vec![["parameter", "here", "meaning", "value", "from"].map(str::to_owned).to_vec()];
+    rows.extend(PARAMS.iter().map(|entry| {
+        let kind = entry.unit.trim_end().to_owned();
+        vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), kind, entry.source.to_owned()]
+    }));
+    format!(
+        "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\n{}",
+        table(&rows)
+    )
+}
+
+fn algorithm(entry: &AlgorithmEntry) -> String {
+    let AlgorithmEntry { name, summary, source } = entry;
+    format!(
+        "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
+         Use: tcp = {{ profile = \"rfc\", algorithm = \"{name}\" }}, or with another profile\n"
+    )
+}
+
+fn keys(one: &Described, key: &str) -> String {
+    let required = one.keys.iter().filter(|key| key.default == "required");
+    let required: String = required.map(|key| format!(", {} = {}", key.name, key.example)).collect();
+    let mut out =
+        format!("{0}: {key}\n{1}\nUse: {key} = {{ kind = \"{0}\"{required} }}\n", one.name, one.doc);
+    if !one.keys.is_empty() {
+        let mut rows = vec![["key", "for example", "default", ""].map(str::to_owned).to_vec()];
+        rows.extend(one.keys.iter().map(|key| {
+            let default = if key.default.is_empty() { "-" } else { key.default };
+            vec![key.name.to_owned(), key.example.clone(), default.to_owned(), key.doc.to_owned()]
+        }));
+        let _ = write!(out, "\n{}", table(&rows));
+    }
+    out
+}
+
+/// Text in columns, each as wide as its widest cell.
+#[must_use]
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    out
+}

@@ -1,0 +1,142 @@
+//! Scenarios over the TCP of this machine, in real time.
+//!
+//! The lab needs network namespaces: a process calls [`enter`] once, while it has a single thread, and then runs as
+//! many scenarios as it likes.
+//!
+//! ```no_run
+//! let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
+//! apportion::lab::check(&scenario)?;
+//! apportion::lab::enter()?;
+//! let results = apportion::Run::new(&scenario).lab()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::collections::BTreeSet;
+
+use apportion_report::parity::{BUDGET, Parity};
+use apportion_sim::{Detail, Simulation};
+
+use crate::cancel::Counter;
+use crate::results::Results;
+use crate::run::{Run, RunError};
+use crate::scenario::Scenario;
+
+pub use apportion_live::lab::{LabError, enter};
+
+/// Replications in the simulator, at least, that parity is judged by. Chosen: they show what is chance, and take no
+/// time beside those of the lab.
+const SIMULATED: u64 = 10;
+
+/// Checks that the lab can run every point of a scenario, without running it.
+///
+/// # Errors
+/// The first thing that only the simulator can do.
+pub fn check(scenario: &Scenario) -> Result<(), RunError> {
+    scenario.points().iter().try_for_each(|point| {
+        apportion_live::lab::check(&point.scenario).map_err(|cause| RunError::Lab {
+            scenario: scenario.origin().to_owned(),
+            cause: Box::new(cause),
+            finished: None,
+        })
+    })
+}
+
+/// The parameters of a scenario's TCP that the kernel has no setting for, with what it does instead; each once.
+#[must_use]
+pub fn unsupported(scenario: &Scenario) -> Vec<String> {
+    let all: BTreeSet<String> = scenario
+        .points()
+        .iter()
+        .flat_map(|point| apportion_live::lab::unsupported(&point.scenario))
+        .collect();
+    all.into_iter().collect()
+}
+
+impl Run<'_> {
+    /// Runs it over the TCP of this machine, one replication after another in real time; [`enter`] comes first.
+    /// [`jobs`](Self::jobs) has no effect, and nothing is captured.
+    ///
+    /// # Errors
+    /// If the lab cannot run the scenario or fails; what was finished before is in the error, and in the folder.
+    pub fn lab(&self) -> Result<Results, RunError> {
+        self.folder.as_deref().map(apportion_report::check).transpose()?;
+        check(self.scenario)?;
+        let (results, failed) = self.in_real_time();
+        // What was finished before a failure took its time: it is kept.
+        self.folder.as_deref().map(|folder| results.write(folder)).transpose()?;
+        match failed {
+            None => Ok(results),
+            Some(cause) => Err(self.lab_failed(cause, results)),
+        }
+    }
+
+    /// What was finished, and the failure that ended it.
+    fn in_real_time(&self) -> (Results, Option<LabError>) {
+        let seeds = self.seeds_of_points();
+        let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
+        let (mut outcomes, mut failed) = (Vec::new(), None);
+        // Real time is not shared: two runs at once would disturb each other.
+        for (point, seeds) in self.scenario.points().iter().zip(&seeds) {
+            for &seed in seeds {
+                let is_over = failed.is_some() || self.cancel.is_cancelled();
+                let run = || apportion_live::lab::run(&point.scenario, seed, self.cancel.flag());
+                outcomes.push(if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
+                    failed = Some(error);
+                    None
+                }));
+                counter.step();
+            }
+        }
+        (Results::new(self.scenario, &seeds, outcomes), failed)
+    }
+
+    fn lab_failed(&self, cause: LabError, finished: Results) -> RunError {
+        let (cause, finished) = (Box::new(cause), Some(Box::new(finished)));
+        RunError::Lab { scenario: self.scenario.origin().to_owned(), cause, finished }
+    }
+
+    /// Runs it in the lab and, with at least ten seeds, in the simulator, and compares the two; [`enter`] comes
+    /// first. A [folder](Self::folder) gets the results of both, in `lab/` and `sim/`.
+    ///
+    /// # Errors
+    /// As [`lab`](Self::lab) and [`simulate`](Self::simulate).
+    pub fn parity(&self) -> Result<ParityResults, RunError> {
+        let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));
+        let folders = [folder("lab"), folder("sim")];
+        folders.iter().flatten().try_for_each(|folder| apportion_report::check(folder))?;
+        check(self.scenario)?;
+        // What the simulator cannot run must not take minutes of real time first.
+        for point in self.scenario.points() {
+            Simulation::new(&point.scenario, point.scenario.seed, Detail::Counts, &mut |_| None).map_err(
+                |cause| RunError::Simulator {
+                    scenario: self.scenario.origin().to_owned(),
+                    cause: cause.into(),
+                },
+            )?;
+        }
+        let seeds = self.seeds.max(SIMULATED);
+        let (lab, failed) = self.in_real_time();
+        if let Some(cause) = failed {
+            return Err(self.lab_failed(cause, lab));
+        }
+        let sim = Run::new(self.scenario).seeds(seeds).cancel(&self.cancel).simulate()?;
+        for (folder, results) in folders.iter().zip([&lab, &sim]) {
+            folder.as_deref().map(|folder| results.write(folder)).transpose()?;
+        }
+        let is_complete = lab.is_complete() && sim.is_complete();
+        let parity = is_complete.then(|| Parity::new(sim.record(), lab.record(), BUDGET));
+        Ok(ParityResults { lab, sim, parity })
+    }
+}
+
+/// A scenario in the lab and in the simulator.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ParityResults {
+    /// What the lab measured.
+    pub lab: Results,
+    /// What the simulator measured.
+    pub sim: Results,
+    /// How they compare, with the tolerances of `docs/parity.md`; none if the run was cancelled.
+    pub parity: Option<Parity>,
+}

@@ -1,0 +1,69 @@
+//! Divide a link's bandwidth among the flows that share it, and see who gets what: queue disciplines of research
+//! papers and of the Internet, in a deterministic simulator, in a lab of real Linux TCP, and on live traffic.
+//!
+//! A [`Scenario`] describes a network with its flows, a [`Run`] executes it, and [`Results`] hold what was measured,
+//! as tables of plain rows:
+//!
+//! ```
+//! let scenario = apportion::Scenario::from_text(r#"
+//!     seed = 1
+//!     stop = "5s"
+//!     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
+//!     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+//!     flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "3Mbit" } }
+//! "#)?;
+//! let results = apportion::Run::new(&scenario).simulate()?;
+//! for row in results.flows() {
+//!     println!("{:12} {:4} {:.3} Mb/s", row.point, row.flow, row.throughput_mbps);
+//! }
+//! # let rate = |point, flow| results.flows().find(|row| row.point == point && row.flow == flow).unwrap().throughput_mbps;
+//! # assert!(rate("queue=fifo", "tcp") < 0.2 && rate("queue=drr", "tcp") > 0.8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Nothing in this crate is global: a run takes its seeds, its threads, a [`Cancel`] token and a callback for
+//! [`Progress`] as arguments, installs no signal handler and prints nothing. The same scenario with the same seed
+//! gives the same results, bit for bit. The command `apportion` (package `apportion-cli`) is a client of this crate.
+//!
+//! | to | use |
+//! |---|---|
+//! | read, check and vary a scenario | [`Scenario`], [`ScenarioBuilder`] |
+//! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
+//! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
+//! | read results back and compare them | [`load`], [`compare`] |
+//! | compare the simulator with the TCP of this machine | `Run::parity` |
+//! | reproduce the experiments of papers | [`Reproduction`] |
+//! | list and explain disciplines, TCP profiles, sources and topologies | [`catalogue`] |
+//! | run a command behind an emulated link | `shell` |
+//! | run a gateway between two interfaces | `gateway` |
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
+//! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
+
+#![forbid(unsafe_code)]
+
+mod cancel;
+mod captures;
+pub mod catalogue;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod lab;
+mod reproduce;
+mod results;
+mod run;
+mod scenario;
+
+pub use apportion_core::units;
+pub use apportion_report::rows;
+pub use apportion_report::{Comparison, LoadError, StoredRun, Table, WriteError, compare};
+pub use apportion_scenario::{Place, Point, Problem};
+pub use cancel::{Cancel, Progress};
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub use lab::ParityResults;
+pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
+pub use results::{PointMetric, Results, check_folder, load};
+pub use run::{Run, RunError};
+pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};

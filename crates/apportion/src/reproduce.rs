@@ -1,0 +1,230 @@
+//! Experiments of papers: what they claim, compared with what the simulator measures.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use apportion_reproduce::table::{json_lines, tables};
+use apportion_reproduce::write::WriteError;
+use apportion_reproduce::{Claim, Plan, Problems, Results, Scope, find, judge, variant_table, write};
+use apportion_sim::replicate::ReplicateError;
+
+use crate::cancel::{Cancel, Counter, OnProgress, Progress};
+
+/// Where a checkout has its papers.
+const PAPERS: &str = "papers";
+/// Replications of each run, if not set. Chosen: claims about means then have intervals of a few percent.
+const SEEDS: u64 = 20;
+
+/// Experiments of papers to run, and what to do with what they measure.
+///
+/// ```no_run
+/// let reproduced = apportion::Reproduction::new(["pps/table1-sender"]).seeds(5).run()?;
+/// print!("{}", reproduced.text());
+/// assert!(reproduced.holds());
+/// # Ok::<(), apportion::ReproduceError>(())
+/// ```
+#[must_use]
+pub struct Reproduction<'a> {
+    names: Vec<String>,
+    seeds: u64,
+    jobs: usize,
+    ablate: bool,
+    variants: Option<Vec<String>>,
+    cancel: Cancel,
+    progress: Option<OnProgress<'a>>,
+    folder: Option<PathBuf>,
+}
+
+impl<'a> Reproduction<'a> {
+    /// The experiments of these names: an experiment such as `pps/fig4-onehop`, a paper such as `pps`, or a path to
+    /// an `expect.toml` or its folder. All experiments if there are no names.
+    pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            names: names.into_iter().map(Into::into).collect(),
+            seeds: SEEDS,
+            jobs: 0,
+            ablate: false,
+            variants: None,
+            cancel: Cancel::new(),
+            progress: None,
+            folder: None,
+        }
+    }
+
+    /// Replications of each run, each with a seed of its own. Default 20.
+    pub fn seeds(mut self, count: u64) -> Self {
+        self.seeds = count;
+        self
+    }
+
+    /// Replications that are simulated at the same time; 0, the default, is one for each core.
+    pub fn jobs(mut self, threads: usize) -> Self {
+        self.jobs = threads;
+        self
+    }
+
+    /// Whether to switch the mechanism of each scheme off, so that claims that show it must fail. Default false.
+    pub fn ablate(mut self, ablate: bool) -> Self {
+        self.ablate = ablate;
+        self
+    }
+
+    /// Runs the variants of these names as well, which change something of the experiments; all variants if there
+    /// are no names. Without effect on an [ablation](Self::ablate).
+    pub fn variants<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.variants = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// A token that ends the run, without a result. Default: a token that nothing cancels.
+    pub fn cancel(mut self, token: &Cancel) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
+    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
+        self.progress = Some(Box::new(report));
+        self
+    }
+
+    /// A folder for a page and a file of JSON lines for each paper; nothing is written without one, the default.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Runs the experiments and judges their claims.
+    ///
+    /// # Errors
+    /// If experiments are not found or wrong, a run is too large, or the folder cannot be written;
+    /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
+    pub fn run(&self) -> Result<Reproduced, ReproduceError> {
+        let (papers, wanted) = find(Path::new(PAPERS), &self.names)?;
+        let scope = match &self.variants {
+            _ if self.ablate => Scope::Ablated,
+            Some(names) => Scope::Variants(names),
+            None => Scope::Usual,
+        };
+        let plan = Plan::new(papers, &wanted, scope)?;
+        self.folder.as_deref().map(write::check).transpose()?;
+        let counter =
+            Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
+        let results = plan.execute(self.seeds, self.jobs, &|| counter.step(), self.cancel.flag())?;
+        let results = results.ok_or(ReproduceError::Cancelled)?;
+        let claims = judge(&plan, &results);
+        let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, &self.command());
+        let pages = self.folder.as_ref().map(write).transpose()?.unwrap_or_default();
+        Ok(Reproduced { plan, results, claims, pages })
+    }
+
+    /// The command line that does the same.
+    fn command(&self) -> String {
+        let mut command = "apportion reproduce".to_owned();
+        for name in &self.names {
+            command.push(' ');
+            command.push_str(name);
+        }
+        let _ = write!(command, " --seeds {}", self.seeds);
+        if self.ablate {
+            command.push_str(" --ablate");
+        }
+        if let Some(names) = &self.variants {
+            command.push_str(" --variants");
+            for name in names {
+                let _ = write!(command, " \"{name}\"");
+            }
+        }
+        command
+    }
+}
+
+/// What experiments measured, and which claims hold.
+#[derive(Debug)]
+pub struct Reproduced {
+    plan: Plan,
+    results: Results,
+    claims: Vec<Claim>,
+    pages: Vec<PathBuf>,
+}
+
+impl Reproduced {
+    /// The claims with their verdicts, in the order of the papers' files.
+    #[must_use]
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// Whether no claim fails that should hold, and with the mechanism switched off none holds that must fail.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.claims.iter().any(Claim::fails_run)
+    }
+
+    /// Tables of the claims and of [variants](Reproduction::variants), for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = tables(&self.claims);
+        for table in self.variants() {
+            let _ = write!(text, "\n{}", table.markdown());
+        }
+        text
+    }
+
+    /// The same, one JSON object a line.
+    #[must_use]
+    pub fn json_lines(&self) -> String {
+        let variants: String = self.variants().iter().map(variant_table::Table::json_lines).collect();
+        json_lines(&self.claims) + &variants
+    }
+
+    /// The pages that were written: one for each paper.
+    #[must_use]
+    pub fn pages(&self) -> &[PathBuf] {
+        &self.pages
+    }
+
+    fn variants(&self) -> Vec<variant_table::Table<'_>> {
+        if self.plan.varied { variant_table::tables(&self.plan, &self.results) } else { Vec::new() }
+    }
+}
+
+/// An experiment of a paper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Experiment {
+    /// `PAPER/NAME`.
+    pub id: String,
+    /// Where in the paper.
+    pub source: String,
+    /// What is done.
+    pub summary: String,
+}
+
+/// The experiments of all papers.
+///
+/// # Errors
+/// If there are no papers, or one of their files is wrong.
+pub fn experiments() -> Result<Vec<Experiment>, ReproduceError> {
+    let (papers, _) = find(Path::new(PAPERS), &[])?;
+    let all = papers.into_iter().flat_map(|paper| paper.content.experiments);
+    Ok(all.map(|one| Experiment { id: one.id, source: one.source, summary: one.summary }).collect())
+}
+
+/// Why nothing was reproduced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReproduceError {
+    /// Papers or experiments are not found or wrong: one problem a line.
+    #[error(transparent)]
+    Problems(#[from] Problems),
+    /// The simulator refused or failed.
+    #[error(transparent)]
+    Simulator(#[from] ReplicateError),
+    /// The folder cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It was cancelled before all runs were done.
+    #[error("interrupted before all runs were done: nothing is judged or written")]
+    Cancelled,
+}

@@ -1,0 +1,221 @@
+//! What a run measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use apportion_report::metrics::Metric;
+use apportion_report::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, SeriesRow, StatisticRow};
+use apportion_report::{FlowInfo, LoadError, PointRecord, StoredRun, Table, WriteError};
+use apportion_runtime::outcome::Outcome;
+
+use crate::scenario::Scenario;
+
+/// What a run measured, as tables of [rows](crate::rows), as text and as a report.
+///
+/// ```
+/// # let scenario = apportion::Scenario::from_text(r#"
+/// #     seed = 1
+/// #     stop = "1s"
+/// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", watch = true }
+/// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// # "#)?;
+/// let results = apportion::Run::new(&scenario).simulate()?;
+/// let link = results.links().find(|row| row.link == "bottleneck").unwrap();
+/// println!("{:.0} % used, {:?} ms in the queue", 100.0 * link.utilisation, link.queue_delay_p95_ms);
+/// # assert!(link.utilisation > 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Results {
+    record: apportion_report::Run,
+}
+
+/// The mean of a metric at one point, see [`Results::metrics`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PointMetric {
+    /// The label of the point; empty without a sweep.
+    pub point: String,
+    /// The metric, with a sample for each replication.
+    pub metric: Metric,
+}
+
+impl Results {
+    pub(crate) fn new(scenario: &Scenario, seeds: &[Vec<u64>], outcomes: Vec<Option<Outcome>>) -> Self {
+        let complete = outcomes.iter().all(Option::is_some);
+        let mut outcomes = outcomes.into_iter();
+        let points = scenario.points().iter().zip(seeds).map(|(point, seeds)| {
+            let entitlements = point.scenario.entitlements();
+            let flow = |(at, flow): (usize, &apportion_scenario::model::Flow)| FlowInfo {
+                name: flow.name.clone(),
+                group: flow.group.clone(),
+                entitlement: entitlements.as_ref().and_then(|all| all.get(at).copied()),
+            };
+            PointRecord {
+                label: point.label.clone(),
+                settings: point.settings.clone(),
+                measure_from: point.scenario.measure_from,
+                sample: point.scenario.sample,
+                flows: point.scenario.flows.iter().enumerate().map(flow).collect(),
+                outcomes: outcomes.by_ref().take(seeds.len()).flatten().collect(),
+            }
+        });
+        Self::from_record(apportion_report::Run {
+            title: scenario.title().to_owned(),
+            scenario: scenario.canonical().to_owned(),
+            hash: format!("{:016x}", scenario.hash()),
+            versions: versions(),
+            points: points.collect(),
+            seeds: seeds.first().cloned().unwrap_or_default(),
+            complete,
+        })
+    }
+
+    pub(crate) const fn from_record(record: apportion_report::Run) -> Self {
+        Self { record }
+    }
+
+    /// What each flow got: by point, replication and flow.
+    pub fn flows(&self) -> impl Iterator<Item = FlowRow> {
+        FlowRow::of(&self.record)
+    }
+
+    /// What each link carried: by point, replication and link.
+    pub fn links(&self) -> impl Iterator<Item = LinkRow> {
+        LinkRow::of(&self.record)
+    }
+
+    /// Throughput, backlog, window and round-trip time in each sample interval: by point and replication, flows
+    /// first, then watched links.
+    pub fn series(&self) -> impl Iterator<Item = SeriesRow> {
+        SeriesRow::of(&self.record)
+    }
+
+    /// What watched links allocated to flows in each sample interval, where their discipline infers what flows
+    /// need: by point, replication, link and flow.
+    pub fn allocations(&self) -> impl Iterator<Item = AllocationRow> {
+        AllocationRow::of(&self.record)
+    }
+
+    /// Finite transfers that finished: by point, replication and flow, in the order of their start.
+    pub fn completions(&self) -> impl Iterator<Item = CompletionRow> {
+        CompletionRow::of(&self.record)
+    }
+
+    /// Numbers that the disciplines of links report of themselves: by point, replication and link.
+    pub fn statistics(&self) -> impl Iterator<Item = StatisticRow> {
+        StatisticRow::of(&self.record)
+    }
+
+    /// One of these tables, by the type of its rows.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// # let results = apportion::Run::new(&scenario).simulate()?;
+    /// use apportion::rows::{FlowRow, Row};
+    ///
+    /// let rows: Vec<FlowRow> = results.table().collect();
+    /// for (column, cell) in FlowRow::COLUMNS.iter().zip(rows[0].cells()) {
+    ///     println!("{} in {}: {cell:?}", column.name, column.unit);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn table<R: Table>(&self) -> impl Iterator<Item = R> {
+        R::of(&self.record)
+    }
+
+    /// The metrics of each point, with a sample for each replication: throughput, Jain's index, delays, utilisation,
+    /// drops and others, of everything and by group or link.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<PointMetric> {
+        let of_point = |point: &PointRecord| {
+            let label = point.label.clone();
+            apportion_report::metrics::of(point)
+                .into_iter()
+                .map(move |metric| PointMetric { point: label.clone(), metric })
+        };
+        self.record.points.iter().flat_map(of_point).collect()
+    }
+
+    /// Everything that each replication of each point measured.
+    #[must_use]
+    pub fn points(&self) -> &[PointRecord] {
+        &self.record.points
+    }
+
+    /// The seeds, as planned: one for each replication of a point.
+    #[must_use]
+    pub fn seeds(&self) -> &[u64] {
+        &self.record.seeds
+    }
+
+    /// Whether every replication of every point is there; false if the run was cancelled.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.record.complete
+    }
+
+    /// The report as one self-contained HTML page.
+    #[must_use]
+    pub fn report(&self) -> String {
+        apportion_report::page(&self.record)
+    }
+
+    /// A summary for a terminal: at most 25 lines.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        apportion_report::summary(&self.record)
+    }
+
+    /// The run and the [metrics](Self::metrics) with mean and 95 % interval, one JSON object a line.
+    #[must_use]
+    pub fn json_lines(&self) -> String {
+        apportion_report::json_lines(&self.record)
+    }
+
+    /// Writes `run.json`, a CSV file for each table and `report.html` to a folder: all of them or none. The folder
+    /// must be empty or hold the results of an earlier run, which are replaced.
+    ///
+    /// # Errors
+    /// If the folder holds something else or cannot be written.
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+        apportion_report::write(folder.as_ref(), &self.record)
+    }
+
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) const fn record(&self) -> &apportion_report::Run {
+        &self.record
+    }
+}
+
+/// Checks that results can be written to a folder, and creates it if need be. Cheap: call it before a long run.
+///
+/// # Errors
+/// If it cannot be created or written, is no folder, or holds something else than an earlier run.
+pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
+    apportion_report::check(folder.as_ref())
+}
+
+/// Reads the results of a folder, as far as they can be [compared](crate::compare).
+///
+/// ```no_run
+/// let runs = [apportion::load("results/one")?, apportion::load("results/two")?];
+/// print!("{}", apportion::compare(&runs));
+/// # Ok::<(), apportion::LoadError>(())
+/// ```
+///
+/// # Errors
+/// If it holds no results, or results that this version cannot read.
+pub fn load(folder: impl AsRef<Path>) -> Result<StoredRun, LoadError> {
+    apportion_report::load(folder.as_ref())
+}
+
+/// Versions of everything that results depend on.
+pub(crate) fn versions() -> BTreeMap<String, String> {
+    BTreeMap::from([("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
+}

@@ -1,0 +1,197 @@
+//! Running a scenario in the simulator.
+
+use std::io;
+use std::path::PathBuf;
+
+use apportion_report::WriteError;
+use apportion_runtime::outcome::Outcome;
+use apportion_scenario::{Point, replication_seed};
+use apportion_sim::Job;
+use apportion_sim::replicate::ReplicateError;
+
+use crate::cancel::{Cancel, Counter, OnProgress, Progress};
+use crate::captures::Captures;
+use crate::results::Results;
+use crate::scenario::Scenario;
+
+/// A run of a scenario: every point of its sweep with every seed.
+///
+/// ```
+/// # let scenario = apportion::Scenario::from_text(r#"
+/// #     seed = 1
+/// #     stop = "1s"
+/// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
+/// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// # "#)?;
+/// let results = apportion::Run::new(&scenario)
+///     .seeds(3)
+///     .progress(|progress| eprintln!("{} of {}", progress.done, progress.total))
+///     .simulate()?;
+/// assert_eq!(results.flows().count(), 2 * 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct Run<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) seeds: u64,
+    jobs: usize,
+    pub(crate) cancel: Cancel,
+    pub(crate) progress: Option<OnProgress<'a>>,
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl<'a> Run<'a> {
+    /// One replication of each point, on all cores; nothing is written.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        Self { scenario, seeds: 1, jobs: 0, cancel: Cancel::new(), progress: None, folder: None }
+    }
+
+    /// Replications of each point, each with a seed of its own: the scenario's for the first, seeds derived from it
+    /// for the others. Default 1.
+    pub fn seeds(mut self, count: u64) -> Self {
+        self.seeds = count;
+        self
+    }
+
+    /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
+    /// depend on it.
+    pub fn jobs(mut self, threads: usize) -> Self {
+        self.jobs = threads;
+        self
+    }
+
+    /// A token that ends the run: it then has the replications that were finished, and
+    /// [`is_complete`](Results::is_complete) is false. Default: a token that nothing cancels.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// let cancel = apportion::Cancel::new();
+    /// // After the first of twenty replications.
+    /// let results = apportion::Run::new(&scenario)
+    ///     .seeds(20)
+    ///     .jobs(1)
+    ///     .cancel(&cancel)
+    ///     .progress(|_| cancel.cancel())
+    ///     .simulate()?;
+    /// assert!(!results.is_complete());
+    /// assert_eq!(results.flows().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cancel(mut self, token: &Cancel) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
+    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
+        self.progress = Some(Box::new(report));
+        self
+    }
+
+    /// A folder for the results. It is checked before the run and written after it, as [`Results::write`] does,
+    /// together with a capture of each link that has `pcap = true`, of the first replication of each point.
+    /// Without a folder, the default, nothing is written and nothing captured.
+    ///
+    /// ```no_run
+    /// # let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
+    /// apportion::Run::new(&scenario).folder("results/quickstart").simulate()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Runs it in the simulator.
+    ///
+    /// # Errors
+    /// If a point is too large for the simulator, threads cannot be started, or the folder or a capture cannot be
+    /// written. The folder then holds what it held before.
+    pub fn simulate(&self) -> Result<Results, RunError> {
+        self.folder.as_deref().map(apportion_report::check).transpose()?;
+        let seeds = self.seeds_of_points();
+        let captures = self.folder.as_deref().map(Captures::new);
+        let outcomes = self.outcomes(&seeds, captures.as_ref())?;
+        let results = Results::new(self.scenario, &seeds, outcomes);
+        if let (Some(folder), Some(captures)) = (&self.folder, captures) {
+            results.write(folder)?;
+            captures.publish()?;
+        }
+        Ok(results)
+    }
+
+    /// The outcomes in the order of points, then of seeds; none where the run was cancelled before.
+    fn outcomes(
+        &self,
+        seeds: &[Vec<u64>],
+        captures: Option<&Captures<'_>>,
+    ) -> Result<Vec<Option<Outcome>>, RunError> {
+        let points = self.scenario.points();
+        let openers: Vec<_> =
+            (0..points.len()).map(|at| captures.map(|captures| captures.opener(at, points))).collect();
+        let mut jobs = Vec::new();
+        for ((point, seeds), opener) in points.iter().zip(seeds).zip(&openers) {
+            let has_captures = point.scenario.links.iter().any(|link| link.pcap);
+            for (k, &seed) in seeds.iter().enumerate() {
+                // One replication is captured: the others differ by chance alone and would fill the disk.
+                let captures: Option<&(dyn Fn(usize) -> _ + Sync)> = match opener {
+                    Some(opener) if k == 0 && has_captures => Some(opener),
+                    _ => None,
+                };
+                jobs.push(Job { scenario: &point.scenario, seed, captures });
+            }
+        }
+        let counter = Counter::new(self.progress.as_ref(), jobs.len());
+        let outcomes = apportion_sim::replicate(&jobs, self.jobs, &|_| counter.step(), self.cancel.flag());
+        captures.map(Captures::check).transpose()?;
+        outcomes.map_err(|cause| RunError::Simulator { scenario: self.scenario.origin().to_owned(), cause })
+    }
+
+    /// The seeds of each point.
+    pub(crate) fn seeds_of_points(&self) -> Vec<Vec<u64>> {
+        let seeds =
+            |point: &Point| (0..self.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
+        self.scenario.points().iter().map(seeds).collect()
+    }
+}
+
+/// Why a run has no results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The simulator refused or failed.
+    #[error("{}: {cause}", scenario.display())]
+    Simulator {
+        /// What the scenario is called.
+        scenario: PathBuf,
+        /// Why.
+        cause: ReplicateError,
+    },
+    /// A capture cannot be written.
+    #[error("cannot write the capture `{}`: {cause}", path.display())]
+    Capture {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Results cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The lab refused or failed.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[error("{}: {cause}", scenario.display())]
+    Lab {
+        /// What the scenario is called.
+        scenario: PathBuf,
+        /// Why.
+        cause: Box<apportion_live::lab::LabError>,
+        /// What was finished before; it was written if there was a folder. None if nothing was run.
+        finished: Option<Box<Results>>,
+    },
+}

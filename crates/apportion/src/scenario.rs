@@ -1,0 +1,249 @@
+//! Scenarios: where they come from, what is set in them, and what they hold once checked.
+
+use std::fmt::Display;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use apportion_scenario::{Point, Problem, Suite};
+use serde::Serialize;
+
+/// What messages call a scenario that is in no file; files that it refers to are relative to the current folder.
+const UNNAMED: &str = "scenario";
+
+/// A checked scenario: one point, or one for each combination of its swept values.
+///
+/// [`docs/scenario.md`](crate::catalogue::reference) lists every key.
+///
+/// ```
+/// use apportion::Scenario;
+///
+/// let scenario = Scenario::from_text(r#"
+///     seed = 1
+///     stop = "2s"
+///     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
+///     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// "#)?;
+/// let labels: Vec<&str> = scenario.points().iter().map(|point| point.label.as_str()).collect();
+/// assert_eq!(labels, ["queue=fifo", "queue=drr"]);
+/// # Ok::<(), apportion::ScenarioError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    text: String,
+    origin: PathBuf,
+    settings: Vec<(String, String)>,
+    suite: Suite,
+}
+
+impl Scenario {
+    /// Reads and checks a scenario file. Files that it refers to are relative to its folder.
+    ///
+    /// ```no_run
+    /// let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
+    /// # Ok::<(), apportion::ScenarioError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it cannot be read, or everything that is wrong with it.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
+        ScenarioBuilder::from_file(path).load()
+    }
+
+    /// Checks the text of a scenario. Files that it refers to are relative to the current folder.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_text(text: impl Into<String>) -> Result<Self, ScenarioError> {
+        ScenarioBuilder::from_text(text).load()
+    }
+
+    /// Checks a scenario that is put together from values: a table of TOML or JSON, or a struct of your own.
+    ///
+    /// ```
+    /// let scenario = apportion::Scenario::from_values(&serde_json::json!({
+    ///     "seed": 1,
+    ///     "stop": "2s",
+    ///     "link": { "bottleneck": { "from": "a", "to": "b", "rate": "2Mbit", "delay": "5ms" } },
+    ///     "flow": { "tcp": { "from": "a", "to": "b", "tcp": "rfc" } },
+    /// }))?;
+    /// assert_eq!(scenario.points()[0].scenario.links.len(), 2);
+    /// # Ok::<(), apportion::ScenarioError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the values have no form in TOML, or everything that is wrong with the scenario.
+    pub fn from_values(values: &impl Serialize) -> Result<Self, ScenarioError> {
+        ScenarioBuilder::from_values(values)?.load()
+    }
+
+    /// The same scenario with the value at a key path replaced, such as `link.bottleneck.rate`. The value is
+    /// written as in a scenario file; text may go without quotes, and a list is a sweep.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "2s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// let longer = scenario.set("stop", "20s")?;
+    /// let swept = longer.set("link.bottleneck.rate", r#"["1Mbit", "2Mbit", "5Mbit"]"#)?;
+    /// assert_eq!(swept.points().len(), 3);
+    /// # Ok::<(), apportion::ScenarioError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Everything that is wrong with the scenario that results.
+    pub fn set(&self, path: impl Into<String>, value: impl Display) -> Result<Self, ScenarioError> {
+        self.edit().set(path, value).load()
+    }
+
+    /// A builder of this scenario, to set several values that are valid only together.
+    pub fn edit(&self) -> ScenarioBuilder {
+        ScenarioBuilder {
+            source: Source::Text(self.text.clone()),
+            origin: self.origin.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// Its title; the name of its file if it has none of its own.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.suite.title
+    }
+
+    /// The points of its sweep, in the order of the grid: the first axis varies slowest. A scenario without a
+    /// sweep has one, without a label.
+    #[must_use]
+    pub fn points(&self) -> &[Point] {
+        &self.suite.points
+    }
+
+    /// The scenario as it was understood, as TOML: settings in place, defaults filled in, tables sorted. It loads
+    /// back to the same scenario.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        &self.suite.canonical
+    }
+
+    /// A hash of the canonical text without the title: equal for scenarios that give equal results.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.suite.hash
+    }
+
+    /// What messages call it: the path of its file, or `scenario`.
+    #[must_use]
+    pub fn origin(&self) -> &Path {
+        &self.origin
+    }
+}
+
+/// A scenario before it is checked.
+///
+/// ```
+/// use apportion::ScenarioBuilder;
+/// use apportion::units::Rate;
+///
+/// let scenario = ScenarioBuilder::from_text(r#"
+///     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+///     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// "#)
+/// .set("seed", 1)
+/// .set("stop", "2s")
+/// .set("link.bottleneck.rate", Rate::from_mbit(5))
+/// .load()?;
+/// assert!(scenario.canonical().contains("rate = \"5Mbit\""));
+/// # Ok::<(), apportion::ScenarioError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ScenarioBuilder {
+    source: Source,
+    origin: PathBuf,
+    settings: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// At the origin.
+    File,
+    Text(String),
+}
+
+impl ScenarioBuilder {
+    /// From a file, which [`load`](Self::load) reads.
+    pub fn from_file(path: impl AsRef<Path>) -> Self {
+        Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new() }
+    }
+
+    /// From text. Messages call it `scenario` unless it is given a [name](Self::origin).
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self { source: Source::Text(text.into()), origin: PathBuf::from(UNNAMED), settings: Vec::new() }
+    }
+
+    /// From values.
+    ///
+    /// # Errors
+    /// If they have no form in TOML.
+    pub fn from_values(values: &impl Serialize) -> Result<Self, ScenarioError> {
+        Ok(Self::from_text(toml::to_string(values).map_err(ScenarioError::Values)?))
+    }
+
+    /// The path that messages name, and to whose folder the files that the scenario refers to are relative.
+    pub fn origin(mut self, path: impl Into<PathBuf>) -> Self {
+        self.origin = path.into();
+        self
+    }
+
+    /// Replaces the value at a key path before the scenario is checked; see [`Scenario::set`].
+    pub fn set(mut self, path: impl Into<String>, value: impl Display) -> Self {
+        self.settings.push((path.into(), value.to_string()));
+        self
+    }
+
+    /// Reads and checks the scenario.
+    ///
+    /// # Errors
+    /// If it cannot be read, or everything that is wrong with it.
+    pub fn load(self) -> Result<Scenario, ScenarioError> {
+        let Self { source, origin, settings } = self;
+        let text = match source {
+            Source::Text(text) => text,
+            Source::File => fs::read_to_string(&origin)
+                .map_err(|cause| ScenarioError::Read { path: origin.clone(), cause })?,
+        };
+        let suite = apportion_scenario::load(&text, &origin, &settings, &|path| fs::read(path))
+            .map_err(ScenarioError::Problems)?;
+        Ok(Scenario { text, origin, settings, suite })
+    }
+}
+
+/// Why there is no scenario.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// Its file cannot be read.
+    #[error(
+        "{}: cannot read the scenario: {cause}; name a TOML file, such as scenarios/quickstart.toml",
+        path.display()
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Values have no form in TOML.
+    #[error("these values cannot be written as a scenario: {0}")]
+    Values(toml::ser::Error),
+    /// Everything that is wrong with it, in the order of its lines. Prints one line for each.
+    #[error("{}", lines(.0))]
+    Problems(Vec<Problem>),
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

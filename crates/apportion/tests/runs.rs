@@ -1,0 +1,241 @@
+//! The library as a program uses it: scenarios, runs, tables, folders, errors.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
+use apportion::{Cancel, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError, Table};
+
+const TEXT: &str = r#"
+title = "Two flows"
+seed = 3
+stop = "2s"
+[link.bottleneck]
+from = "a"
+to = "b"
+rate = "1Mbit"
+delay = "5ms"
+queue = ["fifo", "drr"]
+watch = true
+[flow.tcp]
+count = 2
+from = "a"
+to = "b"
+tcp = "rfc"
+"#;
+
+fn scenario() -> Scenario {
+    Scenario::from_text(TEXT).unwrap()
+}
+
+/// Every file of a folder by its name, hidden ones included.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|it| (it.file_name().into_string().unwrap(), std::fs::read(it.path()).unwrap())).collect()
+}
+
+/// A table as the CSV file of a folder of results has it.
+fn csv<R: Table>(results: &Results) -> String {
+    let header: Vec<_> = R::COLUMNS.iter().map(|column| column.name).collect();
+    let mut lines = vec![header.join(",")];
+    for row in results.table::<R>() {
+        let cell = |cell: &Cell<'_>| match cell {
+            Cell::Text(text) => (*text).to_owned(),
+            Cell::Integer(number) => number.to_string(),
+            // The shortest text that reads back; whole numbers with a zero.
+            Cell::Number(number) => format!("{number:?}"),
+            Cell::Flag(flag) => flag.to_string(),
+            Cell::Missing => String::new(),
+        };
+        lines.push(row.cells().iter().map(cell).collect::<Vec<_>>().join(","));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn tables_have_the_bytes_of_the_csv_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Run::new(&scenario()).seeds(2).folder(folder.path()).simulate().unwrap();
+    let written = files(folder.path());
+    let file = |name: &str| String::from_utf8(written[name].clone()).unwrap();
+    assert_eq!(csv::<FlowRow>(&results), file("flows.csv"));
+    assert_eq!(csv::<LinkRow>(&results), file("links.csv"));
+    assert_eq!(csv::<SeriesRow>(&results), file("series.csv"));
+    assert_eq!(results.report(), file("report.html"));
+    assert_eq!(results.flows().count(), 2 * 2 * 2);
+    assert_eq!(results.links().filter(|row| row.watched).count(), 2 * 2);
+    // A folder that is written later is the same.
+    let later = tempfile::tempdir().unwrap();
+    results.write(later.path()).unwrap();
+    assert_eq!(files(later.path()), written);
+}
+
+#[test]
+fn threads_do_not_change_a_number_and_seeds_do() {
+    let scenario = scenario();
+    let flows = |run: Run<'_>| run.simulate().unwrap().flows().collect::<Vec<_>>();
+    let one = flows(Run::new(&scenario).seeds(3).jobs(1));
+    assert_eq!(one, flows(Run::new(&scenario).seeds(3).jobs(2)));
+    let other = scenario.set("seed", 4).unwrap();
+    assert_ne!(one, flows(Run::new(&other).seeds(3)));
+}
+
+#[test]
+fn progress_counts_every_replication_in_order() {
+    let seen = Mutex::new(Vec::new());
+    let scenario = scenario();
+    let run = Run::new(&scenario).seeds(4);
+    run.progress(|progress| seen.lock().unwrap().push(progress)).simulate().unwrap();
+    let all: Vec<_> = (1..=8).map(|done| Progress { done, total: 8 }).collect();
+    assert_eq!(*seen.lock().unwrap(), all);
+}
+
+#[test]
+fn a_run_that_is_cancelled_keeps_what_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second point would take hours.
+    let scenario = scenario()
+        .edit()
+        .set("link.bottleneck.queue", "fifo")
+        .set("stop", r#"["2s", "1000000s"]"#)
+        .load()
+        .unwrap();
+    let cancel = Cancel::new();
+    let run = Run::new(&scenario).jobs(1).cancel(&cancel).folder(folder.path());
+    let results = run.progress(|_| cancel.cancel()).simulate().unwrap();
+    assert!(!results.is_complete());
+    assert_eq!(results.flows().count(), 2);
+    assert!(results.summary().contains("interrupted"));
+    let head = String::from_utf8(files(folder.path())["run.json"].clone()).unwrap();
+    assert!(head.contains("\"complete\": false"), "{head}");
+}
+
+#[test]
+fn a_run_under_way_is_cancelled_from_another_thread() {
+    let scenario = scenario()
+        .edit()
+        .set("link.bottleneck.queue", "fifo")
+        .set("stop", r#"["2s", "1000000s"]"#)
+        .load()
+        .unwrap();
+    let cancel = Cancel::new();
+    let (finished, first) = std::sync::mpsc::channel();
+    let results = std::thread::scope(|scope| {
+        let other = cancel.clone();
+        scope.spawn(move || {
+            first.recv().unwrap();
+            other.cancel();
+        });
+        let run = Run::new(&scenario).jobs(2).cancel(&cancel);
+        run.progress(|_| finished.send(()).unwrap_or_default()).simulate().unwrap()
+    });
+    assert!(!results.is_complete());
+    assert_eq!((results.points()[0].outcomes.len(), results.points()[1].outcomes.len()), (1, 0));
+}
+
+#[test]
+fn captures_are_written_to_the_folder_for_the_first_replication() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = scenario().set("link.bottleneck.pcap", true).unwrap();
+    Run::new(&scenario).seeds(2).folder(folder.path()).simulate().unwrap();
+    let files = files(folder.path());
+    for name in ["1-bottleneck.pcap", "2-bottleneck.pcap"] {
+        // 24 bytes of file header; 2 s at 1 Mb/s are some 160 packets.
+        assert!(files[name].len() > 24 + 100 * 16, "{name}: {} bytes", files[name].len());
+    }
+    assert!(!files.keys().any(|name| name.ends_with(".partial")), "{:?}", files.keys());
+}
+
+#[test]
+fn a_folder_of_something_else_is_refused_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("letter.txt"), "dear").unwrap();
+    let scenario = scenario();
+    let run = Run::new(&scenario).folder(folder.path()).progress(|_| panic!("it was run"));
+    let error = run.simulate().unwrap_err();
+    assert!(matches!(error, RunError::Write(_)));
+    assert!(error.to_string().contains("it holds files but no run.json of an earlier run"), "{error}");
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn every_problem_of_a_scenario_is_in_the_error() {
+    let bad = TEXT.replace("1Mbit", "10kbps").replace("stop", "stopp");
+    let error = ScenarioBuilder::from_text(bad).origin("bad.toml").load().unwrap_err();
+    let ScenarioError::Problems(problems) = &error else { panic!("{error}") };
+    assert_eq!(problems.len(), 3);
+    assert_eq!(problems[2].path, "link.bottleneck.rate");
+    assert_eq!(
+        error.to_string(),
+        "bad.toml:1: stop: missing; write for example stop = \"20ms\"\n\
+         bad.toml:4: stopp: unknown key (did you mean `stop`?); known here: title, seed, stop, measure_from, \
+         sample, topology, defaults, link, flow, customer, change\n\
+         bad.toml:8: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
+         write for example \"10Mbit\""
+    );
+    let error = scenario().set("stop", 60).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "scenario: --set: stop: `60` is not a time: the unit is missing; write for example \"20ms\""
+    );
+    let error = Scenario::from_file("gone.toml").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, such as \
+         scenarios/quickstart.toml"
+    );
+}
+
+#[test]
+fn a_scenario_is_the_same_from_a_file_from_text_and_from_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.toml");
+    std::fs::write(&path, TEXT).unwrap();
+    let from_file = Scenario::from_file(&path).unwrap();
+    let from_values = Scenario::from_values(&TEXT.parse::<toml::Table>().unwrap()).unwrap();
+    for other in [&from_file, &from_values] {
+        assert_eq!(other.canonical(), scenario().canonical());
+        assert_eq!(other.hash(), scenario().hash());
+    }
+    assert_eq!(Scenario::from_text(from_file.canonical()).unwrap().hash(), from_file.hash());
+    // Files that a scenario refers to are relative to its own, also after a change.
+    std::fs::write(folder.path().join("frames.txt"), "1000\n500\n").unwrap();
+    let video = r#"{ kind = "video", fps = 25, file = "frames.txt" }"#;
+    let with_frames = from_file.edit().set("flow.tcp.source", video).load().unwrap();
+    assert!(with_frames.set("stop", "3s").is_ok());
+}
+
+#[test]
+fn a_program_sweeps() {
+    let base = scenario().set("link.bottleneck.queue", "drr").unwrap();
+    let throughput = |mbit: u64| {
+        let scenario = base.set("link.bottleneck.rate", apportion::units::Rate::from_mbit(mbit)).unwrap();
+        let results = Run::new(&scenario).simulate().unwrap();
+        results.flows().map(|row| row.throughput_mbps).sum::<f64>()
+    };
+    let by_hand: Vec<f64> = [1, 2, 4].into_iter().map(throughput).collect();
+    assert!(by_hand.is_sorted() && by_hand[0] > 0.7 && by_hand[2] > 2.5, "{by_hand:?}");
+    // The same as one sweep.
+    let swept = base.set("link.bottleneck.rate", r#"["1Mbit", "2Mbit", "4Mbit"]"#).unwrap();
+    let results = Run::new(&swept).simulate().unwrap();
+    let metrics = results.metrics();
+    let totals = metrics.iter().filter(|row| row.metric.name == "throughput_mbps");
+    let totals: Vec<f64> = totals.map(|row| row.metric.samples[0]).collect();
+    assert_eq!(totals.len(), 3);
+    assert!(totals.iter().zip(&by_hand).all(|(one, other)| (one - other).abs() < 1e-9), "{totals:?}");
+}
+
+#[test]
+fn stored_results_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    Run::new(&scenario()).folder(&one).simulate().unwrap();
+    Run::new(&scenario().set("link.bottleneck.rate", "2Mbit").unwrap()).folder(&two).simulate().unwrap();
+    let comparison = apportion::compare(&[apportion::load(&one).unwrap(), apportion::load(&two).unwrap()]);
+    let total = comparison.rows.iter().find(|row| row.metric == "throughput_mbps").unwrap();
+    assert!(total.differences[0].unwrap().absolute > 0.5);
+    assert!(apportion::load(folder.path()).unwrap_err().to_string().starts_with("cannot read results from"));
+}
