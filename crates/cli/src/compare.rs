@@ -1,20 +1,17 @@
-//! `apportion compare`: runs against the first of them, or the simulator against the TCP of this machine.
+//! `apportion compare`: runs with the first of them, or the simulator with the TCP of this machine.
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use apportion_report::parity::{BUDGET, Parity};
-use apportion_sim::{Detail, Simulation};
+use apportion::Run;
 use serde::Serialize;
 
 use crate::arguments::{Compare, Wanted};
-use crate::interrupt::{self, CANCEL};
-use crate::lab::{check, experiment};
+use crate::interrupt;
+use crate::lab::announce;
 use crate::output;
-use crate::run::{load, record, seeds};
-
-/// Replications in the simulator at least.
-const SIMULATED: u64 = 10;
+use crate::progress::Bar;
+use crate::run::load;
 
 pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     if let Some(scenario) = &arguments.parity {
@@ -24,58 +21,32 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
             Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
         return parity(&wanted);
     }
-    let runs: Result<Vec<_>, _> =
-        arguments.runs.iter().map(|folder| apportion_report::load(folder)).collect();
-    let comparison = apportion_report::compare(&runs?);
+    let runs: Result<Vec<_>, _> = arguments.runs.iter().map(apportion::load).collect();
+    let comparison = apportion::compare(&runs?);
     print(arguments.json, &comparison.rows, &comparison)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a scenario in both worlds, writes what came out, and holds one against the other.
+/// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.
 fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
-    let suite = load(wanted)?;
+    let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
-    let folders = ["lab", "sim"].map(|world| folder.join(world));
-    folders.iter().try_for_each(|folder| apportion_report::check(folder))?;
-    check(&suite, wanted)?;
-    // What the simulator cannot run must not take minutes of real time first.
-    for point in &suite.points {
-        Simulation::new(&point.scenario, point.scenario.seed, Detail::Counts, &mut |_| None)
-            .with_context(|| wanted.scenario.display().to_string())?;
-    }
+    ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
+    apportion::lab::check(&scenario)?;
     // Before there is a second thread.
-    apportion_live::lab::enter()?;
-    interrupt::listen()?;
-
-    let seeds = seeds(&suite, wanted.seeds);
-    let (outcomes, error) = experiment(&suite, &seeds, wanted);
-    if let Some(error) = error {
-        return Err(error);
+    apportion::lab::enter()?;
+    let cancel = interrupt::listen()?;
+    if !wanted.is_silent() {
+        announce(&scenario, wanted.seeds);
     }
-    let lab = record(&suite, &seeds, outcomes);
-    // More of them show what is chance, and take no time.
-    let more = crate::run::seeds(&suite, wanted.seeds.max(SIMULATED));
-    let jobs: Vec<_> = suite
-        .points
-        .iter()
-        .zip(&more)
-        .flat_map(|(point, seeds)| {
-            let job =
-                |seed: &u64| apportion_sim::Job { scenario: &point.scenario, seed: *seed, captures: None };
-            seeds.iter().map(job)
-        })
-        .collect();
-    let outcomes = apportion_sim::replicate(&jobs, 0, &|_| (), &CANCEL)
-        .with_context(|| wanted.scenario.display().to_string())?;
-    let sim = record(&suite, &more, outcomes);
-    for (folder, run) in folders.iter().zip([&lab, &sim]) {
-        apportion_report::write(folder, run)?;
-    }
-    if !(lab.complete && sim.complete) {
+    let bar = Bar::new(wanted.is_silent());
+    let run = Run::new(&scenario).seeds(wanted.seeds).cancel(&cancel).folder(&folder);
+    let results = run.progress(|progress| bar.show(progress)).parity();
+    bar.clear();
+    let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(ExitCode::from(1));
-    }
-    let parity = Parity::new(&sim, &lab, BUDGET);
+    };
     print(wanted.json, &parity.rows, &parity)?;
     if wanted.json {
         parity.faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));

@@ -1,19 +1,18 @@
 //! Interrupts: the first asks runs to stop, the second ends the program.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use anyhow::Context as _;
+use apportion::Cancel;
 
-/// Set by an interrupt: runs under way stop.
-pub static CANCEL: AtomicBool = AtomicBool::new(false);
-
-/// Starts to listen.
-pub fn listen() -> anyhow::Result<()> {
-    // A second interrupt ends the program at once.
-    ctrlc::set_handler(|| {
-        if CANCEL.swap(true, Ordering::Relaxed) {
+/// The token that an interrupt cancels from now on. Starts a thread.
+pub fn listen() -> anyhow::Result<Cancel> {
+    let cancel = Cancel::new();
+    let token = cancel.clone();
+    ctrlc::set_handler(move || {
+        if token.is_cancelled() {
             std::process::exit(1);
         }
+        token.cancel();
     })
-    .context("cannot listen for interrupts")
+    .context("cannot listen for interrupts")?;
+    Ok(cancel)
 }

@@ -1,4 +1,5 @@
-//! The `apportion` command: parsing and printing. What it prints is computed by the other crates.
+//! The `apportion` command: a client of the library `apportion`. It parses arguments, shows progress, prints what
+//! the library returns, and chooses the exit status.
 //!
 //! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad
 //! input. `apportion shell` exits as its command does.
@@ -42,9 +43,9 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(what)?)?,
-        Command::Explain { name } => output::print(&catalogue::explain(&name)?)?,
+        Command::Explain { name } => output::print(&apportion::catalogue::explain(&name)?)?,
         Command::Schema => {
-            let schema = serde_json::to_string(&apportion_scenario::describe::schema())?;
+            let schema = serde_json::to_string(&apportion::catalogue::schema())?;
             output::print(&format!("{schema}\n"))?;
         }
         Command::Completions { shell } => {
