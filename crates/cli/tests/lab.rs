@@ -85,7 +85,7 @@ fn a_run_writes_results_and_a_report_where_it_says() {
     assert!(run.out.contains("tcp p95 ms") && run.out.contains("udp p95 ms"), "{}", run.out);
     assert!(run.out.ends_with("report: results/x-lab/report.html\n"), "{}", run.out);
     assert!(run.err.starts_with("in real time: this takes 2 s\n"), "{}", run.err);
-    assert!(run.err.contains("tcp.delayed_ack is not told to the kernel"), "{}", run.err);
+    assert!(run.err.contains("tcp.delayed_ack is not supported by the kernel"), "{}", run.err);
     assert!(run.err.ends_with("1/1 runs done\n"), "{}", run.err);
     let results = place.path().join("results/x-lab");
     let json = run_json(&results);

@@ -41,7 +41,7 @@ const MAX_WAKEUPS: usize = 1_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// It is not started.
-    #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), mend(.error))]
+    #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), remedy(.error))]
     Start {
         /// The program.
         program: OsString,
@@ -54,12 +54,12 @@ pub enum CommandError {
     /// It was killed and does not end.
     #[error("process {0} was killed and does not end: it hangs inside the kernel")]
     Hangs(Pid),
-    /// The signals cannot be listened to.
-    #[error("cannot listen to signals: {0}")]
+    /// Signals cannot be received.
+    #[error("cannot receive signals: {0}")]
     Signals(Errno),
 }
 
-fn mend(error: &io::Error) -> &'static str {
+fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; is it installed, and in PATH?",
         io::ErrorKind::PermissionDenied => "; is it executable, and the namespace one's own?",
@@ -121,8 +121,8 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks SIGINT and SIGTERM in the calling thread, and so in the threads that it starts from now on, and
-    /// gives them to whoever asks here. Before the first thread is started; a thread that does not block them
-    /// would take them.
+    /// delivers them here. Call it before the first thread is started: a thread that does not block them
+    /// would receive them.
     ///
     /// # Errors
     /// [`CommandError::Signals`] if the system has no descriptor left.
@@ -235,7 +235,7 @@ fn pidfd_of(child: Pid) -> Result<OwnedFd, Errno> {
     // SAFETY: the call takes two integers. The child is not reaped, so that its number is its own.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, child.as_raw(), 0) })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else owns it. It closes on exec.
+    // SAFETY: the kernel has just made this descriptor, and nothing else owns it. It closes on exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -312,7 +312,7 @@ impl Running {
     }
 
     /// Forwards what has come to `signals`, except what a terminal has sent to the command itself. If a key has
-    /// stopped that, the caller's group stops until it is told to go on, and the command goes on with it.
+    /// stopped that, the caller's group stops until it is continued, and the command continues with it.
     ///
     /// # Errors
     /// [`CommandError::Wait`] if the system refuses.
@@ -327,8 +327,8 @@ impl Running {
         Ok(())
     }
 
-    /// Stops the caller's group if the command is stopped, as one job: whoever started both is told, and has the
-    /// terminal. A group that nobody would tell to go on is not stopped by SIGTSTP (POSIX: "orphaned").
+    /// Stops the caller's group if the command is stopped, as one job: the shell that started both is notified and gets the
+    /// terminal. A group that no shell could continue is not stopped by SIGTSTP (POSIX: "orphaned").
     fn stop_along(&self) {
         let Some(foreground) = &self.foreground else { return };
         let stopped = waitid(Id::Pid(self.id()), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);

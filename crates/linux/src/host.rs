@@ -71,7 +71,7 @@ impl Host {
         let port = outside.index_of(name)?;
         outside.set_no_arp(port)?;
         outside.set_up(port)?;
-        // Before both ends run, frames are lost without a word.
+        // Before both ends run, frames are lost silently.
         outside.wait_until_running(name, PATIENCE)?;
         namespace.run(|| await_inside(addresses))??;
         Ok(Self { namespace, port })

@@ -30,14 +30,14 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::errno::Errno;
 use nix::poll::{PollTimeout, poll};
 
-/// What rtnetlink was asked for and did not do.
+/// Why an rtnetlink request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
-    /// There is no netlink socket to be had.
+    /// A netlink socket cannot be opened.
     #[error("cannot open a netlink socket: {0}; a sandbox that forbids AF_NETLINK must allow it")]
     Open(Errno),
     /// A request could not be sent, or its answer not be read.
-    #[error("cannot {doing}: the netlink socket says {errno}")]
+    #[error("cannot {doing}: the netlink socket failed with {errno}")]
     Socket {
         /// What was asked for.
         doing: String,
@@ -45,13 +45,13 @@ pub enum NetlinkError {
         errno: Errno,
     },
     /// The kernel answered with an error.
-    #[error("cannot {doing}: {errno}{}{}", also(.message), also(mend(*.errno)))]
+    #[error("cannot {doing}: {errno}{}{}", also(.message), also(remedy(*.errno)))]
     Refused {
         /// What was asked for.
         doing: String,
         /// The error of the acknowledgement.
         errno: Errno,
-        /// The kernel's own words; empty if it has none.
+        /// The kernel's message; empty if it has none.
         message: String,
     },
     /// The answer is not one.
@@ -82,7 +82,7 @@ pub enum NetlinkError {
         limit: Span,
     },
     /// An offload that stays on.
-    #[error("{offload} of `{device}` stays on; the device's driver does not let go of it")]
+    #[error("{offload} of `{device}` stays on; the device's driver cannot turn it off")]
     StaysOn {
         /// The offload.
         offload: &'static str,
@@ -91,13 +91,13 @@ pub enum NetlinkError {
     },
 }
 
-/// `text` behind a colon, unless it is empty.
+/// A colon and `text`, unless it is empty.
 fn also(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 /// What to do about an error of the kernel.
-const fn mend(errno: Errno) -> &'static str {
+const fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::EPERM | Errno::EACCES => {
             "this needs CAP_NET_ADMIN in the namespace: be root or enter a user namespace"
@@ -149,7 +149,7 @@ pub struct Route {
     pub table: Table,
 }
 
-/// What the kernel says of a device.
+/// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its index in the namespace.
@@ -257,8 +257,8 @@ impl Netlink {
     }
 
     /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into
-    /// use a moment after the other one was set up, in the background; what is sent before is lost without a
-    /// word.
+    /// use a moment after the other one was set up, in the background; what is sent before is lost
+    /// silently.
     ///
     /// # Errors
     /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's refusal.
@@ -272,7 +272,7 @@ impl Netlink {
 
     /// Waits until packets to `address` are taken for this namespace's own. IPv6 brings a new address into
     /// use in the background, once its device is up, even where duplicates are not looked for; what comes
-    /// before is lost without a word. An IPv4 address is in use at once.
+    /// before is lost silently. An IPv4 address is in use at once.
     ///
     /// # Errors
     /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's refusal.

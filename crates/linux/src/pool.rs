@@ -103,7 +103,7 @@ impl Pool {
         self.each - HEAD
     }
 
-    /// Whether more than half are in use: nobody should keep one for later.
+    /// Whether more than half are in use: ports should not keep spare ones.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         self.used() > self.count / 2
@@ -141,7 +141,7 @@ mod tests {
         let mine = [0; 3].map(|owner| pool.take(owner).unwrap());
         assert_eq!((pool.take(0), pool.room(7)), (None, 2));
         let others = [pool.take(7).unwrap(), pool.take(7).unwrap()];
-        // One is left, for whoever holds none.
+        // One is left, for an owner that holds none.
         assert_eq!((pool.take(0), pool.take(7), pool.room(1)), (None, None, 1));
         pool.give_back(mine[0]);
         others.into_iter().for_each(|buffer| pool.give_back(buffer));

@@ -23,7 +23,7 @@ use nix::sys::socket::{LinkAddr, getsockname};
 
 use crate::pool::{BufferId, HEAD, Pool};
 
-/// Most frames of a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
+/// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
 pub const BATCH: usize = 64;
 /// Asked for; without privilege the system gives what net.core.rmem_max says.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
@@ -51,7 +51,7 @@ pub struct Received {
     pub length: u16,
 }
 
-/// What a port did.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounts {
     /// Frames that came in and were handed on.
@@ -62,7 +62,7 @@ pub struct PortCounts {
     pub oversize: u64,
     /// Came in as super-packets of segmentation offload.
     pub super_packets: u64,
-    /// Lost by the kernel because nobody fetched them in time.
+    /// Lost by the kernel because they were not read in time.
     pub missed: u64,
     /// Refused by the device.
     pub unsent: u64,
@@ -131,7 +131,7 @@ impl Port {
         let socket = check(unsafe {
             libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
         })
-        // SAFETY: the socket is new and nobody else's.
+        // SAFETY: the socket is new, and nothing else owns it.
         .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
         .map_err(fail("socket"))?;
         for (level, option, step) in [
@@ -174,7 +174,7 @@ impl Port {
         })
     }
 
-    /// Fetches frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes.
+    /// Reads frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
@@ -246,7 +246,7 @@ impl Port {
         }
     }
 
-    /// Counts what the socket said of itself: in answer to a call, or of what had happened before it.
+    /// Counts an error of the socket, which may be of this call or of an earlier event.
     fn count_error(&mut self, error: &io::Error) {
         match error.raw_os_error() {
             // A super-packet of a kind that the header before a frame has no word for; it is gone.
@@ -257,7 +257,7 @@ impl Port {
         }
     }
 
-    /// The frame that message `at` was read into, unless it is none for us.
+    /// The frame of message `at`; none if it is too long or a super-packet, which is counted.
     fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let message = &self.messages[at];
         let bytes = pool.bytes_mut(buffer);
@@ -356,7 +356,7 @@ impl Port {
         self.counts.unsent += frames;
     }
 
-    /// What it did so far.
+    /// Its counters so far.
     pub fn counts(&mut self) -> PortCounts {
         self.counts.missed += self.newly_missed();
         self.counts
@@ -387,7 +387,7 @@ impl AsFd for Port {
     }
 }
 
-/// Whether the socket is of no use any more. All else passes: a device that is down, a frame that it does not send.
+/// Whether the socket has failed for good. All else is temporary: a device that is down, a frame that it does not send.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }

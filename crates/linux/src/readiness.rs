@@ -1,4 +1,4 @@
-//! Which ports have frames: epoll(7), so that looking costs by the ports that have some and not by those there are.
+//! Which ports have frames: epoll(7), so that the cost depends on the ports with frames and not on all.
 //!
 //! Waiting is ppoll(2) on the epoll descriptor, with a nanosecond deadline, which epoll_wait(2) has not.
 
@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use crate::clock::timespec;
 
-/// Most ports that one look tells of; the others are told of by the next. Chosen: 3 kB.
+/// Maximum of descriptors that one wait reports; the next reports the others. Chosen: 3 kB.
 const MOST: usize = 256;
 
 /// Descriptors by number.
@@ -31,7 +31,7 @@ impl Readiness {
         Ok(Self { epoll, events: vec![EpollEvent::empty(); MOST] })
     }
 
-    /// Looks at `fd`, which is told of as `number`.
+    /// Watches `fd`, which is reported as `number`.
     ///
     /// # Errors
     /// If the system cannot.
@@ -39,7 +39,7 @@ impl Readiness {
         self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))
     }
 
-    /// Looks at `fd` no more, not even for errors, which would let nobody wait.
+    /// Stops watching `fd`, also for errors, which would end every wait.
     ///
     /// # Errors
     /// If it was not added.

@@ -129,7 +129,7 @@ impl Helper {
             ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
             _ => None,
         });
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else owns it.
+        // SAFETY: the kernel has just made this descriptor for us, and nothing else owns it.
         let descriptor = descriptor.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(((length == answer.len()).then_some(answer), descriptor))
     }
@@ -218,8 +218,8 @@ fn serve(socket: &OwnedFd, parent: Pid) {
     }
 }
 
-/// The parent's files are not kept open: pipes would not end, nor namespaces. Descriptors 0 to 2 stay taken,
-/// so that no socket is written to as the standard error.
+/// Closes the parent's files, which would keep pipes and namespaces open. Descriptors 0 to 2 become `/dev/null`,
+/// so that no socket is used as the standard error.
 fn close_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     let null = File::options()
         .read(true)
@@ -229,7 +229,7 @@ fn close_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    // Whoever closes a descriptor of which there is an owner takes it from them.
+    // Before the range is closed: its owner would close it a second time.
     drop(null);
     let keep = socket.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, keep.saturating_sub(1)), (keep + 1, u32::MAX)] {

@@ -1,6 +1,6 @@
-//! Two ports with a link each way between them, where every flow of addresses and ports is a flow.
+//! Two ports with a link in each direction between them; flows are distinguished by addresses and ports.
 //!
-//! What is no IP packet passes as one more flow, number 0.
+//! Frames that are not IP are one more flow, number 0.
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
@@ -16,7 +16,7 @@ use crate::host_proxy::ListenerGate;
 use crate::link::{Books, Link};
 use crate::packet::{Description, Packet};
 
-/// Ethernet addresses and type: what frames have beside what they carry, VLAN tags apart.
+/// The Ethernet header: addresses and type, without VLAN tags.
 pub const ETHERNET: Bytes = Bytes::new(14);
 /// The longest frame: 1500 bytes with an Ethernet header and two VLAN tags.
 pub(crate) const LONGEST: usize = 1_522;
@@ -27,17 +27,17 @@ const MAX_FRAMES: u32 = 1 << 16;
 const MAX_FLOWS: usize = 1 << 16;
 const IDLE: Span = Span::MAX;
 
-/// Knows flows by addresses and ports.
+/// Numbers flows by addresses and ports.
 #[derive(Debug)]
 pub struct Bridge {
     flows: FlowTable,
-    /// Flows that were given a number, whether it was somebody's before or not.
+    /// Flows that were given a number, new or reused.
     seen: u64,
-    /// What each IP packet is charged beside itself, by way.
+    /// Bytes charged to each IP packet in addition to its own, by direction.
     overhead: [Bytes; 2],
-    /// From coming in to being due, by way.
+    /// Delays from arrival to departure, by direction.
     delays: [Histogram; 2],
-    /// Sees what goes up.
+    /// Sees frames that go up, if there is one.
     listener_gate: Option<ListenerGate>,
 }
 
@@ -65,18 +65,18 @@ impl Bridge {
         self.listener_gate = Some(gate);
     }
 
-    /// Who sees what goes up.
+    /// The gate that sees frames that go up.
     #[must_use]
     pub const fn listener_gate(&self) -> Option<&ListenerGate> {
         self.listener_gate.as_ref()
     }
 
-    /// Charges `overhead` to each IP packet that goes this way from now on.
+    /// Charges `overhead` to each IP packet in this direction from now on.
     pub const fn set_overhead(&mut self, direction: Direction, overhead: Bytes) {
         self.overhead[direction as usize] = overhead;
     }
 
-    /// How long packets took that went this way, from coming in to leaving.
+    /// Delays of packets in this direction, from arrival to departure.
     #[must_use]
     pub const fn delays(&self, direction: Direction) -> &Histogram {
         &self.delays[direction as usize]

@@ -1,7 +1,7 @@
-//! What an Ethernet frame says, and the few fields that routers change.
+//! Parses Ethernet frames, and edits the few fields that routers change.
 //!
 //! Ethernet II with up to two VLAN tags (IEEE 802.1Q, 802.1ad); IPv4 (RFC 791), IPv6 and its extension
-//! headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only what tells flows and acknowledgements apart.
+//! headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only what identifies flows and acknowledgements.
 //!
 //! Reading: only what makes the place of a field doubtful is malformed. The checksum of an IPv4 header is not
 //! verified (RFC 1812 section 5.2.2 asks forwarders to): an edit keeps a wrong one as wrong as it was, for
@@ -26,9 +26,9 @@ pub use edit::{
 };
 pub use flow::FlowTuple;
 
-/// Most VLAN tags that are looked behind: a service tag and a customer tag (IEEE 802.1ad).
+/// Maximum of VLAN tags that are skipped: a service tag and a customer tag (IEEE 802.1ad).
 pub(crate) const MAX_TAGS: u8 = 2;
-/// Most extension headers that are looked behind. Chosen: one of each kind, and destination options twice, as
+/// Maximum of extension headers that are skipped. Chosen: one of each kind, and destination options twice, as
 /// RFC 8200 section 4.1 recommends, are eight.
 pub const MAX_EXTENSIONS: usize = 8;
 
@@ -65,7 +65,7 @@ const IPV6_HEADER: usize = 40;
 /// Bytes of the TCP header without options.
 const TCP_HEADER: usize = 20;
 
-/// Why a frame has no [`Parsed`].
+/// Why a frame cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It ends within the Ethernet header, a VLAN tag, or the fixed part of the IP header.
@@ -166,7 +166,7 @@ impl Segment {
     }
 }
 
-/// What a frame says. It is about the frame as it was then: edits do not change it.
+/// A parsed frame. It describes the frame as it was then: edits do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// What it carries.

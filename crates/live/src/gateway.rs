@@ -4,17 +4,17 @@
 //! | file | holds |
 //! |---|---|
 //! | [`run`] | a gateway from its start to its end: what the command runs |
-//! | `world` | what the engine knows of frames |
+//! | `world` | classifies frames for the engine |
 //! | `classify` | flows, rules, guarantees |
 //! | `marks` | markers of flows |
-//! | `reports` | what gateways tell each other |
+//! | `reports` | messages between gateways |
 //! | `reload` | another configuration without losing a packet |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`control`] | the socket for commands and metrics, and signals |
-//! | `http` | the little of HTTP that this takes |
-//! | [`interfaces`] | the interfaces: looked at, prepared, given back |
-//! | [`log`] | where the log goes, without a wait |
-//! | `rights` | capabilities that are no longer needed, and word to systemd |
+//! | `http` | a minimal HTTP/1.0 |
+//! | [`interfaces`] | the interfaces: checked, prepared, restored |
+//! | [`log`] | writes the log without blocking |
+//! | `rights` | rights that remain, and notifications to systemd |
 //!
 //! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
 //! snapshot, ten times a second, and a list of orders.
@@ -57,7 +57,7 @@ const MAX_FRAMES: u32 = 1 << 16;
 const MEMORY: u64 = MAX_FRAMES as u64 * LONGEST as u64;
 /// Two VLAN tags.
 const TAGS: Bytes = Bytes::new(8);
-/// How often what is due now and then is done. Chosen: as often as metrics are worth reading.
+/// How often periodic work is done. Chosen: as often as metrics are worth reading.
 pub(crate) const TICK: Span = Span::from_millis(100);
 
 /// A gateway that moves packets.
@@ -136,7 +136,7 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
     })
 }
 
-/// What exchanges tickets in a direction: for data if it is issued some, or is told by its acknowledgements;
+/// The ticket exchanges of a direction: for data if it is issued tickets, or acknowledgements bring them;
 /// for acknowledgements if the other direction is.
 fn exchanges(config: &GatewayConfig, direction: Direction) -> Vec<(LabelKind, CurrencyExchange)> {
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));

@@ -1,4 +1,4 @@
-//! The outside: what lives behind the emulated link reaches the host's network and its loopback services.
+//! The host proxy: programs behind the emulated link reach the host's network and its loopback services.
 //!
 //! ```text
 //! near namespace          here                far namespace               host's namespace
@@ -8,7 +8,7 @@
 //!
 //! Source: ip(7), ipv6(7) and tcp(7); RFC 1122 section 4.2 for what each half of a connection is. The far
 //! namespace takes every address for its own ("AnyIP": a local route to everywhere); [`ListenerGate`] opens a
-//! listening socket there for each port that somebody goes to; the proxy carries bytes and datagrams between
+//! listening socket there for each port that packets go to; the proxy carries bytes and datagrams between
 //! those and sockets that the [`Helper`] opens in the host's namespace. So there is no device in the host's
 //! namespace, no rule, and no right beyond the caller's.
 //!
@@ -17,7 +17,7 @@
 //!
 //! What it cannot: ICMP (the far namespace answers itself, so `ping` measures the link alone), protocols
 //! other than TCP and UDP, source addresses (the host's own), a refusal before the connection (it is
-//! accepted, then reset), news of an unreachable port for UDP. `docs/shell-outside.md` tells users.
+//! accepted, then reset), ICMP errors of an unreachable port for UDP. `docs/shell-outside.md` is the page for users.
 //!
 //! Cost: a thread, which copies each byte twice; a look into a table for each SYN and datagram that goes up.
 
@@ -48,17 +48,17 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use proxy::Proxy;
 
-/// Doors, connections and sessions at most, each; fewer where the system gives few descriptors.
+/// Maximum of listeners, connections and sessions, each; fewer where the system gives few descriptors.
 const MOST: u64 = 4_096;
 /// Descriptors left to the rest of the process.
 const SPARE: u64 = 128;
-/// Doors that were opened and that the proxy has not heard of yet.
+/// Maximum of updates of listeners that the proxy has not handled yet.
 const MAX_UPDATES: usize = 256;
 /// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what
 /// one reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
 const UNSENT: &str = "131072";
 
-/// Who is where.
+/// Addresses on both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses<'a> {
     /// The addresses of the near namespace. Those of other sources are dropped by the far one.
@@ -69,7 +69,7 @@ pub struct Addresses<'a> {
     pub nameserver: Option<SocketAddr>,
 }
 
-/// Why something does not get outside.
+/// Why a connection or datagram does not reach the host's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The host's resolv.conf names no server.
@@ -78,9 +78,9 @@ pub enum Refusal {
     NotUnicast,
     /// The other end refused.
     Refused,
-    /// There is no way there.
+    /// There is no route to it.
     Unreachable,
-    /// Nobody answered.
+    /// No answer came in time.
     TimedOut,
     /// There are as many connections as there may be.
     TooMany,
@@ -130,7 +130,7 @@ impl Refusal {
         }
     }
 
-    /// Of an error that a socket of the host's side told.
+    /// Of an error of a socket of the host's side.
     fn of_socket(error: &io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EPIPE | Errno::EAGAIN) | None => Self::Other,
@@ -173,20 +173,20 @@ impl Counts {
     }
 }
 
-/// Why there is no way outside.
+/// Why the proxy cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum HostProxyError {
     /// The far namespace cannot be entered.
-    #[error("no way outside: {0}")]
+    #[error("cannot open the way to the host's network: {0}")]
     Namespace(#[from] NamespaceError),
     /// The far namespace cannot take all addresses.
-    #[error("no way outside: {0}")]
+    #[error("cannot open the way to the host's network: {0}")]
     Netlink(#[from] NetlinkError),
     /// The far namespace cannot be set up.
-    #[error("no way outside: {0}")]
+    #[error("cannot open the way to the host's network: {0}")]
     Sysctl(#[from] SysctlError),
     /// No descriptors.
-    #[error("no way outside: cannot {what}: {errno}")]
+    #[error("cannot open the way to the host's network: cannot {what}: {errno}")]
     System {
         /// What was under way.
         what: &'static str,
@@ -195,7 +195,7 @@ pub enum HostProxyError {
     },
 }
 
-/// The way outside. Dropped, it ends, with all connections.
+/// A running proxy. When dropped, it ends, with all connections.
 #[derive(Debug)]
 pub struct HostProxy {
     thread: Option<JoinHandle<()>>,
@@ -218,8 +218,8 @@ impl Shared {
 }
 
 impl HostProxy {
-    /// Opens the way outside by `helper`, from `far`, which is the namespace of a [`apportion_linux::host::Host`]. The
-    /// listener_gate must see each frame that goes there ([`crate::bridge::Bridge::set_listener_gate`]).
+    /// Opens the proxy with `helper`, from `far`, which is the namespace of a [`apportion_linux::host::Host`]. The
+    /// gate must see each frame that goes there ([`crate::bridge::Bridge::set_listener_gate`]).
     ///
     /// # Errors
     /// [`HostProxyError`]: rights or descriptors are missing, or the kernel has no IPv6.
@@ -258,7 +258,7 @@ impl HostProxy {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        // A full counter has woken the thread already; a panic there was told by the panic hook.
+        // A full counter has woken the thread already; the panic hook has reported a panic there.
         let _ = self.wake.write(1);
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -270,8 +270,7 @@ impl Drop for HostProxy {
     }
 }
 
-/// How many doors, connections and sessions each there may be, with a descriptor for a door and a session,
-/// and two for a connection.
+/// The limit of listeners, connections and sessions, each: a listener and a session take one descriptor, a connection two.
 fn most() -> Result<usize, Errno> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok((soft.saturating_sub(SPARE) / 4).clamp(1, MOST) as usize)
@@ -293,7 +292,7 @@ fn take_all_addresses(near: &[IpAddr]) -> Result<(), HostProxyError> {
     Ok(set_sysctl("net/ipv4/tcp_notsent_lowat", UNSENT)?)
 }
 
-/// Gives out sockets of the host's side.
+/// Opens sockets on the host's side.
 #[derive(Debug)]
 struct Connector {
     helper: Helper,

@@ -2,16 +2,16 @@
 //!
 //! Hosts are network namespaces; everything between them is run by one [engine](crate::engine), in a namespace
 //! without addresses; one thread plays all applications. Nothing of it outlives the process, because
-//! namespaces last as long as somebody holds them.
+//! namespaces last only as long as a process holds them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `network` | which nodes are hosts, and which way packets go |
-//! | `world` | what the engine knows of packets |
+//! | `world` | classifies packets for the engine |
 //! | `routers` | routers that exchange reports, as packets |
-//! | `tcp` | what of a scenario's TCP the kernel is told, and what it says of a connection |
+//! | `tcp` | the parameters of a scenario's TCP, as options and settings of the kernel |
 //! | [`driver`] | the thread that plays all applications |
-//! | `play` | the course of a run: samples, changes, word to sources |
+//! | `play` | the course of a run: samples, changes, notifications of sources |
 //! | `results` | what was measured |
 
 pub mod driver;
@@ -101,7 +101,7 @@ const MAX_PACKET: Bytes = Bytes::new(65_000);
 /// IPv4 and UDP headers, and a byte.
 const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
-/// What of the TCP of a scenario the kernel is not told and does otherwise, each once.
+/// The TCP parameters of a scenario that the kernel does not support, and what it does instead, each once.
 #[must_use]
 pub fn unsupported(scenario: &Scenario) -> Vec<String> {
     let mut all = BTreeSet::new();
@@ -109,7 +109,7 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
         if let Transport::Tcp(params) = &flow.transport {
             all.extend(tcp::unsupported(params).into_iter().map(
                 |tcp::Unsupported { parameter, instead }| {
-                    format!("tcp.{parameter} is not told to the kernel: {instead}")
+                    format!("tcp.{parameter} is not supported by the kernel: {instead}")
                 },
             ));
         }

@@ -2,7 +2,7 @@
 //!
 //! A recorded link follows mahimahi's packet-delivery traces (Netravali et al., USENIX ATC 2015, section 4.2;
 //! mm-link(1)): each line is a time in milliseconds, when one packet of 1504 bytes could be delivered. Several
-//! packets that fit share an opportunity, a longer one takes several, and one that nobody uses is lost. The
+//! packets that fit share an opportunity, a longer one takes several, and an unused one is lost. The
 //! trace repeats, with the last line as its period.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Pace {
     }
 }
 
-/// Why a trace cannot be used: where, and the mend.
+/// Why a trace cannot be used: the place, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}: {message}")]
 pub struct TraceError {
@@ -142,7 +142,7 @@ impl Trace {
     /// When a packet of `size` has been sent that is handed over at `now`.
     fn send(&mut self, now: Time, size: Bytes) -> Time {
         if self.current < now {
-            // What was left then is lost, and so are opportunities that nobody waited for.
+            // What was left then is lost, and so are unused opportunities.
             self.left = Bytes::ZERO;
             self.seek(now);
         }

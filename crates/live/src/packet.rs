@@ -1,7 +1,7 @@
 //! A frame on its way through links, as disciplines see it.
 //!
-//! The frame lies in a buffer and stays there; this is what moves. What a discipline writes is noted here and
-//! put into the frame when it leaves.
+//! The frame stays in its buffer; this handle moves through queues. Marks and labels are noted here and written into the
+//! frame when it leaves.
 
 use apportion_core::label::Label;
 use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
@@ -38,10 +38,10 @@ pub struct Packet {
     acknowledgement: u16,
 }
 
-/// What a classifier says of a frame.
+/// How a frame is classified.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Whose it is.
+    /// Its flow.
     pub flow: FlowId,
     /// What it is charged as.
     pub size: Bytes,
@@ -49,9 +49,9 @@ pub struct Description {
     pub protocol: Protocol,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// Its label, if it has one that is believed.
+    /// Its label, if it has one that is trusted.
     pub label: Option<(LabelKind, Label)>,
-    /// In which account of the books what becomes of it is written: most worlds keep one for each flow.
+    /// The account in which it is counted: most worlds keep one for each flow.
     pub account: u32,
     /// Whether it counts as sent by and delivered to its flow: acknowledgements of a flow's data do not.
     pub counts: bool,
@@ -113,7 +113,7 @@ impl Packet {
         self.counts
     }
 
-    /// In which account of the books what becomes of it is written.
+    /// The account in which it is counted.
     #[must_use]
     pub const fn account(&self) -> u32 {
         self.account

@@ -40,10 +40,9 @@ const MAX_ROUTERS: usize = 128;
 /// Ports: by each leaves what came in by the other.
 const PORTS: u32 = 2;
 
-/// What a [`Router`] must know of what surrounds it. Flows have numbers of their own at each of its ports, by
-/// which they leave.
+/// What a [`Router`] asks of the gateway around it. Flows are numbered separately at each port by which they leave.
 pub(crate) trait RouterContext {
-    /// What tells the packets of this flow from others; none if it is unknown, or not one such flow.
+    /// The addresses and ports of this flow; none if it is unknown, or an aggregate of flows.
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple>;
     /// The flow of these packets; none if no packet of it was seen lately.
     fn flow(&self, port: u32, tuple: &FlowTuple) -> Option<FlowId>;
@@ -66,9 +65,9 @@ pub(crate) struct Router {
     /// Where routers are: when a message came last, by which port, and who sent the frame.
     places: BTreeMap<RouterId, (Time, u32, Hardware)>,
     outbox: VecDeque<(u32, Vec<u8>)>,
-    /// Frames with a wrong checksum.
+    /// Messages with a wrong checksum.
     damaged: u64,
-    /// Messages that have no way out.
+    /// Messages without a known route.
     stuck: u64,
 }
 
@@ -107,7 +106,7 @@ impl<A: RouterContext> Forwarding for Numbering<'_, A> {
 
 impl Router {
     /// The router with this address and these interfaces. With `key`, which routers share, messages are
-    /// authenticated. `random` must come from a seed that nobody knows.
+    /// authenticated. `random` must come from a secret seed.
     #[must_use]
     pub fn new(
         address: IpAddr,
@@ -128,7 +127,7 @@ impl Router {
         }
     }
 
-    /// A frame came in by `port`. Whether it ends here, or passes as if this router were not.
+    /// Handles a frame that came in by `port`: whether it is for this router, or to be forwarded.
     pub fn on_frame(
         &mut self,
         now: Time,
@@ -194,14 +193,14 @@ impl Router {
         self.outbox.pop_front()
     }
 
-    /// Shows what its manager did, frames that were damaged, and messages that had no way out.
+    /// Reports counters of its manager, damaged messages, and messages without a route.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.manager.statistics(show);
         show("refused_checksum", self.damaged as f64);
         show("unsent_no_way", self.stuck as f64);
     }
 
-    /// Addresses what the manager has to say.
+    /// Puts the manager's messages into frames, to be sent.
     fn collect(&mut self, context: &impl RouterContext) {
         while let Some(Transmit { to, bytes }) = self.manager.transmit() {
             let ways = self.ways(to, context);
@@ -218,7 +217,7 @@ impl Router {
         }
     }
 
-    /// By which ports, and to which addresses.
+    /// The ports and addresses that a message goes to.
     fn ways(&self, to: Destination, context: &impl RouterContext) -> Vec<(u32, Hardware, IpAddr)> {
         match to {
             Destination::Neighbours => {

@@ -9,7 +9,7 @@
 //! The process itself sits between the two: its network namespace has no address and forwards nothing, so a
 //! packet passes by the link or not at all. N is the number of shells around this one, so that an inner shell's
 //! addresses are not those of an outer one; the kernel nests at most 32 user namespaces. Addresses are of the
-//! space that nobody routes (RFC 6598; RFC 4193 for IPv6).
+//! space that is not routed on the Internet (RFC 6598; RFC 4193 for IPv6).
 //!
 //! The caller keeps their own user inside ([`Identity::Caller`]): files and programs look as they do outside,
 //! and programs refuse nothing that they refuse to root. The process has all rights over its namespaces
@@ -110,15 +110,15 @@ pub struct Shell {
     pub sample: Option<Span>,
     /// Where packets are logged, up and down.
     pub log: Option<[Log; 2]>,
-    /// The way to the network of the machine; without it the command reaches the far end only.
+    /// Access to the network of the machine; without it the command reaches the far end only.
     pub outside: Option<HostAccess>,
 }
 
-/// The way outside, which begins where the process is before it [enters](enter).
+/// Access to the network in which the process is before it [enters](enter) its namespaces.
 #[derive(Debug)]
 pub struct HostAccess {
     helper: Helper,
-    /// Where the machine asks for names; nowhere if none, and then nobody behind the link can.
+    /// The machine's nameserver; if none, names are not resolved behind the link either.
     pub nameserver: Option<SocketAddr>,
 }
 
@@ -157,16 +157,16 @@ pub enum ShellError {
     /// A command cannot be started or waited for.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// There is no helper for the way outside.
+    /// The helper process for access to the host's network cannot be started.
     #[error(transparent)]
     Helper(#[from] HelperError),
-    /// There is no way outside.
+    /// The proxy to the host's network cannot be opened.
     #[error(transparent)]
     Outside(#[from] HostProxyError),
     /// It is not known where the machine asks for names.
-    #[error("cannot read /etc/resolv.conf: {0}; mend it, or leave --outside out")]
+    #[error("cannot read /etc/resolv.conf: {0}; repair it, or leave --outside out")]
     ResolvConf(io::Error),
-    /// The command cannot be told where to ask for names.
+    /// The command's resolv.conf cannot be set up.
     #[error(transparent)]
     BindResolvConf(#[from] ResolvConfError),
     /// Packets cannot be moved any more.
@@ -199,14 +199,14 @@ impl Shell {
     /// If the system refuses something. The command, if it ran, is killed then.
     pub fn run(mut self) -> Result<Summary, ShellError> {
         let addresses = Addresses::at(self.depth).ok_or(ShellError::Depth(self.depth))?;
-        // A machine without IPv6 would break off what goes there, where no address at all makes programs ask for
-        // the other.
+        // Without IPv6 outside, connections to IPv6 addresses would be reset; without an IPv6 address inside, programs
+        // use IPv4.
         let has_ipv6 = self.outside.as_ref().is_none_or(|outside| outside.helper.has_ipv6());
         let hosts = Hosts::create(&addresses, has_ipv6)?;
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
         let signals = Signals::with_stops()?;
         let outside = self.open_host_proxy(&addresses, &hosts)?;
-        // From here on no thread can be started: a way outside is opened before.
+        // From here on no thread can be started: the proxy's thread is started before.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.set_environment(&mut self.command, self.depth, hosts.has_ipv6);
@@ -225,7 +225,7 @@ impl Shell {
         Ok(Summary { outside, ..course.summary(&self, &addresses, end, far)? })
     }
 
-    /// Opens the way outside, if there is to be one, and tells the command whom to ask for names.
+    /// Opens the proxy to the host's network, if it is asked for, and sets the command's nameserver.
     fn open_host_proxy(
         &mut self,
         addresses: &Addresses,

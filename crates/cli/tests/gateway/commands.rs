@@ -104,7 +104,7 @@ pub fn a_second_gateway_of_the_same_title_is_refused() {
     let socket = place.folder.path().join("apportion-x.sock");
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let (status, _, error) = place.ask(&[], &path);
-    assert!(status == 2 && error.contains("runs already"), "{error}");
+    assert!(status == 2 && error.contains("already running"), "{error}");
     // The first one goes on, and none of its rights are left but one: CAP_NET_ADMIN is bit 12.
     let process = fs::read_to_string(format!("/proc/{}/status", gateway.child.id())).unwrap();
     assert!(

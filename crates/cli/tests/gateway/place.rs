@@ -58,7 +58,7 @@ impl Place {
         let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains("the gateway runs") {
+        while !said.contains("the gateway is running") {
             assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
         }
         Silent { child, log }

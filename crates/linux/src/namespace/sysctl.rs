@@ -15,7 +15,7 @@ pub enum SysctlError {
     #[error("`{0}` is no setting of the network: it must look like `net/ipv4/ip_forward`")]
     Name(String),
     /// The file cannot be read or written.
-    #[error("cannot {doing} /proc/sys/{name}: {error}{}", mend(.error))]
+    #[error("cannot {doing} /proc/sys/{name}: {error}{}", remedy(.error))]
     Io {
         /// `read`, or `write` and what.
         doing: String,
@@ -26,7 +26,7 @@ pub enum SysctlError {
     },
 }
 
-fn mend(error: &io::Error) -> &'static str {
+fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => {
             "; a container mounts it read-only: start it with its /proc/sys writable"

@@ -54,7 +54,7 @@ pub struct EnterError {
     pub step: Step,
     /// What the system said.
     pub errno: Errno,
-    /// Why, as far as can be told.
+    /// Why, as far as it is known.
     pub why: Why,
 }
 
@@ -77,7 +77,7 @@ pub struct Settings {
     pub seccomp: Option<u64>,
 }
 
-/// Why there is no user namespace, and the mend.
+/// Why there is no user namespace; the text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The process has several threads.

@@ -1,4 +1,4 @@
-//! What a device does to packets behind the back of whoever looks at them, turned off.
+//! Turns off offloads, by which a device or the kernel merges packets or leaves checksums unfinished.
 //!
 //! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation*
 //! (TSO, GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so

@@ -274,7 +274,7 @@ mod tests {
         let attribute = [&7u16.to_ne_bytes()[..], &1u16.to_ne_bytes(), b"no\0\0"].concat();
         let bytes = error(-22, NLM_F_ACK_TLVS, &attribute);
         assert!(
-            matches!(next(&bytes, 7), Ok((Some(Answer::Refused(Errno::EINVAL, told)), [])) if told == "no")
+            matches!(next(&bytes, 7), Ok((Some(Answer::Refused(Errno::EINVAL, message)), [])) if message == "no")
         );
     }
 

@@ -1,4 +1,4 @@
-//! Flows as frames tell them apart: keys of flow tables, and names of flows in messages between routers.
+//! Flows by addresses and ports: keys of flow tables, and names of flows in messages between routers.
 //!
 //! The five-tuple of RFC 6437 section 1 and many others. Cost: O(1), no allocation.
 
@@ -9,7 +9,7 @@ use apportion_sffc::message::FlowKey;
 
 use super::word;
 
-/// What tells flows apart: protocol, addresses, and ports if they are shown.
+/// What identifies a flow: protocol, addresses, and ports if the packet shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowTuple {
     protocol: u8,

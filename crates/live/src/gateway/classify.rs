@@ -1,7 +1,7 @@
-//! Which flow a packet is of and what that flow is given, in one direction of a gateway.
+//! Finds the flow of a packet and what the rules give it, in one direction of a gateway.
 //!
-//! Rules are looked through once for each flow; what they decided is kept with its number. A number that was
-//! another flow's is told to the link with all that differs, so nothing is inherited.
+//! Rules are looked through once for each flow; what they decided is kept with its number. When a number
+//! passes to another flow, the link gets an update of all that differs, so nothing is inherited.
 //!
 //! Numbers: 0 is what is no IP packet; then one for each rule, for those that take all that match for one flow;
 //! then those of the table of flows. Guarantees are admitted one by one against the rate of the direction, in
@@ -42,7 +42,7 @@ pub struct Classifier {
     slots: Vec<Slot>,
     rules: RuleSet,
     treatments: Vec<Given>,
-    /// What a rule gives beside that, by its number.
+    /// What a rule gives in addition, by its number.
     more: Vec<More>,
     customer_weights: Vec<Weight>,
     rate: Rate,
@@ -59,7 +59,7 @@ pub struct Classifier {
     marking: bool,
 }
 
-/// What a rule gives that links are not told of.
+/// What a rule gives that links need not know.
 #[derive(Debug)]
 struct More {
     one: bool,
@@ -104,7 +104,7 @@ struct Given {
     customer: CustomerId,
 }
 
-/// Whose a packet is.
+/// The flow and the account of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// What disciplines know its flow by.
@@ -113,7 +113,7 @@ pub struct Found {
     pub account: u32,
 }
 
-/// What links are to be told of flows.
+/// Updates of flows for links.
 pub type Settings = VecDeque<(u32, FlowId, FlowSetting)>;
 
 impl Classifier {
@@ -203,7 +203,7 @@ impl Classifier {
         })
     }
 
-    /// Whose a packet of `tuple` is that came at `now`. What the link is to be told goes to `settings`; `other`
+    /// The flow of a packet of `tuple` that came in at `now`. Updates for the link go to `settings`; `other`
     /// is the account of flows that no rule matches.
     pub fn find(
         &mut self,
@@ -272,17 +272,17 @@ impl Classifier {
             self.granted += 1;
             *turn = self.granted;
         }
-        let mut tell = |differs: bool, setting| {
+        let mut update = |differs: bool, setting| {
             if differs {
                 settings.push_back((link, id, setting));
             }
         };
-        tell(from.weight != to.weight, FlowSetting::Weight(to.weight));
-        tell(from.class != to.class, FlowSetting::Class(to.class));
-        tell(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
-        tell(from.customer != to.customer, FlowSetting::Customer(to.customer));
+        update(from.weight != to.weight, FlowSetting::Weight(to.weight));
+        update(from.class != to.class, FlowSetting::Class(to.class));
+        update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
+        update(from.customer != to.customer, FlowSetting::Customer(to.customer));
         let is_guaranteed = from.guarantee != to.guarantee || to.guarantee > Rate::ZERO && from.rtt != to.rtt;
-        tell(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
+        update(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
 
     /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call and
@@ -401,7 +401,7 @@ impl Classifier {
         Some((flow.id, new))
     }
 
-    /// What tells packets of a flow from others; none if it is all that a rule takes for one.
+    /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
         let tuple = self.table.tuple(flow)?;

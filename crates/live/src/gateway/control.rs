@@ -41,16 +41,16 @@ const TO_APPLY: Duration = Duration::from_secs(10);
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
-/// What the thread that moves packets is asked for.
+/// Orders to the thread that moves packets.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Run by this configuration, which differs by that; and say what became of it.
+    /// Apply this configuration, which differs by that, and send the result.
     Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
     /// Stop, because of this.
     Stop(&'static str),
 }
 
-/// What both threads see.
+/// What both threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The latest; none before the first.
@@ -71,11 +71,11 @@ pub(crate) struct Control {
     reloads: Reloads,
 }
 
-/// Why there is no control thread.
+/// Why the control thread cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The folder for sockets cannot be had.
-    #[error("cannot make the folder {} for the control socket: {error}; set XDG_RUNTIME_DIR to one of yours", .path.display())]
+    /// The folder for sockets cannot be created.
+    #[error("cannot create the folder {} for the control socket: {error}; set XDG_RUNTIME_DIR to a folder of yours", .path.display())]
     Folder {
         /// Where.
         path: PathBuf,
@@ -83,7 +83,7 @@ pub enum ControlError {
         error: io::Error,
     },
     /// Another gateway answers there.
-    #[error("a gateway of this title runs already and answers at {}; stop it, or write another `title`", .0.display())]
+    #[error("a gateway with this title is already running and answers at {}; stop it, or choose another `title`", .0.display())]
     Runs(PathBuf),
     /// The socket cannot be opened.
     #[error("cannot open the control socket {}: {error}", .path.display())]
@@ -94,23 +94,23 @@ pub enum ControlError {
         error: io::Error,
     },
     /// The port for metrics cannot be opened.
-    #[error("metrics = \"{address}\": cannot listen there: {error}; write another port")]
+    #[error("metrics = \"{address}\": cannot listen there: {error}; choose another port")]
     Metrics {
         /// Where.
         address: SocketAddr,
         /// What the system said.
         error: io::Error,
     },
-    /// Signals or the wake-up cannot be had.
-    #[error("cannot listen to signals: {0}")]
+    /// Signals or the wake-up descriptor cannot be opened.
+    #[error("cannot receive signals: {0}")]
     Signals(Errno),
 }
 
 /// Most characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
 const MAX_TITLE: usize = 40;
 
-/// The name of the control socket of a gateway with this title. One that cannot stand in it as it is is told
-/// from others by its hash.
+/// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is
+/// distinguished by its hash.
 #[must_use]
 pub(crate) fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -221,7 +221,7 @@ impl Control {
         Ok((control, shared))
     }
 
-    /// Answers until it is told to stop by a signal, or the other thread is gone.
+    /// Serves requests until a signal stops it or the other thread has ended.
     pub fn run(mut self) {
         loop {
             let mut watched = vec![
@@ -232,7 +232,7 @@ impl Control {
             if let Err(error) = poll(&mut watched, PollTimeout::NONE)
                 && error != Errno::EINTR
             {
-                tracing::error!(%error, "cannot wait for commands; the gateway goes on without");
+                tracing::error!(%error, "cannot wait for commands; the gateway continues without them");
                 return;
             }
             let ready: Vec<bool> = watched.iter().map(|fd| fd.any().unwrap_or(false)).collect();
@@ -254,7 +254,7 @@ impl Control {
         while let Ok(Some(info)) = self.signals.read_signal() {
             let stop = match Signal::try_from(info.ssi_signo as i32) {
                 Ok(Signal::SIGHUP) => {
-                    // What became of it is in the log.
+                    // The log has the result.
                     let _ = self.reload();
                     continue;
                 }
@@ -284,8 +284,8 @@ impl Control {
     fn answer_command(&mut self, method: &str, path: &str) -> Answer {
         match (method, path) {
             ("POST", "/reload") => match self.reload() {
-                Ok(told) => Answer::text(200, told),
-                Err(told) => Answer::text(409, told),
+                Ok(changes) => Answer::text(200, changes),
+                Err(problems) => Answer::text(409, problems),
             },
             ("GET", "/config") => match self.snapshot() {
                 Some(snapshot) => Answer::text(200, snapshot.config.canonical()),
@@ -330,15 +330,14 @@ impl Control {
         rights::notify("RELOADING=1");
         let result = self.try_reload();
         match &result {
-            Ok(told) => {
+            Ok(changes) => {
                 self.reloads.applied += 1;
-                let changes = told.lines().count();
-                tracing::info!(changes, "reloaded");
-                told.lines().for_each(|change| tracing::info!(change, "changed"));
+                tracing::info!(changes = changes.lines().count(), "reloaded");
+                changes.lines().for_each(|change| tracing::info!(change, "changed"));
             }
-            Err(told) => {
+            Err(problems) => {
                 self.reloads.refused += 1;
-                told.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
+                problems.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
             }
         }
         self.reloads.last = Some(result.clone());
@@ -358,28 +357,28 @@ impl Control {
             .then(|| new.metrics.map(listen).transpose())
             .transpose()
             .map_err(|error| format!("{}: {error}\n", self.path.display()))?;
-        let told = difference.to_string();
+        let changes = difference.to_string();
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
         let applied = answer.recv_timeout(TO_APPLY).map_err(|_| {
             let limit = TO_APPLY.as_secs();
             format!(
-                "not applied within {limit} s; `apportion gateway show --running` tells if it was later\n"
+                "not applied within {limit} s; `apportion gateway show --running` shows whether it was applied later\n"
             )
         })?;
         if let Some(metrics) = metrics {
             self.metrics = metrics;
         }
-        outcome(told, applied)
+        outcome(changes, applied)
     }
 }
 
-/// What is said of the changes `told`, which were made, but for what was read back and differs.
-fn outcome(told: String, applied: Result<(), String>) -> Result<String, String> {
+/// The answer to a reload that made these changes, of which some may read back differently.
+fn outcome(changes: String, applied: Result<(), String>) -> Result<String, String> {
     match applied {
-        Ok(()) => Ok(told),
+        Ok(()) => Ok(changes),
         Err(differs) => Err(format!(
-            "what runs is not all that was asked for; restart the gateway\n{differs}applied was:\n{told}"
+            "the running configuration differs from the file; restart the gateway\n{differs}applied:\n{changes}"
         )),
     }
 }
@@ -469,8 +468,8 @@ mod tests {
         let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
         let error = ask(&paths, "x", "GET", "/").unwrap_err();
         for path in &paths {
-            let told = format!("  {}/apportion-x.sock: No such file", path.display());
-            assert!(error.contains(&told), "{error}");
+            let line = format!("  {}/apportion-x.sock: No such file", path.display());
+            assert!(error.contains(&line), "{error}");
         }
         let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
         let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
@@ -481,11 +480,11 @@ mod tests {
 
     #[test]
     fn what_was_applied_is_told_also_if_something_else_is_read_back() {
-        let told = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
-        assert_eq!(outcome(told.clone(), Ok(())), Ok(told.clone()));
-        let said = outcome(told.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
+        let changes = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
+        assert_eq!(outcome(changes.clone(), Ok(())), Ok(changes.clone()));
+        let said = outcome(changes.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
         let lines: Vec<_> = said.lines().collect();
-        assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied was:"));
-        assert!(said.ends_with(&told), "{said}");
+        assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied:"));
+        assert!(said.ends_with(&changes), "{said}");
     }
 }

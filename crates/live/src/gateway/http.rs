@@ -1,5 +1,4 @@
-//! The little of HTTP/1.0 (RFC 1945) that metrics and commands take: one request on a connection, one answer,
-//! and the connection ends.
+//! A minimal HTTP/1.0 (RFC 1945) for metrics and commands: one request and one answer on each connection.
 //!
 //! A client that is slow or asks for too much is dropped: a request has at most `MAX_BYTES` bytes in
 //! `MAX_CALLS` reads, all of them within `LIMIT`, and its answer has as long once it is known. Bodies of
@@ -29,7 +28,7 @@ pub struct Answer {
     pub status: u16,
     /// What the body is.
     pub kind: &'static str,
-    /// What is told.
+    /// The text.
     pub body: String,
 }
 
@@ -100,7 +99,7 @@ where
     Limited::new(stream).write_all(&reply(&request, answer))
 }
 
-/// What is told to `request`.
+/// The answer to `request`, with its head.
 fn reply(request: &str, answer: impl FnOnce(&str, &str) -> Answer) -> Vec<u8> {
     let mut words = request.lines().next().unwrap_or_default().split_ascii_whitespace();
     let answer = match (words.next(), words.next()) {
@@ -173,13 +172,13 @@ mod tests {
         }
     }
 
-    fn told(request: &[u8], piece: usize) -> io::Result<String> {
+    fn answered(request: &[u8], piece: usize) -> io::Result<String> {
         let request = read_request(&mut Client(request.to_vec(), piece))?;
-        let told = reply(&request, |method, path| Answer::text(200, format!("{method} of {path}")));
-        Ok(String::from_utf8(told).unwrap())
+        let answer = reply(&request, |method, path| Answer::text(200, format!("{method} of {path}")));
+        Ok(String::from_utf8(answer).unwrap())
     }
 
-    /// What becomes of a connection to which this is answered, and how long that takes.
+    /// The result of serving a connection with this answer, and how long it took.
     fn served(server: &UnixStream, body: &str) -> (io::Result<()>, Span) {
         server.set_nonblocking(true).unwrap();
         let clock = Clock::start();
@@ -227,21 +226,21 @@ mod tests {
 
     #[test]
     fn a_request_in_pieces_is_answered_once() {
-        let answer = told(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 7).unwrap();
+        let answer = answered(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 7).unwrap();
         assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") && answer.contains("Content-Length: 15\r\n"));
         assert!(answer.ends_with("\r\n\r\nGET of /metrics"), "{answer}");
     }
 
     #[test]
     fn what_is_no_request_is_told_so() {
-        assert!(told(b"\r\n\r\n", 100).unwrap().starts_with("HTTP/1.0 400 "));
-        assert!(told(b"", 100).unwrap().starts_with("HTTP/1.0 400 "));
-        assert!(told(&[0xff; 100], 100).unwrap().starts_with("HTTP/1.0 400 "));
+        assert!(answered(b"\r\n\r\n", 100).unwrap().starts_with("HTTP/1.0 400 "));
+        assert!(answered(b"", 100).unwrap().starts_with("HTTP/1.0 400 "));
+        assert!(answered(&[0xff; 100], 100).unwrap().starts_with("HTTP/1.0 400 "));
     }
 
     #[test]
     fn a_request_without_end_is_dropped() {
-        assert!(told(&[b'x'; 10_000], 1_024).is_err());
-        assert!(told(&[b'x'; 10_000], 1).is_err());
+        assert!(answered(&[b'x'; 10_000], 1_024).is_err());
+        assert!(answered(&[b'x'; 10_000], 1).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The two interfaces of a gateway: looked at, prepared, and given back as they were.
+//! The two interfaces of a gateway: checked, prepared, and restored at the end.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -29,7 +29,7 @@ impl Interface {
     /// Looks at the interface called `name`.
     ///
     /// # Errors
-    /// If there is none, the system does not tell, or no gateway can be there.
+    /// If there is no such interface, its settings cannot be read, or it cannot belong to a gateway.
     pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, String> {
         let device = netlink.device(name).map_err(|error| error.to_string())?;
         fit(&device)?;
@@ -55,14 +55,12 @@ impl Interface {
 /// Whether frames of the device cross nothing but a gateway.
 fn fit(device: &Device) -> Result<(), String> {
     if device.is_loopback {
-        return Err(
-            "it is the loopback device, which leads nowhere; name one that leads to others".to_owned()
-        );
+        return Err("it is the loopback device; name an interface that leads to other hosts".to_owned());
     }
     let Some(master) = device.master else { return Ok(()) };
     Err(format!(
-        "it is part of device {master}, a bridge, bond or the like, and frames would cross twice; take it out \
-         there (`ip link set DEVICE nomaster`), or name the bond itself"
+        "it is part of device {master}, such as a bridge or bond, so frames would cross the gateway twice; remove \
+         it from there (`ip link set DEVICE nomaster`), or name the bond itself"
     ))
 }
 
@@ -85,7 +83,7 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
 /// send each frame twice.
 ///
 /// Each is a name of an abstract socket, which belongs to the network namespace and ends with the process
-/// (unix(7)). Anybody there can take that name first, and thereby keep a gateway from starting.
+/// (unix(7)). Any process there can take that name first and so keep a gateway from starting.
 ///
 /// # Errors
 /// What is taken already, one problem each.
@@ -94,9 +92,9 @@ pub(crate) fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<S
         let address = SocketAddr::from_abstract_name(format!("apportion-gateway-{index}"));
         address.and_then(|address| UnixDatagram::bind_addr(&address)).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {
-                format!("interface `{name}`: a gateway runs already on it; stop that one, or name another interface")
+                format!("interface `{name}`: a gateway is already running on it; stop that one, or name another interface")
             }
-            _ => format!("interface `{name}`: cannot make sure that no other gateway is on it: {error}"),
+            _ => format!("interface `{name}`: cannot check whether another gateway uses it: {error}"),
         })
     };
     let (claimed, taken): (Vec<_>, Vec<_>) = interfaces.iter().map(claim).partition(Result::is_ok);
@@ -112,7 +110,7 @@ pub(crate) fn claim(interfaces: &[Interface]) -> Result<Vec<UnixDatagram>, Vec<S
 pub(crate) struct Prepared(Vec<Interface>);
 
 impl Prepared {
-    /// Turns off what makes one packet of many.
+    /// Turns off offloads that merge packets.
     ///
     /// # Errors
     /// If the driver does not let go of it, or for want of CAP_NET_ADMIN.
@@ -125,7 +123,11 @@ impl Prepared {
             netlink.turn_off_segmentation(&interface.name)?;
             let off = interface.to_turn_off().join(", ");
             if !off.is_empty() {
-                tracing::info!(interface = interface.name, off, "offloads are turned off until the end");
+                tracing::info!(
+                    interface = interface.name,
+                    off,
+                    "offloads are turned off while the gateway runs"
+                );
             }
         }
         Ok(prepared)
@@ -137,8 +139,10 @@ impl Drop for Prepared {
         for Interface { name, offloads, segments, .. } in &self.0 {
             let restored = Netlink::open().and_then(|mut netlink| netlink.restore(name, offloads, *segments));
             match restored {
-                Ok(()) => tracing::info!(interface = name, "offloads are as they were"),
-                Err(error) => tracing::warn!(interface = name, %error, "what was turned off stays off"),
+                Ok(()) => tracing::info!(interface = name, "offloads are restored"),
+                Err(error) => {
+                    tracing::warn!(interface = name, %error, "offloads cannot be restored and stay off");
+                }
             }
         }
     }
@@ -175,7 +179,7 @@ mod tests {
         let claimed = claim(&[a.clone(), b.clone()]).unwrap();
         let errors = claim(&[c.clone(), b.clone()]).unwrap_err();
         assert!(
-            errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway runs already"),
+            errors.len() == 1 && errors[0].contains("`x4294967294`: a gateway is already running"),
             "{errors:?}"
         );
         // What was refused holds nothing, and what ended neither.

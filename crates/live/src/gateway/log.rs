@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Lines that were left out and not told yet.
+/// Lines that were dropped and not yet reported.
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Writes a line at a time to standard error.
@@ -28,7 +28,7 @@ fn has_room(out: &impl AsFd) -> bool {
 }
 
 /// The line that says how many were left out; empty for none.
-fn told(left_out: u64, json: bool) -> String {
+fn dropped_note(left_out: u64, json: bool) -> String {
     match (left_out, json) {
         (0, _) => String::new(),
         (_, true) => format!(
@@ -43,8 +43,8 @@ fn write_to(out: &mut (impl AsFd + Write), line: &[u8], json: bool) -> io::Resul
         LEFT_OUT.fetch_add(1, Ordering::Relaxed);
         return Ok(());
     }
-    let told = told(LEFT_OUT.swap(0, Ordering::Relaxed), json);
-    out.write_all(&[told.as_bytes(), line].concat())
+    let note = dropped_note(LEFT_OUT.swap(0, Ordering::Relaxed), json);
+    out.write_all(&[note.as_bytes(), line].concat())
 }
 
 impl Write for Log {
@@ -80,6 +80,6 @@ mod tests {
         let (first, last) = rest.split_once('\n').unwrap();
         let first: serde_json::Value = serde_json::from_str(first).unwrap();
         assert_eq!((first["left_out"].as_u64(), last), (Some(left_out), "last\n"));
-        assert_eq!(told(3, false), "WARN lines of the log had no room left_out=3\n");
+        assert_eq!(dropped_note(3, false), "WARN lines of the log had no room left_out=3\n");
     }
 }

@@ -78,7 +78,7 @@ impl Gateway {
         });
     }
 
-    /// Whether what runs is what was asked for, as far as links tell it: all that is not, one a line.
+    /// Compares what the links run with the configuration: differences, one a line; none if they agree.
     fn read_back(&self) -> Result<(), String> {
         let differs = |direction: Direction| match self.engine.link(direction as usize) {
             Some(link) => differing(link, &self.config, direction),
@@ -118,7 +118,7 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
             LabelKind::AckTickets => (format!("{back}.ack_tickets"), other.ack_tickets),
             LabelKind::Tickets | LabelKind::Rate => (format!("{way}.tickets"), own.tickets),
         };
-        // Without, acknowledgements tell it, and nobody else knows what.
+        // Otherwise it comes with acknowledgements, and the configuration does not have it.
         if tickets.is_some() {
             found.push((key, [exchange.issued(), tickets].map(issued)));
         }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// What is said where this runs up, and that was asked for.
-    fn told([up, down]: [&str; 2], asked: [&str; 2]) -> String {
+    fn differences([up, down]: [&str; 2], asked: [&str; 2]) -> String {
         let runs = config(up, down);
         let link = link(&runs, Direction::Up, &mut GatewayWorld::new(&runs));
         differing(&link, &config(asked[0], asked[1]), Direction::Up)
@@ -158,7 +158,7 @@ mod tests {
     fn each_setting_of_a_link_is_read_back() {
         const LABELS: &str = "labels = { reads = true, writes = true }\n";
         let with = |more: &str| format!("{LABELS}{more}");
-        assert_eq!(told(["", ""], ["", ""]), "");
+        assert_eq!(differences(["", ""], ["", ""]), "");
         for (runs, asked, said) in [
             ("rate = \"9Mbit\"", "", "up.rate is 9Mbit, not 10Mbit\n"),
             ("delay = \"1ms\"", "", "up.delay is 1ms, not 0s\n"),
@@ -171,11 +171,11 @@ mod tests {
             (&with("tickets = 100"), &with("tickets = 200"), "up.tickets is 100, not 200\n"),
             (&with("tickets = 100"), &with(""), "up.exchange is another one, not none\n"),
         ] {
-            assert_eq!(told([runs, ""], [runs, ""]), "");
-            assert_eq!(told([runs, ""], [asked, ""]), said);
+            assert_eq!(differences([runs, ""], [runs, ""]), "");
+            assert_eq!(differences([runs, ""], [asked, ""]), said);
         }
         let exchange = with("tickets = 100\nexchange = { window = \"3s\" }");
-        let said = told([&exchange, ""], [&exchange.replace("3s", "4s"), ""]);
+        let said = differences([&exchange, ""], [&exchange.replace("3s", "4s"), ""]);
         assert!(
             said.starts_with("up.exchange is another one, not { kind = \"currency\", window = \"4s\""),
             "{said}"
@@ -184,8 +184,8 @@ mod tests {
         let acks = |tickets: &str| [LABELS.to_owned(), with(tickets)];
         let [of_100, of_200] = [acks("ack_tickets = 100"), acks("ack_tickets = 200")];
         let [of_100, of_200] = [&of_100, &of_200].map(|both| [both[0].as_str(), both[1].as_str()]);
-        assert_eq!(told(of_100, of_100), "");
-        assert_eq!(told(of_100, of_200), "down.ack_tickets is 100, not 200\n");
-        assert_eq!(told([LABELS, LABELS], of_100).lines().count(), 1);
+        assert_eq!(differences(of_100, of_100), "");
+        assert_eq!(differences(of_100, of_200), "down.ack_tickets is 100, not 200\n");
+        assert_eq!(differences([LABELS, LABELS], of_100).lines().count(), 1);
     }
 }

@@ -21,7 +21,7 @@ use crate::frame::{FlowTuple, Parsed};
 use crate::router::frames::{self, Hardware};
 use crate::router::{Router, RouterContext};
 
-/// How often a queue is looked at that does not report. Chosen: rare beside intervals of 50 ms.
+/// How often a queue that does not report is checked. Chosen: rare compared with intervals of 50 ms.
 const LOOK: Span = Span::from_secs(1);
 
 /// A gateway that reports.
@@ -29,9 +29,9 @@ const LOOK: Span = Span::from_secs(1);
 pub struct Reports {
     router: Router,
     setup: Setup,
-    /// Who sent the last frame of each flow, by direction and number.
+    /// The hardware address that sent the last frame of each flow, by direction and flow.
     senders: [Vec<Hardware>; 2],
-    /// When an interval ends, or the router waits for it.
+    /// When the next interval ends or the router's timer expires.
     due: Time,
 }
 
@@ -55,7 +55,7 @@ impl Setup {
 }
 
 impl Reports {
-    /// What becomes of `old` by `config`, with interfaces of these addresses; none if no queue reports.
+    /// `old`, or a new one if `config` needs another router; `hardware` are the addresses of the interfaces. None if no queue reports.
     #[must_use]
     pub fn after(old: Option<Self>, config: &GatewayConfig, hardware: [Hardware; 2]) -> Option<Self> {
         let setup = Setup::new(config)?;
@@ -72,13 +72,13 @@ impl Reports {
         Some(Self { router, setup, senders: [Vec::new(), Vec::new()], due: Time::ZERO })
     }
 
-    /// Whether a frame is a message, which the router is to look at.
+    /// Whether a frame is a message between routers.
     #[must_use]
     pub fn is_message(frame: &[u8], parsed: &Parsed) -> bool {
         frames::read(frame, parsed).is_some()
     }
 
-    /// A frame of a flow comes in that goes in this direction.
+    /// Notes the sender of a frame of a flow in this direction.
     pub fn note(&mut self, direction: usize, flow: FlowId, frame: &[u8]) {
         let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
         let senders = &mut self.senders[direction];
@@ -134,7 +134,7 @@ impl Reports {
         self.router.transmit().map(|(port, frame)| (across(port), frame))
     }
 
-    /// Shows what was sent, heard and refused.
+    /// Reports counters of messages sent, received and refused.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.router.statistics(show);
     }
@@ -145,7 +145,7 @@ const fn across(port: u32) -> u32 {
     1 - (port & 1)
 }
 
-/// What surrounds the router.
+/// The flows and links of the gateway, for the router.
 struct View<'a, 'l> {
     directions: &'a [DirectionState; 2],
     senders: &'a [Vec<Hardware>; 2],

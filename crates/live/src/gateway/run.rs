@@ -102,23 +102,30 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
         inside = found[0].name,
         outside = found[1].name,
         socket = %socket.0.display(),
-        "the gateway runs"
+        "the gateway is running"
     );
     let why = runner.run(&orders)?;
     rights::notify("STOPPING=1");
     // They are not sent: a wire that ends loses what is on it, and a queue may take seconds.
-    tracing::info!(why, waiting = runner.gateway.waiting(), "the gateway stops; what waits is dropped");
+    tracing::info!(
+        why,
+        waiting = runner.gateway.waiting(),
+        "the gateway stops; packets that wait are dropped"
+    );
     Ok(())
 }
 
 fn warn(found: &[Interface; 2]) {
     for interface in found.iter().filter(|interface| !interface.is_running) {
-        tracing::warn!(interface = interface.name, "the interface is down; packets pass once it is up");
+        tracing::warn!(
+            interface = interface.name,
+            "the interface is down; packets are forwarded once it is up"
+        );
     }
     let [inside, outside] = found;
     if inside.mtu != outside.mtu {
         let (inside, outside) = (inside.mtu.get(), outside.mtu.get());
-        tracing::warn!(inside, outside, "the MTUs differ; longer packets are lost without a word");
+        tracing::warn!(inside, outside, "the MTUs differ; longer packets are dropped silently");
     }
 }
 
@@ -138,7 +145,7 @@ struct Runner {
     /// Of the window before; none before the first.
     lateness: Option<Histogram>,
     window: Time,
-    /// When the gateway was last said not to keep up.
+    /// When the log last said that the gateway cannot keep up.
     warned: Option<Time>,
     /// As of the snapshot before.
     before: [PortCounts; 2],
@@ -166,7 +173,7 @@ impl Runner {
                         let applied = self.gateway.apply(*new, &difference);
                         self.config = Arc::new(self.gateway.config().clone());
                         self.publish();
-                        // Whoever asked may have given up.
+                        // The control thread may have given up waiting.
                         let _ = reply.try_send(applied);
                     }
                 }
@@ -193,7 +200,7 @@ impl Runner {
         }
     }
 
-    /// Says what the counts since the last time mean.
+    /// Logs changes of the interfaces, and overload.
     fn log_changes(&mut self, now: Time, ports: &[PortCounts; 2], late: Span) {
         let before = std::mem::replace(&mut self.before, *ports);
         let names = [&self.config.inside, &self.config.outside];

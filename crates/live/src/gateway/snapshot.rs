@@ -1,4 +1,4 @@
-//! What a gateway measures, as one value that another thread can read: for Prometheus and as JSON.
+//! The measurements of a gateway at one time, for another thread to read: as Prometheus text and as JSON.
 //!
 //! Metrics are named as Prometheus asks for (prometheus.io/docs/practices/naming): base units, and `_total` for
 //! what only grows. Source of the text format: prometheus.io/docs/instrumenting/exposition_formats, version
@@ -30,13 +30,13 @@ pub struct Snapshot {
     pub directions: [DirectionSnapshot; 2],
     /// Of the interfaces inside and outside.
     pub ports: [PortCounts; 2],
-    /// Frames that were no frames, by reason.
+    /// Malformed frames, by reason.
     pub malformed: Vec<(&'static str, u64)>,
-    /// How much later than due packets were sent, lately.
+    /// How much later than due packets were sent, in the last minute or two.
     pub lateness: Distribution,
     /// Frames under way.
     pub frames: u64,
-    /// Messages between gateways, by what became of them; empty if no queue reports.
+    /// Messages between gateways, by outcome; empty if no queue reports.
     pub reports: Vec<(&'static str, f64)>,
 }
 
@@ -59,20 +59,20 @@ pub struct DirectionSnapshot {
     pub refused: u64,
     /// Guarantees that were taken back, as the rate fell.
     pub withdrawn: u64,
-    /// Labels that were not believed.
+    /// Labels that were removed and not used.
     pub ignored: u64,
     /// Packets that had no room for their label.
     pub unlabelled: u64,
 }
 
-/// What became of reloads.
+/// Results of reloads.
 #[derive(Clone, Debug, Default)]
 pub struct Reloads {
     /// Done.
     pub applied: u64,
     /// Not done.
     pub refused: u64,
-    /// What was said of the last one; none before the first.
+    /// The changes or problems of the last one; none before the first.
     pub last: Option<Result<String, String>>,
 }
 
@@ -355,8 +355,8 @@ impl Snapshot {
                 "refused": reloads.refused,
                 "last": match &reloads.last {
                     None => Value::Null,
-                    Some(Ok(told)) => json!({ "applied": told }),
-                    Some(Err(told)) => json!({ "refused": told }),
+                    Some(Ok(changes)) => json!({ "applied": changes }),
+                    Some(Err(problems)) => json!({ "refused": problems }),
                 },
             },
         })

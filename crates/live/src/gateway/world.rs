@@ -1,7 +1,7 @@
-//! What a gateway's engine knows of frames: whose they are, their labels, and who counts them.
+//! How a gateway classifies frames: flow, label and account.
 //!
-//! A label is taken off every frame that comes in, believed or not, and put on one that leaves with it: a frame
-//! in a queue never has an old one.
+//! A label is removed from every frame that comes in, trusted or not, and written into one that leaves with it: a frame
+//! in a queue never carries an old one.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::wire_label;
 
 /// Most names of rules that are counted apart, those of earlier configurations included.
 pub const MAX_NAMES: usize = 4_096;
-/// The account of flows that no rule matches, and of what is no IP packet or between gateways, as
-/// [`COUNTED_APART`] has them.
+/// The accounts of flows that no rule matches, and of frames that are not IP or are messages between gateways, in the order of
+/// [`COUNTED_APART`].
 const UNMATCHED: usize = 0;
 const OTHER: usize = 1;
 
@@ -44,9 +44,9 @@ pub struct DirectionState {
     pub flows: Classifier,
     labels: Labels,
     overhead: Bytes,
-    /// Labels that were taken off as they came in and not believed.
+    /// Labels that were removed as packets came in and not used.
     pub ignored: u64,
-    /// Packets that left without the label that they had, for want of room.
+    /// Packets sent without their label because the header has no room.
     pub unlabelled: u64,
 }
 
@@ -101,8 +101,8 @@ impl GatewayWorld {
         &mut self.directions[direction as usize]
     }
 
-    /// Goes by the labels, overhead and limits of `config`, and by its rules if they differ. What links are to
-    /// be told then waits.
+    /// Takes over the labels, overhead and limits of `config`, and its rules if they differ. Updates for links are
+    /// queued.
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
         for direction in Direction::BOTH {
             let own = config.direction(direction);
@@ -117,7 +117,7 @@ impl GatewayWorld {
         }
     }
 
-    /// Reports by `config` from now on; `hardware` are the addresses of its interfaces.
+    /// Takes over the report settings of `config`; `hardware` are the addresses of the interfaces.
     pub fn set_reports(&mut self, config: &GatewayConfig, hardware: [Hardware; 2]) {
         self.reports = Reports::after(self.reports.take(), config, hardware);
     }
@@ -128,7 +128,7 @@ impl GatewayWorld {
         self.reports.as_ref()
     }
 
-    /// What is to be done now and then.
+    /// Does periodic work.
     pub fn tick(&mut self, now: Time) {
         for state in &mut self.directions {
             state.flows.release(now, &mut self.settings);

@@ -82,7 +82,7 @@ pub enum ResolvConfError {
 }
 
 /// Lets all in the calling thread's mount namespace find `resolv_conf` where the host's is; where the host has
-/// none, nobody. The mount namespace must be one's own and private
+/// none, nothing is mounted. The mount namespace must be one's own and private
 /// ([`apportion_linux::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
     })?
 }
 
-/// The answer to a query that nobody can be asked: the query, as a response, with RCODE 5 ("refused"). None
+/// The answer to a query when there is no nameserver: the query, as a response, with RCODE 5 ("refused"). None
 /// if it is no query.
 pub(super) fn refusal(query: &[u8]) -> Option<Vec<u8>> {
     const RESPONSE: u8 = 1 << 7;

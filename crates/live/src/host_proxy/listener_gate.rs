@@ -1,8 +1,8 @@
-//! Opens doors: a listening socket in the far namespace for each port that somebody knocks at.
+//! Opens a listening socket in the far namespace for each port that packets go to, before they arrive.
 //!
 //! A namespace that takes every address for its own still needs a socket for each port (ip(7)); a socket for
 //! all ports (`IP_TRANSPARENT` with a rule of the packet filter) needs modules that not every kernel has. So
-//! the one who sees frames on their way there opens the socket before they arrive. One socket serves IPv4 and
+//! the gate, which sees frames on their way there, opens the socket before they arrive. One socket serves IPv4 and
 //! IPv6: IPv4 addresses are mapped (RFC 4291 section 2.5.5.2, ipv6(7)), so a kernel without IPv6 cannot have
 //! this.
 //!
@@ -26,39 +26,39 @@ use nix::sys::socket::{Backlog, listen, setsockopt};
 use crate::frame::{Fragment, Parsed, Segment, protocol};
 
 /// A port of a protocol.
-pub(super) type Door = (Transport, u16);
+pub(super) type ListenPort = (Transport, u16);
 
-/// What listens at a door.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
     Udp(UdpSocket),
 }
 
-/// What the proxy is told.
+/// Updates for the proxy.
 #[derive(Debug)]
 pub(super) enum ListenerUpdate {
-    Open(Door, Listener),
-    Close(Door),
+    Open(ListenPort, Listener),
+    Close(ListenPort),
 }
 
-/// What was done about doors.
+/// Listeners opened and closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerCounts {
-    /// Doors opened.
+    /// Listeners opened.
     pub opened: u64,
-    /// Doors closed for others, least recently used first.
+    /// Listeners closed to make room, least recently used first.
     pub closed: u64,
-    /// Knocks without a door: no descriptor left, or too many doors at once for the proxy.
+    /// Packets for which no listener could be opened: no descriptor left, or too many at once for the proxy.
     pub failed: u64,
 }
 
-/// Sees frames on their way to the far namespace, and opens doors there.
+/// Sees frames on their way to the far namespace, and opens listeners there.
 #[derive(Debug)]
 pub struct ListenerGate {
     far: Namespace,
-    /// The doors that are open, with the last knock at each.
-    doors: BTreeMap<Door, Time>,
+    /// The open ports, with the time of the last packet to each.
+    ports: BTreeMap<ListenPort, Time>,
     most: usize,
     updates: SyncSender<ListenerUpdate>,
     wake: Arc<EventFd>,
@@ -72,7 +72,7 @@ impl ListenerGate {
         updates: SyncSender<ListenerUpdate>,
         wake: Arc<EventFd>,
     ) -> Self {
-        Self { far, doors: BTreeMap::new(), most, updates, wake, counts: ListenerCounts::default() }
+        Self { far, ports: BTreeMap::new(), most, updates, wake, counts: ListenerCounts::default() }
     }
 
     /// What was done so far.
@@ -81,9 +81,9 @@ impl ListenerGate {
         self.counts
     }
 
-    /// Sees that a door is open for this frame, which is on its way to the far namespace, if it needs one.
+    /// Makes sure that a listener is open for this frame, which is on its way to the far namespace.
     pub fn see(&mut self, now: Time, parsed: &Parsed) {
-        // Later fragments show no ports; the first one knocks for all.
+        // Later fragments show no ports; the first one opens the port for all.
         if parsed.fragment == Fragment::Later {
             return;
         }
@@ -91,58 +91,58 @@ impl ListenerGate {
         let Some((_, port)) = headers.ports else { return };
         match headers.protocol {
             protocol::TCP if parsed.segment.is_some_and(Segment::is_syn) => {
-                self.knock(now, (Transport::Tcp, port));
+                self.touch(now, (Transport::Tcp, port));
             }
-            protocol::UDP => self.knock(now, (Transport::Udp, port)),
+            protocol::UDP => self.touch(now, (Transport::Udp, port)),
             _ => {}
         }
     }
 
-    fn knock(&mut self, now: Time, door: Door) {
-        if let Some(last) = self.doors.get_mut(&door) {
+    fn touch(&mut self, now: Time, port: ListenPort) {
+        if let Some(last) = self.ports.get_mut(&port) {
             *last = now;
             return;
         }
         // No socket has port 0.
-        if door.1 == 0 {
+        if port.1 == 0 {
             return;
         }
-        if self.open(now, door).is_err() {
+        if self.open(now, port).is_err() {
             self.counts.failed += 1;
         }
     }
 
-    fn open(&mut self, now: Time, door: Door) -> io::Result<()> {
-        if self.doors.len() >= self.most {
+    fn open(&mut self, now: Time, port: ListenPort) -> io::Result<()> {
+        if self.ports.len() >= self.most {
             self.close_the_least_used()?;
         }
-        let listener = self.far.run(|| listener(door)).map_err(io::Error::other)??;
-        self.tell(ListenerUpdate::Open(door, listener))?;
-        self.doors.insert(door, now);
+        let listener = self.far.run(|| listener(port)).map_err(io::Error::other)??;
+        self.send(ListenerUpdate::Open(port, listener))?;
+        self.ports.insert(port, now);
         self.counts.opened += 1;
         Ok(())
     }
 
     fn close_the_least_used(&mut self) -> io::Result<()> {
-        let Some((&door, _)) = self.doors.iter().min_by_key(|(_, last)| **last) else { return Ok(()) };
-        self.tell(ListenerUpdate::Close(door))?;
-        self.doors.remove(&door);
+        let Some((&port, _)) = self.ports.iter().min_by_key(|(_, last)| **last) else { return Ok(()) };
+        self.send(ListenerUpdate::Close(port))?;
+        self.ports.remove(&port);
         self.counts.closed += 1;
         Ok(())
     }
 
     /// The update may fail: the proxy has ended, or is as many doors behind as it may be.
-    fn tell(&self, update: ListenerUpdate) -> io::Result<()> {
+    fn send(&self, update: ListenerUpdate) -> io::Result<()> {
         self.updates.try_send(update).map_err(|_| io::Error::from(Errno::EAGAIN))?;
         self.wake.write(1)?;
         Ok(())
     }
 }
 
-/// What listens at `door`, for every address of the calling thread's namespace.
-fn listener(door: Door) -> io::Result<Listener> {
-    let here = (Ipv6Addr::UNSPECIFIED, door.1);
-    match door.0 {
+/// A listener at `port`, for every address of the calling thread's namespace.
+fn listener(port: ListenPort) -> io::Result<Listener> {
+    let here = (Ipv6Addr::UNSPECIFIED, port.1);
+    match port.0 {
         Transport::Tcp => {
             let listener = TcpListener::bind(here)?;
             // As many as may come at once; the standard library asks for 128.

@@ -1,7 +1,7 @@
-//! The thread that carries: it waits for descriptors and says whose turn it is.
+//! The proxy's thread: it waits for descriptors and serves them in turn.
 //!
-//! Source: epoll(7), edge-triggered. A turn is bounded; who has more to do comes again after the others.
-//! Numbers of connections and sessions are never used twice, so an event that comes late finds nobody.
+//! Source: epoll(7), edge-triggered. A turn is bounded; a descriptor with more to do is served again after the others.
+//! Numbers of connections and sessions are never used twice, so a late event finds nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Proxy {
         Ok(Self { watch, connector, tcp, udp, updates, wake, shared, again: BTreeSet::new() })
     }
 
-    /// Carries until it is told to stop.
+    /// Runs until it is stopped.
     pub(super) fn run(mut self) {
         let clock = Clock::start();
         let mut events = vec![EpollEvent::empty(); EVENTS];
@@ -160,12 +160,12 @@ impl Proxy {
         }
     }
 
-    /// Does what the listener_gate ordered.
+    /// Handles the updates of the listener gate.
     fn update_listeners(&mut self) {
         // Nothing to read is no error: it was woken for what it has done already.
         let _ = self.wake.read();
         while let Ok(update) = self.updates.try_recv() {
-            // What cannot be watched is closed at once, and its port is deaf until it is the least used.
+            // What cannot be watched is closed at once, and its port stays closed until it is the least recently used.
             match update {
                 ListenerUpdate::Open((_, port), Listener::Tcp(listener)) => {
                     if self.watch.add(&listener, Watched::TcpListener(port)).is_ok() {

@@ -1,9 +1,9 @@
 //! Connections: each is two, and what comes in by one goes out by the other.
 //!
 //! Source: tcp(7), shutdown(2), socket(7) (`SO_LINGER`). A side is read only while the other takes what was
-//! read, so at most one reading waits in each direction, and the kernel's windows tell the senders. The end
+//! read, so at most one reading waits in each direction, and the kernel's windows slow down the senders. The end
 //! of one direction is passed on by itself; a side that fails resets the other. The command's side was
-//! accepted before the host's was connected, since nobody hears of a connection before it is there.
+//! accepted before the host's was connected, since a connection is seen only once it is established.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,7 +21,7 @@ const READING: usize = 1 << 16;
 /// Readings of a direction, and connections accepted, before it is the turn of others.
 const TURN: usize = 16;
 
-/// All connections, and the doors that they come by.
+/// All connections, and the listeners that accept them.
 #[derive(Debug)]
 pub(super) struct Tcp {
     listeners: BTreeMap<u16, TcpListener>,
@@ -62,7 +62,7 @@ impl Tcp {
         self.listeners.insert(port, listener);
     }
 
-    /// Closes a door; connections that came by it go on.
+    /// Closes a listener; its connections go on.
     pub(super) fn close(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
@@ -71,7 +71,7 @@ impl Tcp {
     pub(super) fn accept(&mut self, port: u16, connector: &mut Connector, watch: &Watch) -> bool {
         for _ in 0..TURN {
             let Some(Ok((near, _))) = self.listeners.get(&port).map(TcpListener::accept) else {
-                // Nobody is there, or no descriptor is left: whoever waits is found when the next one comes.
+                // None waits, or no descriptor is left: those that wait are accepted when the next one comes.
                 return false;
             };
             if self.connections.len() >= self.most {

@@ -1,9 +1,9 @@
 //! Datagrams: a session for each sender and destination, forgotten when it falls silent.
 //!
-//! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` tells the destination of a datagram, and `IPV6_PKTINFO` makes
+//! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` gives the destination of a datagram, and `IPV6_PKTINFO` makes
 //! it the source of the answers. 30 s of silence: the least that address translators keep (RFC 4787 REQ-5
-//! asks for more, for those on the Internet; here a sender that comes back gets a new session). That nobody
-//! listens outside is counted and not passed on. The full table gives up its most silent session.
+//! asks for more, for those on the Internet; here a sender that comes back gets a new session). An unreachable
+//! port outside is counted and not reported back. The full table gives up its most silent session.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
@@ -30,7 +30,7 @@ const SWEEP: Span = Span::from_secs(1);
 /// Who sent to whom; IPv4 addresses are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ends {
-    /// The port of the destination, which is the listener.
+    /// The port of the destination, at which a listener is.
     port: u16,
     destination: Ipv6Addr,
     sender: SocketAddrV6,
@@ -43,7 +43,7 @@ struct Session {
     heard: Time,
 }
 
-/// All sessions, and the doors that datagrams come by.
+/// All sessions, and the sockets that receive datagrams.
 #[derive(Debug)]
 pub(super) struct Udp {
     listeners: BTreeMap<u16, UdpSocket>,
@@ -84,7 +84,7 @@ impl Udp {
         self.numbers.retain(|ends, _| ends.port != port);
     }
 
-    /// Carries what has come to a door outside. Whether there may be more.
+    /// Forwards datagrams of a listener to the host's side. Whether there may be more.
     pub(super) fn carry_up(
         &mut self,
         now: Time,
@@ -228,7 +228,7 @@ impl Udp {
     }
 }
 
-/// The next datagram at a listener, and its length; no ends if the kernel does not tell them.
+/// The next datagram at a listener, and its length; none if the kernel does not give its destination.
 fn receive(listener: &UdpSocket, port: u16, scratch: &mut [u8]) -> Result<Option<(Ends, usize)>, Errno> {
     let mut control = nix::cmsg_space!(libc::in6_pktinfo);
     let mut vector = [IoSliceMut::new(scratch)];

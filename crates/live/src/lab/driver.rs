@@ -16,7 +16,7 @@
 //! Connections that are refused or lost are counted and named; nothing else comes to harm.
 //!
 //! Cost: per connection some 250 bytes and two descriptors, three where it has an address of its own to come in
-//! at, beside the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
+//! at, besides the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
 //! end; samples and totals one for each connection.
 
 mod connection;
@@ -97,7 +97,7 @@ pub struct Plan {
 pub enum Command {
     /// The source of each connection of a flow has this rate now; zero silences it.
     SetRate(u32, Rate),
-    /// A queue has told a flow this.
+    /// A queue has notified a flow of this overload.
     Overload(u32, Overload),
     /// Come to the end now.
     Stop,
@@ -142,7 +142,7 @@ pub struct DriverOutcome {
     pub unsent: u64,
     /// How much later than due writes were handed to the system.
     pub lateness: Histogram,
-    /// Whether the kernel tells of timeouts.
+    /// Whether the kernel reports timeouts.
     pub knows_timeouts: bool,
     /// When it ended.
     pub ended: Time,
@@ -187,7 +187,7 @@ pub enum DriverError {
     /// A setting cannot be written.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
-    /// A socket cannot be told what its flow asks for.
+    /// A socket option that a flow needs cannot be set.
     #[error("flow {flow}: {error}")]
     Option {
         /// Index of the flow.
@@ -280,10 +280,10 @@ pub struct Running {
 }
 
 impl Running {
-    /// Tells it something, without waiting. Whether it was taken: a driver that has ended takes nothing, and one
-    /// that does not come round leaves no room for more than 4096 commands. [`Command::Stop`] is always taken,
-    /// and goes before those that wait.
-    #[must_use = "a command that was not taken is lost"]
+    /// Sends a command without waiting. Whether it was accepted: a driver that has ended accepts nothing, and one
+    /// that is late queues at most 4096 commands. [`Command::Stop`] is always accepted
+    /// and overtakes those that wait.
+    #[must_use = "a command that was not accepted is lost"]
     pub fn send(&self, command: Command) -> bool {
         let taken = match command {
             Command::Stop => {
@@ -313,15 +313,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _taken = self.send(Command::Stop);
-            // Nobody asks for its outcome any more.
+            // Its outcome is not needed any more.
             let _ = thread.join();
         }
     }
 }
 
-/// A socket that is closed at once, without a word to the other end that nobody would hear.
+/// Makes a socket reset its connection when it is closed, without waiting for data to be sent.
 fn abandon(socket: &OwnedFd) {
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    // What cannot be said of a socket that is closed is not needed.
+    // A failure leaves an ordinary close.
     let _ = nix::sys::socket::setsockopt(&socket.as_fd(), nix::sys::socket::sockopt::Linger, &now);
 }

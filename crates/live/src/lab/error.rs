@@ -25,7 +25,7 @@ pub enum LabError {
     Simulated {
         /// Where in the scenario.
         path: String,
-        /// What cannot be, and the mend.
+        /// What is not supported, and what to do.
         message: &'static str,
     },
     /// No namespaces.
@@ -44,7 +44,7 @@ pub enum LabError {
     #[error(transparent)]
     Driver(#[from] DriverError),
     /// Applications take no more commands: they have ended, or do not come round.
-    #[error("the thread that plays applications takes no more commands; give the machine less to do")]
+    #[error("the thread of the applications takes no more commands; reduce the load of the machine")]
     Unheard,
     /// Packets could no longer be moved.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The network of a scenario as the laboratory builds it: which nodes are hosts, and which way packets go.
+//! The network of a scenario as the laboratory builds it: which nodes are hosts, and the routes of packets.
 //!
 //! Only the two ends of flows are hosts with a kernel of their own. Everything between them, the links with
 //! their queues, is run by one engine, so a packet crosses between kernel and engine twice, whatever the
@@ -37,7 +37,7 @@ pub const MAX_HOSTS: usize = 1_000;
 /// The largest IP packet that is worth an interface of its own size.
 const USUAL_MTU: Bytes = Bytes::new(1_500);
 
-/// The way of a connection.
+/// The route of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRoute {
     /// Its flow of the scenario.
@@ -57,7 +57,7 @@ pub struct ConnectionRoute {
 /// Hosts and routes.
 #[derive(Debug, Default)]
 pub struct Network {
-    /// The node of each host, and what its kernel is told.
+    /// The node of each host, and the settings of its namespace.
     hosts: Vec<(NodeId, Vec<Setting>)>,
     /// By connection.
     pub connections: Vec<ConnectionRoute>,
@@ -117,7 +117,7 @@ impl Network {
     }
 
     fn host(&mut self, node: NodeId, settings: &[Setting]) -> u32 {
-        let known = self.hosts.iter().position(|(of, told)| *of == node && told == settings);
+        let known = self.hosts.iter().position(|(of, known)| *of == node && known == settings);
         known.unwrap_or_else(|| {
             self.hosts.push((node, settings.to_vec()));
             self.hosts.len() - 1

@@ -20,8 +20,8 @@ use crate::link::FlowSetting;
 use crate::pace::Pace;
 use crate::packet::Packet;
 
-/// How long packets move before somebody looks for word to sources, and whether the run was cancelled. Chosen:
-/// short beside the intervals in which disciplines give word.
+/// How often overload notifications are collected and the cancel flag is read. Chosen: short compared with the intervals of
+/// disciplines.
 const LOOK: Span = Span::from_millis(10);
 
 /// A run under way.
@@ -34,8 +34,7 @@ pub(super) struct Lab<'a> {
     pub tables: FlowTables,
     pub numbers: Numbers,
     pub baseline: Option<Baseline>,
-    /// Word of disciplines on its way to sources, by the time of its arrival and in the order in which it was
-    /// given.
+    /// Overload notifications on their way to sources, by the time of arrival and in order.
     overloads: BTreeMap<(Time, u64), (u32, Overload)>,
     overload_count: u64,
     /// The next change of the scenario.
@@ -73,7 +72,7 @@ impl<'a> Lab<'a> {
         match self.play(cancel) {
             Ok(true) => self.outcome().map(Some),
             Ok(false) => Ok(None),
-            // If applications have ended, they know better why.
+            // If the applications have ended, their error says why.
             Err(LabError::Unheard) => {
                 self.driver.finish().map_err(LabError::from).and(Err(LabError::Unheard))
             }
@@ -129,7 +128,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Puts on its way what disciplines have told: it takes the delay of the wires before them, as in a
+    /// Collects overload notifications of disciplines, which reach their sources after the delay of the wires in between, as in a
     /// simulation.
     fn collect_overloads(&mut self) {
         while let Some((at, link, exception)) = self.engine.books.exceptions.pop_front() {
@@ -149,7 +148,7 @@ impl<'a> Lab<'a> {
         {
             counters.exceptions += 1;
         }
-        // Each connection hears for its part.
+        // Each connection gets its share.
         let members = self.numbers.members(flow as usize).len().max(1) as u64;
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
         let exception =

@@ -177,12 +177,12 @@ fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
 
 /// Failures of connections in words, the first of at most [`MAX_FAILURES`].
 fn failures(scenario: &Scenario, failures: &[Failure]) -> Vec<String> {
-    let told = failures.iter().take(MAX_FAILURES).map(|Failure { flow, at, what, error }| {
+    let described = failures.iter().take(MAX_FAILURES).map(|Failure { flow, at, what, error }| {
         let name = scenario.flows.get(*flow as usize).map_or("", |flow| flow.name.as_str());
         format!("flow {name}: cannot {what} at {:.3} s: {error}", at.as_secs_f64())
     });
     let more = failures.len().saturating_sub(MAX_FAILURES);
-    told.chain((more > 0).then(|| format!("{more} more connections failed"))).collect()
+    described.chain((more > 0).then(|| format!("{more} more connections failed"))).collect()
 }
 
 /// Chosen: enough to see what is wrong.

@@ -1,8 +1,8 @@
-//! What of a scenario's TCP the kernel is told: per socket, and per namespace.
+//! Sets the parameters of a scenario's TCP in the kernel: per socket, and per namespace.
 //!
 //! Source: tcp(7), socket(7), Documentation/networking/ip-sysctl. The page is `docs/lab.md`. The kernel has one
-//! TCP, with a choice of congestion controls; a profile of a scenario is told as far as there are words for it,
-//! and [`unsupported`] lists the rest.
+//! TCP, with a choice of congestion controls; a profile of a scenario is applied as far as the kernel has
+//! options for it, and [`unsupported`] lists the rest.
 //!
 //! - TCP_CONGESTION, TCP_MAXSEG, TCP_NODELAY and TCP_WINDOW_CLAMP go by socket, so that flows of one host may
 //!   differ in them.
@@ -50,12 +50,12 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// What a socket cannot be told.
+/// A socket option that cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
     /// The kernel has no such congestion control, or does not let us use it.
     #[error(
-        "the kernel does not give us the congestion control `{name}`: {source}; load it with `modprobe \
+        "the congestion control `{name}` is not available: {source}; load it with `modprobe \
          tcp_{name}`, or allow it in /proc/sys/net/ipv4/tcp_allowed_congestion_control"
     )]
     Congestion {
@@ -83,7 +83,7 @@ pub fn has_segments(segment: Bytes) -> bool {
     SEGMENTS.contains(&segment.get())
 }
 
-/// Tells a socket that is not connected yet what `params` say. Those that a listener accepts inherit it.
+/// Sets the options of a socket that is not connected yet by `params`. Those that a listener accepts inherit it.
 ///
 /// # Errors
 /// See [`OptionError`].
@@ -107,8 +107,8 @@ pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<()
 
 /// Bounds the window that a socket advertises to what `params` say.
 ///
-/// The kernel may move the clamp by itself when it learns how much room segments take; so a socket is told once
-/// more when it has received some.
+/// The kernel may move the clamp by itself when it learns how much room segments take; so the clamp is set
+/// again when the socket has received some.
 ///
 /// # Errors
 /// What the system says.
@@ -116,7 +116,7 @@ pub fn clamp_window(socket: BorrowedFd<'_>, params: &TcpParams) -> io::Result<()
     set_window_clamp(socket, window(params))
 }
 
-/// The window that the kernel is told.
+/// The window that is set in the kernel.
 #[must_use]
 pub fn window(params: &TcpParams) -> u32 {
     let scaled = if params.window_scale { params.window_bytes() } else { params.window_bytes().min(65_535) };
@@ -224,7 +224,7 @@ fn has_timestamps(params: &TcpParams) -> bool {
     params.header == WITH_TIMESTAMPS
 }
 
-/// A parameter whose value the kernel is not told.
+/// A parameter that the kernel does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// Its name in the scenario.
@@ -233,8 +233,8 @@ pub struct Unsupported {
     pub instead: &'static str,
 }
 
-/// What of `params` the kernel cannot be told and does otherwise, in the order of the parameters. What has no
-/// effect in the kernel's TCP at all, such as how ns-2 truncates windows, is told once, as `algorithm`.
+/// The parameters that the kernel does not support with these values, in their order. What has no
+/// effect in the kernel's TCP at all, such as how ns-2 truncates windows, appears once, as `algorithm`.
 #[must_use]
 pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
     let rules = [
@@ -293,9 +293,9 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
         ("idle", params.idle == Idle::Timeout, "a sender that was idle starts again from the initial window"),
     ];
-    let tell =
+    let listed =
         |(parameter, differs, instead): (_, bool, _)| differs.then_some(Unsupported { parameter, instead });
-    rules.into_iter().filter_map(tell).collect()
+    rules.into_iter().filter_map(listed).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the engine of the laboratory knows of packets: whose they are, by port, and where they go.
+//! How the laboratory classifies packets: the connection by its port, and its route.
 
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
@@ -24,7 +24,7 @@ pub struct LabWorld<'a> {
     pub marks: Vec<Option<Box<Marks>>>,
     /// By flow of the scenario.
     pub probes: Vec<FlowProbe>,
-    /// The highest byte that each connection's acknowledgements told its source of, where it is marked.
+    /// The highest acknowledgement number that reached each connection's source, where the flow is marked.
     acknowledged: Vec<Option<u32>>,
     numbers: Numbers,
     /// Those that exchange reports; none if no queue does.

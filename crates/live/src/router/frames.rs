@@ -15,7 +15,7 @@ use apportion_sffc::message::{MAX_SIZE, is_message};
 
 use crate::frame::{Fragment, Network, Parsed, protocol};
 
-/// The UDP port that messages come from and go to. Chosen: of those that nobody can have for himself (RFC
+/// The UDP port that messages come from and go to. Chosen: of those that are never assigned (RFC
 /// 6335 section 6); on a telephone the last four digits spell the messages' identifier.
 pub const PORT: u16 = 57_332;
 /// Where messages to all neighbours go.
@@ -37,7 +37,7 @@ const CS6: u8 = 48 << 2;
 /// A hardware address.
 pub type Hardware = [u8; 6];
 
-/// From where to where a frame goes. Both addresses are of one kind.
+/// The source and destination of a frame. Both IP addresses are of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The interface that sends it.
@@ -158,7 +158,7 @@ fn end(parsed: &Parsed) -> usize {
     parsed.network_offset + parsed.length.get() as usize
 }
 
-/// The sum of what UDP's checksum covers beside the datagram, of `length` bytes (RFC 768, RFC 8200 section
+/// The sum of what UDP's checksum covers besides the datagram, of `length` bytes (RFC 768, RFC 8200 section
 /// 8.1).
 fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u32 {
     let mut words = u32::from(protocol::UDP) + length as u32;

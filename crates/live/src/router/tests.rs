@@ -171,7 +171,7 @@ fn a_question_towards_the_source_is_addressed_to_it() {
     let headers = frame::parse(frame).unwrap().headers.unwrap();
     assert_eq!(headers.destination, alone.flows.tuple.source());
     assert_eq!(headers.source, IpAddr::from([192, 0, 2, 2]));
-    // Nobody known to have sent the flow, or an address of the other kind: it has no way.
+    // An unknown sender of the flow, or an address of the other version: there is no route.
     let mut other = node(2, 4, None);
     other.flows.tuple = node(2, 6, None).flows.tuple;
     other.report(ms(0));

@@ -17,7 +17,7 @@ impl Addresses {
     /// Those of a shell with `depth` others around it.
     #[must_use]
     pub fn at(depth: u8) -> Option<Self> {
-        // 100.64.0.0/10 is for hosts behind somebody else's translator (RFC 6598); fd00::/8 for whoever picks a
+        // 100.64.0.0/10 is for hosts behind a provider's address translator (RFC 6598); fd00::/8 for those who pick a
         // number (RFC 4193): 61 7070 6f72 is "appor".
         let both = |last: u8| -> [IpAddr; 2] {
             [
@@ -49,7 +49,7 @@ impl Addresses {
             let [ipv4, ipv6] = addresses.map(|address| address.to_string());
             command.env(format!("APPORTION_{end}"), ipv4);
             let name = format!("APPORTION_{end}6");
-            // A shell around this one may have told its own.
+            // A shell around this one may have set its own.
             if has_ipv6 {
                 command.env(name, ipv6)
             } else {
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn addresses_that_are_not_there_are_not_told() {
-        let told = |has_ipv6: bool, name: &str| {
+        let value = |has_ipv6: bool, name: &str| {
             let mut command = Command::new("true");
             Addresses::at(0).unwrap().set_environment(&mut command, 0, has_ipv6);
             let value = command.get_envs().find(|(key, _)| *key == name).unwrap().1;
             value.map(|value| value.to_str().unwrap().to_owned())
         };
-        assert_eq!(told(false, "APPORTION_FAR").as_deref(), Some("100.64.0.1"));
-        assert_eq!(told(true, "APPORTION_FAR6").as_deref(), Some("fd61:7070:6f72::1"));
+        assert_eq!(value(false, "APPORTION_FAR").as_deref(), Some("100.64.0.1"));
+        assert_eq!(value(true, "APPORTION_FAR6").as_deref(), Some("fd61:7070:6f72::1"));
         // Taken away, so that an outer shell's do not stay.
-        assert_eq!((told(false, "APPORTION_NEAR6"), told(false, "APPORTION_FAR6")), (None, None));
+        assert_eq!((value(false, "APPORTION_NEAR6"), value(false, "APPORTION_FAR6")), (None, None));
     }
 }

@@ -143,7 +143,7 @@ impl Writer {
 enum Opportunities {
     /// There is no limit, so there is nothing to say.
     Unlimited,
-    /// Of a trace, and until when they were told.
+    /// Of a trace, and until when they were written.
     Trace { at: Time, instants: std::iter::Peekable<Box<dyn Iterator<Item = Time> + Send>> },
     /// Of rates from their times on, the next one last; by the millisecond.
     Rates { at: Time, now: Rate, later: Vec<(Time, Rate)>, rest: u128 },
@@ -168,7 +168,7 @@ impl Opportunities {
         }
     }
 
-    /// The milliseconds of which what there is until `until` is told as one.
+    /// The milliseconds of which what there is until `until` is written as one.
     fn part(&self, until: Time) -> u64 {
         match self {
             Self::Unlimited => 1,
@@ -256,16 +256,16 @@ mod tests {
     fn a_pause_is_told_in_a_hundred_parts() {
         // An hour is 100 parts of 36 s; 1 Mbit/s gives 4.5 MB in each.
         let hour = 3_600_000;
-        let told = lines(&Speed::Rate(Rate::from_mbit(1)), hour);
-        assert_eq!((told.len(), told[0], told[99]), (100, (36_000, 4_500_000), (hour, 4_500_000)));
+        let events = lines(&Speed::Rate(Rate::from_mbit(1)), hour);
+        assert_eq!((events.len(), events[0], events[99]), (100, (36_000, 4_500_000), (hour, 4_500_000)));
         // 201 ms are 67 parts of 3 ms. Up to 100 ms, 12.5 kB; then 101 kB.
         let steps = Speed::parse_steps("0s 1Mbit, 100ms 8Mbit").unwrap();
-        let told = lines(&steps, 201);
-        assert_eq!((told.len(), told[33]), (67, (102, 125 + 2_000)));
-        assert_eq!(told.iter().map(|(_, size)| size).sum::<u64>(), 12_500 + 101_000);
+        let events = lines(&steps, 201);
+        assert_eq!((events.len(), events[33]), (67, (102, 125 + 2_000)));
+        assert_eq!(events.iter().map(|(_, size)| size).sum::<u64>(), 12_500 + 101_000);
         // One each 5 ms: 200 in a second, which has parts of 10 ms.
-        let told = lines(&Speed::Trace(Trace::parse("5\n").unwrap()), 1_000);
-        assert_eq!((told.len(), told[0]), (100, (10, 3_008)));
-        assert_eq!(told.iter().map(|(_, size)| size).sum::<u64>(), 200 * 1_504);
+        let events = lines(&Speed::Trace(Trace::parse("5\n").unwrap()), 1_000);
+        assert_eq!((events.len(), events[0]), (100, (10, 3_008)));
+        assert_eq!(events.iter().map(|(_, size)| size).sum::<u64>(), 200 * 1_504);
     }
 }

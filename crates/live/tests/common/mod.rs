@@ -1,4 +1,4 @@
-//! Frames as etherparse builds them, and checksums as it reckons them.
+//! Frames built by etherparse, and checksums that it computes.
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use etherparse::{

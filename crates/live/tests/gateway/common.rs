@@ -64,7 +64,7 @@ pub fn snapshot(gateway: &mut Gateway) -> Snapshot {
     gateway.snapshot(config, &Histogram::default())
 }
 
-/// As metrics tell it.
+/// From the metrics.
 pub fn metrics(gateway: &mut Gateway) -> String {
     snapshot(gateway).prometheus(&Reloads::default())
 }
@@ -77,9 +77,9 @@ pub struct Running {
 
 pub fn start(mut gateway: Gateway, mut between: impl FnMut(&mut Gateway) + Send + 'static) -> Running {
     let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
+    let text = Arc::clone(&stop);
     let thread = std::thread::spawn(move || {
-        while !told.load(Ordering::Relaxed) {
+        while !text.load(Ordering::Relaxed) {
             let next = gateway.now() + Span::from_millis(20);
             gateway.run_until(next, None).unwrap();
             between(&mut gateway);

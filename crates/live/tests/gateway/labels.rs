@@ -21,7 +21,7 @@ const GAP: Span = Span::from_nanos(4_000_000 / 3);
 fn run_flows(edge: &str, core: &str, frames: &[Vec<u8>; 3], milliseconds: u64) -> Outcome {
     let [edge, core] = [format!("{}{edge}", ENDS[0]), format!("{}{core}", ENDS[1])];
     let outcome = run(&edge, &core, [frames.to_vec(), Vec::new()], GAP, milliseconds);
-    assert!(outcome.far.len() as u64 > 200 * milliseconds / 1_000, "{}", outcome.told[1]);
+    assert!(outcome.far.len() as u64 > 200 * milliseconds / 1_000, "{}", outcome.metrics[1]);
     for frame in &outcome.far {
         assert_eq!(label(frame), None, "the last gateway takes labels off");
     }
@@ -94,9 +94,9 @@ pub fn a_packet_without_room_has_no_label_and_is_dropped_by_the_core() {
     assert_close(sixths(&outcome).map(|share| share + 1e-9), [1e-9, 3.0, 3.0]);
     let unlabelled = "unlabelled_packets_total{direction=\"up\"} 0\n";
     assert!(
-        !outcome.told[0].contains(unlabelled) && outcome.told[1].contains(unlabelled),
+        !outcome.metrics[0].contains(unlabelled) && outcome.metrics[1].contains(unlabelled),
         "{}",
-        outcome.told[0]
+        outcome.metrics[0]
     );
 }
 
@@ -128,9 +128,9 @@ pub fn a_label_from_outside_is_not_believed() {
     a.send(&own);
     gateway.run_until(gateway.now() + Span::from_millis(100), None).unwrap();
     assert_eq!(b.next(1_000), Some(own));
-    let told = metrics(&mut gateway);
+    let text = metrics(&mut gateway);
     for direction in ["up", "down"] {
         let line = format!("labels_ignored_total{{direction=\"{direction}\"}} {ignored}\n");
-        assert!(told.contains(&line), "{told}");
+        assert!(text.contains(&line), "{text}");
     }
 }

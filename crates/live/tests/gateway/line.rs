@@ -98,8 +98,8 @@ pub struct Outcome {
     pub far: Vec<Vec<u8>>,
     pub near: Vec<Vec<u8>>,
     pub seconds: f64,
-    /// What the gateways tell.
-    pub told: [String; 2],
+    /// The metrics of the gateways.
+    pub metrics: [String; 2],
 }
 
 /// From which port to which a frame goes.
@@ -141,7 +141,7 @@ impl Line {
         Self { near, far, gateways: [edge, core].map(|text| start(open(text), |_| ())) }
     }
 
-    /// What the gateways tell in the end.
+    /// The metrics of the gateways at the end.
     pub fn stop(self) -> [String; 2] {
         self.gateways.map(|gateway| metrics(&mut gateway.stop()))
     }
@@ -153,7 +153,7 @@ pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, mil
     let hosts =
         [(&line.near, up), (&line.far, down)].map(|(host, frames)| play(host, frames, gap, milliseconds));
     let [near, far] = hosts.map(|thread| thread.join().unwrap());
-    Outcome { far, near, seconds: milliseconds as f64 / 2_000.0, told: line.stop() }
+    Outcome { far, near, seconds: milliseconds as f64 / 2_000.0, metrics: line.stop() }
 }
 
 /// A host that sends and takes in; what it took in during the second half.

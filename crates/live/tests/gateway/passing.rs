@@ -52,13 +52,13 @@ pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
     }
     // Nothing comes back to whoever sent it.
     assert_eq!((a.next(20), b.next(20)), (None, None));
-    let told = metrics(&mut running.stop());
+    let text = metrics(&mut running.stop());
     for direction in ["up", "down"] {
         for (rule, packets) in [("not IP", 2), ("unmatched", 3)] {
             let line = format!(
                 "apportion_gateway_sent_packets_total{{direction=\"{direction}\",rule=\"{rule}\"}} {packets}\n"
             );
-            assert!(told.contains(&line), "{line}{told}");
+            assert!(text.contains(&line), "{line}{text}");
         }
     }
 }
@@ -76,10 +76,10 @@ pub fn what_is_malformed_is_counted_and_dropped() {
     a.send(&whole);
     assert_eq!(b.next(2_000), Some(whole));
     assert_eq!(b.next(20), None);
-    let told = metrics(&mut running.stop());
+    let text = metrics(&mut running.stop());
     for (reason, count) in [("ipv4_total_length", 1), ("ip_version", 1), ("too_short", 0)] {
         let line = format!("apportion_gateway_malformed_frames_total{{reason=\"{reason}\"}} {count}\n");
-        assert!(told.contains(&line), "{told}");
+        assert!(text.contains(&line), "{text}");
     }
 }
 
@@ -105,14 +105,14 @@ pub fn whatever_comes_is_forwarded_or_counted() {
     // Behind all of them.
     a.send(&whole[4]);
     while b.next(2_000).expect("it goes on") != whole[4] {}
-    let told = snapshot(&mut running.stop());
-    let malformed: u64 = told.malformed.iter().map(|(_, count)| count).sum();
-    let [came, went]: [u64; 2] = told.directions[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
+    let text = snapshot(&mut running.stop());
+    let malformed: u64 = text.malformed.iter().map(|(_, count)| count).sum();
+    let [came, went]: [u64; 2] = text.directions[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
         [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
     });
     // The kernel keeps some to itself, as those that end within a VLAN tag.
-    assert!(told.ports[0].received > 4_000 && malformed > 1_000 && came > 1_000, "{told:?}");
-    assert_eq!((told.ports[0].received, went), (malformed + came, came), "{told:?}");
+    assert!(text.ports[0].received > 4_000 && malformed > 1_000 && came > 1_000, "{text:?}");
+    assert_eq!((text.ports[0].received, went), (malformed + came, came), "{text:?}");
 }
 
 pub fn an_interface_goes_down_and_comes_back() {
@@ -132,9 +132,9 @@ pub fn an_interface_goes_down_and_comes_back() {
     // It goes nowhere, and is counted.
     b.send(&udp((1, 2), &[1; 100]));
     run(&mut gateway);
-    let told = metrics(&mut gateway);
-    assert!(told.contains("port_down_total{interface=\"near\"} 1\n"), "{told}");
-    assert!(told.contains("port_unsent_frames_total{interface=\"near\"} 1\n"), "{told}");
+    let text = metrics(&mut gateway);
+    assert!(text.contains("port_down_total{interface=\"near\"} 1\n"), "{text}");
+    assert!(text.contains("port_unsent_frames_total{interface=\"near\"} 1\n"), "{text}");
     netlink.set_up(index).unwrap();
     netlink.wait_until_running("near", apportion_core::units::Span::from_secs(5)).unwrap();
     let frame = udp((3, 4), &[6; 20]);

@@ -46,12 +46,12 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
     let (near, far) = (host("near", 11), host("far", 12));
     let mut n = 0;
     let done = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&done);
+    let applied = Arc::clone(&done);
     let running = start(open(&text(0, rate)), move |gateway| {
         if n < reloads() {
             n += 1;
             reload(gateway, n, rate);
-            told.store(n, Ordering::Relaxed);
+            applied.store(n, Ordering::Relaxed);
         }
     });
     // Open before anything is sent.
@@ -85,8 +85,8 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
         }
         pause(10);
     }
-    let told = crate::common::metrics(&mut running.stop());
-    assert_eq!(next, [count; 4], "{told}");
+    let text = crate::common::metrics(&mut running.stop());
+    assert_eq!(next, [count; 4], "{text}");
     assert_eq!(done.load(Ordering::Relaxed), reloads());
 }
 

@@ -1,4 +1,4 @@
-//! Two gateways in a row that tell each other what they lose.
+//! Two gateways in a row that report to each other what they drop.
 
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
@@ -20,13 +20,13 @@ fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
 }
 
 /// What the metric of this name and labels says; zero if it is not there.
-fn value(told: &str, metric: &str) -> f64 {
-    let line = told.lines().find_map(|line| line.strip_prefix("apportion_gateway_")?.strip_prefix(metric));
+fn value(text: &str, metric: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix("apportion_gateway_")?.strip_prefix(metric));
     line.map_or(0.0, |value| value.trim().parse().unwrap())
 }
 
-/// Datagrams of 4 Mb/s for 3 s. What both gateways tell then.
-fn told(ip: Ip, keys: [&str; 2]) -> [String; 2] {
+/// Datagrams of 4 Mb/s for 3 s. The metrics of both gateways after that.
+fn metrics_of(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     enter();
     let (near, _far) = (host("near", 11), host("far", 12));
     wire_between();
@@ -48,21 +48,21 @@ fn told(ip: Ip, keys: [&str; 2]) -> [String; 2] {
 }
 
 /// Packets that both gateways discarded by policy, and those that came out at the end.
-fn discarded_and_sent(told: &[String; 2]) -> [f64; 3] {
+fn discarded_and_sent(text: &[String; 2]) -> [f64; 3] {
     let discarded = "dropped_packets_total{direction=\"up\",rule=\"unmatched\",reason=\"policy\"}";
     let sent = "sent_packets_total{direction=\"up\",rule=\"unmatched\"}";
-    [value(&told[0], discarded), value(&told[1], discarded), value(&told[1], sent)]
+    [value(&text[0], discarded), value(&text[1], discarded), value(&text[1], sent)]
 }
 
 /// What does not fit at the second gateway is discarded at the first.
 fn is_discarded_early(ip: Ip) {
-    let told = told(ip, ["00112233445566778899aabbccddeeff"; 2]);
+    let text = metrics_of(ip, ["00112233445566778899aabbccddeeff"; 2]);
     // Of 1500 packets half do not fit: 750, most of which the first gateway learns of.
-    let [first, second, sent] = discarded_and_sent(&told);
+    let [first, second, sent] = discarded_and_sent(&text);
     assert!(first > 450.0 && second < 250.0 && sent > 550.0, "{first} {second} {sent}");
-    assert!(value(&told[0], "reports_total{what=\"heard\"}") > 10.0, "{}", told[0]);
-    assert!(value(&told[0], "reports_total{what=\"answers_sent\"}") > 0.0, "{}", told[0]);
-    assert!(value(&told[1], "reports_total{what=\"reports_sent\"}") > 10.0, "{}", told[1]);
+    assert!(value(&text[0], "reports_total{what=\"heard\"}") > 10.0, "{}", text[0]);
+    assert!(value(&text[0], "reports_total{what=\"answers_sent\"}") > 0.0, "{}", text[0]);
+    assert!(value(&text[1], "reports_total{what=\"reports_sent\"}") > 10.0, "{}", text[1]);
 }
 
 pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
@@ -74,9 +74,9 @@ pub fn it_is_so_in_ipv6() {
 }
 
 pub fn a_gateway_without_the_key_is_not_heard() {
-    let told = told(Ip::V6, ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
-    let [first, second, _] = discarded_and_sent(&told);
+    let text = metrics_of(Ip::V6, ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
+    let [first, second, _] = discarded_and_sent(&text);
     assert!(first == 0.0 && second > 600.0, "{first} {second}");
-    assert!(value(&told[0], "reports_total{what=\"refused_forged\"}") > 0.0, "{}", told[0]);
-    assert_eq!(value(&told[0], "reports_total{what=\"heard\"}"), 0.0);
+    assert!(value(&text[0], "reports_total{what=\"refused_forged\"}") > 0.0, "{}", text[0]);
+    assert_eq!(value(&text[0], "reports_total{what=\"heard\"}"), 0.0);
 }

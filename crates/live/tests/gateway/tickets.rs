@@ -39,7 +39,7 @@ fn flows(length: usize) -> Vec<Vec<u8>> {
 /// Both flows send a hundred packets a second for 5 s: tickets per second that come out with each.
 fn tickets(edge: &str, core: &str) -> [f64; 2] {
     let outcome = run(edge, core, [flows(200), Vec::new()], Span::from_millis(10), 5_000);
-    assert!(counts(&outcome.far, PORTS).into_iter().all(|count| count > 200), "{}", outcome.told[1]);
+    assert!(counts(&outcome.far, PORTS).into_iter().all(|count| count > 200), "{}", outcome.metrics[1]);
     outcome.labels(&outcome.far, LabelKind::Tickets, PORTS)
 }
 

@@ -43,12 +43,12 @@ fn weight(weight: f64) -> FlowSetting {
 fn a_rule_decides_once_and_a_flow_that_none_matches_is_told_nothing_of() {
     let config = config("[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n");
     let mut classifier = classifier(&config);
-    let (found, told) = find(&mut classifier, 0, 1);
+    let (found, updates) = find(&mut classifier, 0, 1);
     assert_eq!((found.flow, found.account), (FlowId(FIRST), 10));
-    assert_eq!(told, [(FlowId(FIRST), weight(3.0))]);
+    assert_eq!(updates, [(FlowId(FIRST), weight(3.0))]);
     assert_eq!(find(&mut classifier, 1, 1), (found, vec![]));
-    let (other, told) = find(&mut classifier, 1, 2);
-    assert_eq!((other.flow, other.account, told), (FlowId(FIRST + 1), OTHER, vec![]));
+    let (other, updates) = find(&mut classifier, 1, 2);
+    assert_eq!((other.flow, other.account, updates), (FlowId(FIRST + 1), OTHER, vec![]));
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn a_number_that_is_reused_inherits_nothing() {
     let rules = "[customer.alice]\nweight = 2\n[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n\
                  class = \"real_rate\"\nrtt = \"20ms\"\ncustomer = \"alice\"\n";
     let mut classifier = classifier(&config(rules));
-    let (first, told) = find(&mut classifier, 0, 1);
-    assert_eq!(told.len(), 4, "{told:?}");
+    let (first, updates) = find(&mut classifier, 0, 1);
+    assert_eq!(updates.len(), 4, "{updates:?}");
     // 10 s later it is forgotten, and flow 2 has its number.
-    let (second, told) = find(&mut classifier, 10, 2);
+    let (second, updates) = find(&mut classifier, 10, 2);
     assert_eq!(second.flow, first.flow);
     let expected = [
         weight(1.0),
@@ -67,7 +67,7 @@ fn a_number_that_is_reused_inherits_nothing() {
         FlowSetting::Rtt(Span::ZERO),
         FlowSetting::Customer(CustomerId::OTHERS),
     ];
-    assert_eq!(told, expected.map(|setting| (first.flow, setting)));
+    assert_eq!(updates, expected.map(|setting| (first.flow, setting)));
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn a_guarantee_that_does_not_fit_is_refused_until_a_silent_flow_gives_up_its_own
     let mut settings = Settings::new();
     classifier.release(Time::from_secs(11), &mut settings);
     assert_eq!((settings.len(), classifier.reserved()), (2, Rate::ZERO));
-    let (again, told) = find(&mut classifier, 11, 1);
-    assert_eq!(told, [(again.flow, guarantee)]);
+    let (again, updates) = find(&mut classifier, 11, 1);
+    assert_eq!(updates, [(again.flow, guarantee)]);
     assert_eq!(classifier.reserved(), Rate::from_mbit(4));
 }
 

@@ -424,7 +424,7 @@ impl Driven {
             && self.delivered > params.segment.get()
         {
             self.clamped = true;
-            // It was told once without complaint.
+            // It was set before without an error.
             let _ = tcp::clamp_window(sink.as_fd(), params);
         }
     }

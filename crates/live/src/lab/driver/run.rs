@@ -189,7 +189,7 @@ impl Run {
                 Ok(Command::Overload(flow, exception)) => {
                     self.for_each_connection(flow, |connection| connection.on_overload(now, &exception));
                 }
-                // `Running::tell` sends none of the former.
+                // `Running::send` sends none of the former.
                 Ok(Command::Stop) | Err(_) => return,
             }
         }

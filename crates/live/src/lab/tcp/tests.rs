@@ -23,7 +23,7 @@ fn buffers_are_for_the_largest_window_of_a_host() {
     let (small, large) = (params("rfc", &[("window", "100kB")]), params("rfc", &[("window", "1MB")]));
     // Eight times 1 MB.
     assert_eq!(value(&settings(&[&small, &large]).unwrap(), "tcp_rmem"), "4096 8000000 8000000");
-    // The most that the kernel can be told is 2^31 - 1.
+    // The maximum of the setting is 2^31 - 1.
     let huge = params("rfc", &[("window", "1000MB")]);
     assert_eq!(value(&settings(&[&huge]).unwrap(), "tcp_rmem"), "4096 2147483647 2147483647");
 }
