@@ -10,7 +10,7 @@ use apportion_sim::replicate::ReplicateError;
 
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 
-/// Where a checkout has its papers.
+/// Papers in this folder replace those that are built in.
 const PAPERS: &str = "papers";
 /// Replications of each run, if not set. Chosen: claims about means then have intervals of a few percent.
 const SEEDS: u64 = 20;

@@ -22,7 +22,7 @@ pub enum Command {
     Run(Run),
     /// Run a scenario over the TCP of this machine, in real time, and write results and a report
     Lab(Wanted),
-    /// Hold what papers claim against what is measured
+    /// Compare a paper's claims with measurements
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),
@@ -178,7 +178,7 @@ impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
 #[derive(Args, Debug)]
 pub struct Reproduce {
     /// An experiment such as pps/fig4-onehop, a paper such as pps, or a path to an expect.toml or its folder;
-    /// everything in papers/ if absent
+    /// everything if absent. Papers are those in papers/ of the current folder, or else those built into the program
     #[arg(value_name = "ID|PAPER")]
     pub experiments: Vec<String>,
     /// Replications of each run, each with a seed of its own

@@ -187,15 +187,25 @@ fn what_is_not_there_exits_with_2_and_says_what_is() {
     );
     assert!(!folder.path().join("results").exists());
     let bare = tempfile::tempdir().unwrap();
-    assert_eq!(
-        error(bare.path(), &["reproduce"]),
-        "error: papers: cannot look for papers: No such file or directory (os error 2); run this in a checkout of \
-         apportion, or name an expect.toml or its folder\n"
+    assert!(
+        error(bare.path(), &["reproduce", "pps/tabel1-sender"]).contains("did you mean `pps/table1-sender`?")
     );
-    assert!(error(bare.path(), &["list", "experiments"]).contains("cannot look for papers"));
-    // The plain list does without.
-    assert_eq!(apportion(bare.path(), &["list"]).status, 0);
     assert!(error(folder.path(), &["reproduce", "drr/total", "--ablate"]).contains("leave --ablate out"));
+}
+
+#[test]
+fn papers_are_built_in_and_a_folder_replaces_them() {
+    let bare = tempfile::tempdir().unwrap();
+    let list = apportion(bare.path(), &["list", "experiments"]);
+    assert_eq!((list.status, list.err.as_str()), (0, ""));
+    assert!(list.out.contains("pps/table1-sender") && list.out.contains("sffc/allocator"), "{}", list.out);
+    let run = apportion(bare.path(), &["reproduce", "sffc/allocator", "--seeds", "1", "--json"]);
+    assert_eq!((run.status, run.err.as_str()), (0, ""));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let whole = apportion(&root, &["list", "experiments"]);
+    assert_eq!(whole.out, list.out, "the program has the papers of the checkout");
+    let own = checkout(PAPER);
+    assert_eq!(apportion(own.path(), &["list", "experiments"]).out.lines().count(), 2);
 }
 
 const VARIANT: &str = r#"

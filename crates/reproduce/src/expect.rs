@@ -1,12 +1,14 @@
 //! The file of a paper: experiments, the runs they need, what the paper claims of them, and figures.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use apportion_scenario::document;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
+use crate::files::{self, Files};
 use crate::measure::Measure;
 use crate::problems::Problems;
 use crate::runs::Sweep;
@@ -21,6 +23,8 @@ const FILE: &str = "expect.toml";
 pub struct Paper {
     /// The file, as messages name it; scenarios are relative to its folder.
     pub path: PathBuf,
+    /// Where it is, and its scenarios.
+    pub files: Files,
     /// The part before the slash of all its experiments' ids.
     pub key: String,
     /// What it says.
@@ -29,7 +33,6 @@ pub struct Paper {
 
 /// What the file says.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Content {
     /// What the scheme is called.
     pub title: String,
@@ -51,8 +54,10 @@ pub struct Content {
 
 /// One experiment of a paper.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Experiment {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// `PAPER/NAME`.
     pub id: String,
     /// Where in the paper.
@@ -72,8 +77,10 @@ pub struct Experiment {
 
 /// A scenario file with what is different in this run.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RunSpec {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// Relative to the file.
     pub scenario: PathBuf,
     /// As `--set`.
@@ -100,8 +107,10 @@ impl RunSpec {
 
 /// One claim.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Metric {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// As results call it.
     pub name: String,
     /// Of the values.
@@ -162,29 +171,20 @@ pub enum Op {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/// Reads all papers under `folder`, which is `papers/` in a checkout, and those that `wanted` names by path:
-/// an `expect.toml` or its folder. Gives them with the rest of `wanted`. If only paths are wanted, the folder
-/// need not be there.
+/// Reads all papers under `folder`, or the embedded ones if `folder` has none, and those that `wanted` names by path:
+/// an `expect.toml` or its folder. Returns them with the rest of `wanted`.
 ///
 /// # Errors
 /// Names what cannot be read or understood.
 pub fn find(folder: &Path, wanted: &[String]) -> Result<(Vec<Paper>, Vec<String>), Problems> {
-    let (mut files, mut names) = (BTreeSet::new(), Vec::new());
-    let mut chosen = Vec::new();
+    let (mut chosen, mut names) = (Vec::new(), Vec::new());
     for name in wanted {
         match file_of(name) {
-            Some(file) => chosen.push(file),
+            Some(file) => chosen.push(read(&file, Files::Disk)?),
             None => names.push(name.clone()),
         }
     }
-    if !names.is_empty() || chosen.is_empty() {
-        files = in_folder(folder)?;
-    }
-    let papers = |files: &mut dyn Iterator<Item = &PathBuf>| -> Result<Vec<Paper>, Problems> {
-        files.map(|file| read(file)).collect()
-    };
-    let chosen = papers(&mut chosen.iter())?;
-    let mut all = papers(&mut files.iter())?;
+    let mut all = if names.is_empty() && !chosen.is_empty() { Vec::new() } else { in_folder(folder)? };
     // A path means all of its experiments; one from elsewhere stands for the paper of that key.
     names.extend(chosen.iter().map(|paper| paper.key.clone()));
     all.retain(|paper| chosen.iter().all(|other| other.key != paper.key));
@@ -208,85 +208,76 @@ fn file_of(name: &str) -> Option<PathBuf> {
     Some(path.join(FILE)).filter(|file| file.is_file())
 }
 
-fn in_folder(folder: &Path) -> Result<BTreeSet<PathBuf>, Problems> {
-    let entries = fs::read_dir(folder).map_err(|error| {
-        Problems(vec![format!(
-            "{}: cannot look for papers: {error}; run this in a checkout of apportion, or name an {FILE} or its \
-             folder",
-            folder.display()
-        )])
-    })?;
-    let files: BTreeSet<_> =
-        entries.flatten().map(|entry| entry.path().join(FILE)).filter(|file| file.is_file()).collect();
-    if files.is_empty() {
-        let message = format!(
-            "{}: there is no paper here: no folder has an {FILE}; name one, or its folder",
-            folder.display()
-        );
-        return Err(Problems(vec![message]));
+/// The papers under `folder`, or else the embedded ones.
+fn in_folder(folder: &Path) -> Result<Vec<Paper>, Problems> {
+    let mut files: Vec<PathBuf> = match fs::read_dir(folder) {
+        Ok(entries) => {
+            entries.flatten().map(|entry| entry.path().join(FILE)).filter(|file| file.is_file()).collect()
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            return Err(Problems(vec![format!("{}: cannot look for papers: {error}", folder.display())]));
+        }
+    };
+    files.sort();
+    match files.is_empty() {
+        true => files::papers().map(|file| read(Path::new(&file), Files::Embedded)).collect(),
+        false => files.iter().map(|file| read(file, Files::Disk)).collect(),
     }
-    Ok(files)
 }
 
 /// Reads and checks the file of a paper.
 ///
 /// # Errors
 /// Names file, key path and mend.
-pub fn read(path: &Path) -> Result<Paper, Problems> {
+pub fn read(path: &Path, files: Files) -> Result<Paper, Problems> {
     let fail = |message: String| Problems(vec![format!("{}: {message}", path.display())]);
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = files.read_text(path).map_err(|error| {
         fail(format!("cannot read the experiments: {error}; name an {FILE} or its folder"))
     })?;
-    parse(path, &text)
+    parse(path, files, &text)
 }
 
 /// Reads and checks the text of a paper's file.
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &Path, text: &str) -> Result<Paper, Problems> {
-    let fail = |place: &str, message: &str| {
-        let place = if place.is_empty() || place == "." { String::new() } else { format!("{place}: ") };
-        Problems(vec![format!("{}: {place}{}", path.display(), message.replace('\n', " "))])
-    };
-    let document = toml::Deserializer::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        fail(&format!("line {line}"), error.message())
-    })?;
-    let content: Content = serde_path_to_error::deserialize(document)
-        .map_err(|error| fail(&error.path().to_string(), error.inner().message()))?;
+pub fn parse(path: &Path, files: Files, text: &str) -> Result<Paper, Problems> {
+    let file = path.display().to_string();
+    let content: Content = document::read(text, &file)
+        .map_err(|problems| Problems(problems.iter().map(ToString::to_string).collect()))?;
     let mut problems = Vec::new();
     let key =
         content.experiments.first().and_then(|first| first.id.split_once('/')).map(|(key, _)| key.to_owned());
     let Some(key) = key.filter(|key| !key.is_empty() && key.chars().all(is_plain)) else {
-        return Err(fail(
-            "experiment",
-            "there is none, or its id is not PAPER/NAME; write for example id = \"pps/fig4\"",
-        ));
+        let line = content.experiments.first().map_or(1, |first| first.line);
+        return Err(Problems(vec![format!(
+            "{file}:{line}: experiment: there is none, or its id is not PAPER/NAME; write for example id = \"pps/fig4\""
+        )]));
     };
     let mut seen = BTreeSet::new();
     for experiment in &content.experiments {
-        let mut add = |place: &str, message: String| {
-            let place = if place.is_empty() { String::new() } else { format!(": {place}") };
-            problems.push(format!("{}: {}{place}: {message}", path.display(), experiment.id));
+        let mut add = |line: u32, place: &str, message: String| {
+            problems.push(format!("{file}:{line}: {}: {place}: {message}", experiment.id));
         };
+        let line = experiment.line;
         if experiment.id.strip_prefix(&key).is_none_or(|rest| !rest.starts_with('/') || rest.len() < 2) {
-            add("id", format!("all ids of a file begin alike; write {key}/NAME"));
+            add(line, "id", format!("all ids of a file begin alike; write {key}/NAME"));
         }
         if !seen.insert(&experiment.id) {
-            add("id", "there are two experiments of this id; rename one".to_owned());
+            add(line, "id", "there are two experiments of this id; rename one".to_owned());
         }
         experiment.check(&mut add);
     }
     for (name, sweep) in &content.sweeps {
-        let place = format!("{}: sweep.{name}", path.display());
+        let place = format!("{file}:{}: sweep.{name}", sweep.line);
         problems.extend(sweep.check().map(|(key, message)| format!("{place}.{key}: {message}")));
     }
-    variant::check(&content, &mut |place, message| {
-        problems.push(format!("{}: {place}: {message}", path.display()));
+    variant::check(&content, &mut |line, place, message| {
+        problems.push(format!("{file}:{line}: {place}: {message}"));
     });
     if problems.is_empty() {
-        Ok(Paper { path: path.to_owned(), key, content })
+        Ok(Paper { path: path.to_owned(), files, key, content })
     } else {
         Err(Problems(problems))
     }
@@ -304,36 +295,52 @@ impl Experiment {
         self.runs.values().any(|run| !run.ablate.is_empty())
     }
 
-    fn check(&self, add: &mut dyn FnMut(&str, String)) {
+    fn check(&self, add: &mut dyn FnMut(u32, &str, String)) {
         let mut names = BTreeSet::new();
         if self.metrics.is_empty() {
-            add("metric", "there is none; an experiment needs a claim to hold it to".to_owned());
+            add(self.line, "metric", "there is none; an experiment needs at least one claim".to_owned());
         }
         for metric in &self.metrics {
             let place = format!("metric {}", metric.name);
             if !names.insert(&metric.name) {
-                add(&place, "there are two metrics of this name; rename one".to_owned());
+                add(metric.line, &place, "there are two metrics of this name; rename one".to_owned());
             }
             if metric.value.all().is_empty() {
-                add(&format!("{place}: value"), "empty; write a number or several".to_owned());
+                add(metric.line, &format!("{place}: value"), "empty; write a number or several".to_owned());
             }
             if !metric.value.all().iter().all(|value| value.is_finite()) {
-                add(&format!("{place}: value"), "not a number that can be compared with".to_owned());
+                add(
+                    metric.line,
+                    &format!("{place}: value"),
+                    "not a number that can be compared with".to_owned(),
+                );
             }
             for (key, tolerance) in [("tol_rel", metric.tol_rel), ("tol_abs", metric.tol_abs)] {
                 if tolerance.is_some_and(|tolerance| !tolerance.is_finite() || tolerance < 0.0) {
-                    add(&format!("{place}: {key}"), "write a number from 0, for example 0.1".to_owned());
+                    add(
+                        metric.line,
+                        &format!("{place}: {key}"),
+                        "write a number from 0, for example 0.1".to_owned(),
+                    );
                 }
             }
             if metric.op == Op::Approx && metric.tol_rel.is_some() == metric.tol_abs.is_some() {
-                add(&place, "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1".to_owned());
+                add(
+                    metric.line,
+                    &place,
+                    "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1".to_owned(),
+                );
             }
             if metric.op != Op::Approx && metric.tol_rel.is_some() {
-                add(&format!("{place}: tol_rel"), "belongs to op = \"approx\"; write `tol_abs`".to_owned());
+                add(
+                    metric.line,
+                    &format!("{place}: tol_rel"),
+                    "belongs to op = \"approx\"; write `tol_abs`".to_owned(),
+                );
             }
             if metric.breaks && !self.has_ablation() {
                 let message = "nothing is switched off: give a run `ablate`, or leave `breaks` out";
-                add(&format!("{place}: breaks"), message.to_owned());
+                add(metric.line, &format!("{place}: breaks"), message.to_owned());
             }
         }
     }

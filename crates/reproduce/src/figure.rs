@@ -13,7 +13,7 @@ use crate::value::Length;
 
 /// A figure or table of the page.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// Throughput of flows over what they hold: a mark for each, and a line for the entitlement.
     Shares {
@@ -64,7 +64,6 @@ pub enum Figure {
 
 /// Flows of a run in one colour.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SharesSeries {
     /// In the legend.
     pub label: String,
@@ -77,7 +76,6 @@ pub struct SharesSeries {
 
 /// A dashed line.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Level {
     /// Mb/s.
     pub at: f64,
@@ -89,7 +87,6 @@ pub struct Level {
 
 /// One claim of a table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Column {
     /// Above it.
     pub label: String,
@@ -103,7 +100,6 @@ pub struct Column {
 
 /// A measure in one colour of a figure.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Labelled {
     /// In the legend.
     pub label: String,
@@ -113,7 +109,6 @@ pub struct Labelled {
 
 /// A figure with a curve for each of several measures along the sweep.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SweepFigure {
     /// What it shows.
     pub title: String,
@@ -135,7 +130,6 @@ impl SweepFigure {
 
 /// A figure with a group of bars for each of its names.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BarFigure {
     /// What it shows.
     pub title: String,
@@ -189,7 +183,6 @@ impl BarFigure {
 }
 /// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RunningMean {
     /// What it shows.
     pub title: String,
@@ -199,7 +192,6 @@ pub struct RunningMean {
 
 /// A figure: something over time, mean over seeds, a curve for each of several.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CourseFigure {
     /// What it shows.
     pub title: String,
@@ -220,7 +212,6 @@ pub struct CourseFigure {
 
 /// A curve.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LabelledCourse {
     /// In the legend.
     pub label: String,
@@ -231,7 +222,6 @@ pub struct LabelledCourse {
 /// A figure: by how much what flows delivered in one run since its start exceeds what they delivered in others,
 /// over time, mean over seeds.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DifferenceFigure {
     /// What it shows.
     pub title: String,
@@ -245,7 +235,6 @@ pub struct DifferenceFigure {
 
 /// A run as a curve.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LabelledRun {
     /// In the legend.
     pub label: String,

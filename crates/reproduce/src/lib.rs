@@ -22,6 +22,7 @@
 
 pub mod expect;
 pub mod figure;
+mod files;
 pub mod judge;
 pub mod measure;
 pub mod page;
@@ -35,6 +36,7 @@ pub mod variant_table;
 pub mod write;
 
 pub use expect::{Paper, find};
+pub use files::Files;
 pub use judge::{Claim, Verdict, judge};
 pub use plan::{Plan, Results, Scope};
 pub use problems::Problems;

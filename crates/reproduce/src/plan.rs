@@ -1,7 +1,6 @@
 //! Which runs are needed, each executed once, and their results.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -272,7 +271,7 @@ impl Planner {
         if problems.len() == before
             && experiments.len() == paper.content.experiments.iter().filter(covered).count()
         {
-            let place = format!("{}: variant {}", paper.path.display(), variant.name);
+            let place = format!("{}:{}: variant {}", paper.path.display(), variant.line, variant.name);
             let unused = variant.unused(&self.used);
             problems.extend(unused.into_iter().map(|(key, message)| format!("{place}: {key}: {message}")));
         }
@@ -303,7 +302,7 @@ impl Planner {
                         // Experiments share scenarios: what was said of one is not said again.
                         if problems.iter().all(|said: &String| !said.ends_with(&message)) {
                             let file = paper.path.display();
-                            problems.push(format!("{file}: {place}: run {name}: {message}"));
+                            problems.push(format!("{file}:{}: {place}: run {name}: {message}", spec.line));
                         }
                     }
                 }
@@ -317,32 +316,36 @@ impl Planner {
             runs.iter().filter_map(|(name, run)| Some((name.as_str(), run.of(scenario)?))).collect();
         let before = problems.len();
         let mut labels = Vec::new();
-        let mut add = |what: &str, (key, message): Fault| {
-            problems.push(format!("{}: {place}: {what}.{key}: {message}", paper.path.display()));
+        let mut add = |line: u32, what: &str, (key, message): Fault| {
+            problems.push(format!("{}:{line}: {place}: {what}.{key}: {message}", paper.path.display()));
         };
         for metric in &experiment.metrics {
             let place = format!("metric {}: measure", metric.name);
             match metric.measure.labels(&by_name) {
                 Ok(found) if found.is_empty() => {
-                    add(&place, ("of", "it measures nothing; name flows, or write numbers".to_owned()));
+                    add(
+                        metric.line,
+                        &place,
+                        ("of", "it measures nothing; name flows, or write numbers".to_owned()),
+                    );
                 }
                 Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
                     let message =
                         format!("{} numbers for {} published ones", found.len(), metric.value.all().len());
-                    add(&place, ("of", message));
+                    add(metric.line, &place, ("of", message));
                 }
                 Ok(found) => labels.push(found),
-                Err(fault) => add(&place, fault),
+                Err(fault) => add(metric.line, &place, fault),
             }
         }
         for column in paper.content.columns.iter().filter(|column| column.place().0 == experiment.id) {
             if let Some(Err(fault)) = column.measure.as_ref().map(|measure| measure.labels(&by_name)) {
-                add(&format!("column {}: measure", column.title), fault);
+                add(column.line, &format!("column {}: measure", column.title), fault);
             }
         }
         for (at, figure) in (1..).zip(&experiment.figures) {
             if let Err(fault) = check_figure(figure, paper, experiment, &by_name) {
-                add(&format!("figure[{at}]"), fault);
+                add(experiment.line, &format!("figure[{at}]"), fault);
             }
         }
         (problems.len() == before).then(|| PlannedExperiment { experiment: experiment.clone(), labels, runs })
@@ -387,14 +390,14 @@ impl Planner {
             overrides.extend(more);
         }
         let path = paper.path.parent().map_or_else(|| PathBuf::from(&file), |folder| folder.join(&file));
-        let text = fs::read_to_string(&path).map_err(|error| {
+        let text = paper.files.read_text(&path).map_err(|error| {
             vec![format!(
                 "scenario: cannot read `{}`: {error}; paths start at the folder of the file",
                 path.display()
             )]
         })?;
         let load = |text: &str, overrides: &[(String, String)]| {
-            load(text, &path, overrides, &|path| fs::read(path))
+            load(text, &path, overrides, &|path| paper.files.read(path))
                 .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         let mut suite = load(&text, &overrides)?;

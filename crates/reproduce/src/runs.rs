@@ -41,8 +41,10 @@ pub(crate) fn main_run() -> String {
 
 /// Values along which runs differ. Keys move together: point k has the kth value of each.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Sweep {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// What is swept, as an axis calls it.
     pub axis: String,
     /// Where its points are on the axis, ascending.

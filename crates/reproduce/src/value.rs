@@ -1,16 +1,49 @@
 //! Values as papers' files hold them: numbers, lengths of time, overrides; and how numbers are printed.
 
+use std::fmt;
+
 use apportion_core::units::Span;
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One number or several.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Numbers<T = f64> {
     /// One.
     One(T),
     /// Several.
     Many(Vec<T>),
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Numbers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a list of numbers")
+            }
+
+            fn visit_i64<E>(self, one: i64) -> Result<Numbers, E> {
+                Ok(Numbers::One(one as f64))
+            }
+
+            fn visit_f64<E>(self, one: f64) -> Result<Numbers, E> {
+                Ok(Numbers::One(one))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
+                let mut many = Vec::new();
+                while let Some(one) = list.next_element()? {
+                    many.push(one);
+                }
+                Ok(Numbers::Many(many))
+            }
+        }
+        deserializer.deserialize_any(OneOrMany)
+    }
 }
 
 impl<T> Numbers<T> {

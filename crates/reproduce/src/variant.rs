@@ -15,8 +15,10 @@ use crate::value::text_of;
 
 /// What is changed, and in which experiments.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Variant {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// As `--variants` and results call it.
     pub name: String,
     /// A sentence for readers.
@@ -42,8 +44,10 @@ pub struct Variant {
 
 /// A column of the table of variants.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Column {
+    /// Its line in the file, counting from 1.
+    #[serde(rename = "$line", default)]
+    pub line: u32,
     /// Above it.
     pub title: String,
     /// The experiment that it is taken of, or `EXPERIMENT:METRIC`.
@@ -203,7 +207,7 @@ fn quoted(key: &str) -> String {
 }
 
 /// What is wrong with the variants and columns of a file, by place.
-pub(crate) fn check(content: &Content, add: &mut dyn FnMut(&str, String)) {
+pub(crate) fn check(content: &Content, add: &mut dyn FnMut(u32, &str, String)) {
     let ids = || content.experiments.iter().map(|experiment| experiment.id.as_str());
     let unknown = |id: &str| {
         let guess = apportion_scenario::did_you_mean(id, ids());
@@ -213,21 +217,21 @@ pub(crate) fn check(content: &Content, add: &mut dyn FnMut(&str, String)) {
     for variant in &content.variants {
         let place = format!("variant {}", variant.name);
         if !names.insert(&variant.name) {
-            add(&place, "there are two variants of this name; rename one".to_owned());
+            add(variant.line, &place, "there are two variants of this name; rename one".to_owned());
         }
         for id in variant.experiments.iter().filter(|id| ids().all(|known| known != id.as_str())) {
-            add(&format!("{place}: experiments"), unknown(id));
+            add(variant.line, &format!("{place}: experiments"), unknown(id));
         }
         for param in variant.params.keys().filter(|param| !param.contains('.')) {
             let message = "whose parameter? write for example \"tred.n\"".to_owned();
-            add(&format!("{place}: params.{param}"), message);
+            add(variant.line, &format!("{place}: params.{param}"), message);
         }
     }
     for column in &content.columns {
         let place = format!("column {}: of", column.title);
         let (id, metric) = column.place();
         let Some(experiment) = content.experiments.iter().find(|experiment| experiment.id == id) else {
-            add(&place, unknown(id));
+            add(column.line, &place, unknown(id));
             continue;
         };
         let found = metric.and_then(|name| experiment.metrics.iter().find(|metric| metric.name == name));
@@ -237,13 +241,17 @@ pub(crate) fn check(content: &Content, add: &mut dyn FnMut(&str, String)) {
                     name,
                     experiment.metrics.iter().map(|metric| metric.name.as_str()),
                 );
-                add(&place, format!("{id} has no metric `{name}`{guess}"));
+                add(column.line, &place, format!("{id} has no metric `{name}`{guess}"));
             }
             (Some(_), None) | (None, Some(_)) => (),
-            _ => add(&place, "write either EXPERIMENT:METRIC, or EXPERIMENT and a `measure`".to_owned()),
+            _ => add(
+                column.line,
+                &place,
+                "write either EXPERIMENT:METRIC, or EXPERIMENT and a `measure`".to_owned(),
+            ),
         }
         if column.give == Reduction::RmsPublished && column.measure.is_some() {
-            add(&place, "a `measure` has no published numbers; take a metric".to_owned());
+            add(column.line, &place, "a `measure` has no published numbers; take a metric".to_owned());
         }
     }
 }
@@ -266,8 +274,8 @@ profile = "rfc"
 "#;
 
     fn variant(text: &str) -> Variant {
-        toml::from_str(&format!("name = \"x\"\nabout = \"y\"\n{text}"))
-            .unwrap_or_else(|error| panic!("{error}"))
+        apportion_scenario::document::read(&format!("name = \"x\"\nabout = \"y\"\n{text}"), "x.toml")
+            .unwrap_or_else(|problems| panic!("{problems:?}"))
     }
 
     #[test]

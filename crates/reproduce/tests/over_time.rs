@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use apportion_reproduce::page::page;
-use apportion_reproduce::{Plan, Problems, Scope, expect, judge};
+use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
 
 /// A call that steps from 0.4 to 1.2 Mb/s in front of an interface with RAMP, and a TCP flow on a small queue.
 const SCENARIO: &str = r#"
@@ -64,7 +64,7 @@ fn metric(name: &str, measure: &str) -> String {
 fn plan(more: &str) -> Result<Plan, Problems> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
-    let paper = expect::parse(&folder.path().join("expect.toml"), &format!("{HEAD}{more}"))?;
+    let paper = expect::parse(&folder.path().join("expect.toml"), Files::Disk, &format!("{HEAD}{more}"))?;
     Plan::new(vec![paper], &[], Scope::Usual)
 }
 

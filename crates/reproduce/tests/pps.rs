@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
-use apportion_reproduce::{Paper, Plan, Scope};
+use apportion_reproduce::{Files, Paper, Plan, Scope};
 use common::check_names;
 
 /// Ids with the names of their metrics, in the order of the file.
@@ -149,10 +149,10 @@ fn every_variant_can_be_run_and_the_one_of_packet_sizes_is_in_every_run() {
 #[test]
 fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
     let path = file().with_file_name("../pps-beyond/expect.toml");
-    let beyond = expect::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let beyond = expect::read(&path, Files::Disk).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Scope::Usual).unwrap();
     assert_eq!(plan.papers.len(), 1);
-    let beyond = expect::read(&path).unwrap();
+    let beyond = expect::read(&path, Files::Disk).unwrap();
     assert!(Plan::new(vec![beyond], &[], Scope::Usual).is_ok());
 }
 

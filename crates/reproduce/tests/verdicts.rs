@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 
 use apportion_reproduce::table::{json_lines, tables};
-use apportion_reproduce::{Claim, Plan, Problems, Scope, Verdict, expect, judge, variant_table};
+use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Verdict, expect, judge, variant_table};
 use tempfile::TempDir;
 
 /// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
@@ -74,7 +74,7 @@ impl Toy {
     }
 
     fn plan(&self, ablate: bool) -> Result<Plan, Problems> {
-        let paper = expect::parse(&self.folder.path().join("expect.toml"), &self.text)?;
+        let paper = expect::parse(&self.folder.path().join("expect.toml"), Files::Disk, &self.text)?;
         Plan::new(vec![paper], &[], if ablate { Scope::Ablated } else { Scope::Usual })
     }
 
@@ -94,7 +94,7 @@ impl Toy {
     fn error(&self) -> String {
         let Problems(lines) = self.plan(false).unwrap_err();
         assert_eq!(lines.len(), 1, "{lines:?}");
-        lines[0].replace(&format!("{}/", self.folder.path().display()), "")
+        without_line(&lines[0].replace(&format!("{}/", self.folder.path().display()), ""))
     }
 }
 
@@ -104,6 +104,12 @@ fn measured(claim: &Claim) -> Vec<f64> {
 
 fn close(measured: &[f64], expected: &[f64]) -> bool {
     measured.len() == expected.len() && measured.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.02)
+}
+
+/// Without the line, which a test of its own looks at.
+fn without_line(message: &str) -> String {
+    let (before, after) = message.split_once("expect.toml:").unwrap();
+    format!("{before}expect.toml{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 #[test]
@@ -326,11 +332,13 @@ fn every_mistake_is_told_with_its_place_and_the_mend() {
     );
     let message = measure(r#"{ kind = "throughput", of = ["u.1"], form = "5s" }"#);
     assert!(
-        message.starts_with("expect.toml: experiment[0].metric[0].measure: unknown field `form`"),
+        message.starts_with(
+            "expect.toml: experiment[0].metric[0].measure.form: unknown key (did you mean `from`?)"
+        ),
         "{message}"
     );
     let message = measure(r#"{ kind = "throughput", of = ["u.1"], from = "5" }"#);
-    assert!(message.contains("measure: ") && message.contains("write for example \"30s\""), "{message}");
+    assert!(message.contains("measure.from: ") && message.contains("write for example \"30s\""), "{message}");
 }
 
 #[test]
@@ -394,7 +402,7 @@ fn a_variant_is_measured_beside_and_judged_by_nobody() {
 #[test]
 fn the_table_of_variants_has_the_worked_errors() {
     let toy = Toy::new(&[ALL]).with(VARIANTS);
-    let paper = expect::parse(&toy.folder.path().join("expect.toml"), &toy.text).unwrap();
+    let paper = expect::parse(&toy.folder.path().join("expect.toml"), Files::Disk, &toy.text).unwrap();
     let plan = Plan::new(vec![paper], &[], Scope::Variants(&[])).unwrap();
     let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
     let table = variant_table::tables(&plan, &results).remove(0);
@@ -481,4 +489,75 @@ fn what_a_variant_gets_wrong_is_named() {
     assert!(loader.starts_with("expect.toml: toy/one: variant v: run main: x.toml:"), "{loader}");
     let replaced = error("replace = { \"x.toml\" = \"z.toml\" }");
     assert!(replaced.contains("variant v") && replaced.contains("cannot read"), "{replaced}");
+}
+
+#[test]
+fn all_typos_of_a_file_are_told_at_once_with_line_key_and_guess() {
+    let text = r#"
+title = "Toy"
+papper = "x"
+[[experiment]]
+id = "toy/one"
+source = "Fig. 1"
+sumary = "x"
+[experiment.run.main]
+scenario = "x.toml"
+set = { seed = 2026-01-01 }
+[[experiment.metric]]
+name = "m"
+unit = 1
+kind = "derrived"
+op = "aprox"
+value = [1, "two"]
+tol_rel = "small"
+measure = { kind = "throuput", of = ["u"] }
+[[experiment.metric]]
+name = "n"
+unit = "1"
+kind = "derived"
+op = "record"
+value = 1
+measure = { kind = "mean", of = [{ kind = "throughput", form = "3s", from = "3 parsecs", as = "sums" }, { of = [] }] }
+[[experiment.figure]]
+kind = "table"
+title = "Table"
+rows = "one"
+columns = []
+"#;
+    let Problems(lines) = expect::parse(std::path::Path::new("expect.toml"), Files::Disk, text).unwrap_err();
+    let expected = [
+        "1: paper: missing",
+        "3: papper: unknown key (did you mean `paper`?)",
+        "4: experiment[0].summary: missing",
+        "7: experiment[0].sumary: unknown key (did you mean `summary`?)",
+        "10: experiment[0].run.main.set.seed: `2026-01-01` is a date",
+        "13: experiment[0].metric[0].unit: `1` is an integer, not a string",
+        "14: experiment[0].metric[0].kind: `derrived` is not known here (did you mean `derived`?)",
+        "15: experiment[0].metric[0].op: `aprox` is not known here (did you mean `approx`?)",
+        "16: experiment[0].metric[0].value[1]: `two` is a string, not a number",
+        "17: experiment[0].metric[0].tol_rel: `small` is a string, not a number",
+        "18: experiment[0].metric[0].measure.kind: `throuput` is not known here (did you mean `throughput`?)",
+        "25: experiment[0].metric[1].measure.of[0].as: `sums` is not known here (did you mean `sum`?)",
+        "25: experiment[0].metric[1].measure.of[0].form: unknown key (did you mean `from`?)",
+        "25: experiment[0].metric[1].measure.of[0].from: ",
+        "25: experiment[0].metric[1].measure.of[1].kind: missing; write for example kind = ",
+        "26: experiment[0].figure[0].head: missing",
+        "29: experiment[0].figure[0].rows: `one` is a string, not a list",
+    ];
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("expect.toml:{expected}")), "{line}\nnot {expected}");
+    }
+    assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+}
+
+#[test]
+fn mistakes_of_sense_have_a_line_too() {
+    let toy =
+        Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\", run = \"mian\" }")]);
+    let header = 1 + toy.text.lines().position(|line| line == "[[experiment.metric]]").unwrap();
+    let Problems(lines) = toy.plan(false).unwrap_err();
+    assert!(
+        lines[0].contains(&format!("expect.toml:{header}: toy/one: metric m: measure.run: ")),
+        "{lines:?}"
+    );
 }

@@ -10,12 +10,14 @@
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`gateway`] | the configuration of a gateway, read and checked likewise |
 //! | [`queue`] | a discipline from its text |
+//! | [`document`] | the reader of other files that people write, with the same messages |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]
 
 pub mod describe;
 pub mod direction;
+pub mod document;
 pub mod gateway;
 mod marking;
 pub mod model;

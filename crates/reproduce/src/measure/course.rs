@@ -12,7 +12,6 @@ use crate::value::Length;
 
 /// Something of one flow that has a value for each sample interval.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Course {
     /// What of it.
     pub show: Show,
@@ -118,7 +117,6 @@ impl Course {
 
 /// A number of the level of something: over the intervals from `from` to `to`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Level {
     /// The quantity.
     pub course: Course,
@@ -182,7 +180,6 @@ impl Level {
 /// of the highest since the tooth before: halving does, and a window of CUBIC after its first loss just does;
 /// a segment less does not. A timeout right after a halving ends a tooth of its own.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SawTooth {
     /// The quantity.
     pub course: Course,

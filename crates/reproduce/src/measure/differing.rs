@@ -9,7 +9,6 @@ use crate::value::Length;
 
 /// |Σ alone - Σ beside| / Σ alone of the bytes that flows delivered in two runs.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AccumulatedError {
     /// Flows or groups, together.
     pub of: Vec<String>,
@@ -64,7 +63,6 @@ pub(crate) fn delivered(
 /// different numbers of bytes, and the differences in the counts of drops, by flow and reason. Zero if what
 /// they dropped is the same; that every packet fared alike is for a test of the disciplines to show.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Differing {
     /// Two runs with the same flows.
     pub runs: [String; 2],

@@ -32,7 +32,7 @@ use windowed_jain::WindowedJain;
 
 /// A number, or one for each of several flows.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Bytes on the wire that reached the sink, Mb/s: of the measured part, or between two times.
     Throughput {

@@ -10,7 +10,6 @@ use crate::value::plain;
 
 /// A measure at every point of a sweep.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct OverSweep {
     /// One number at each point.
     pub of: Box<Measure>,

@@ -9,7 +9,6 @@ use crate::runs::{Basis, Fault, Measured, Runs};
 
 /// The rank of the first: 1 if none is larger; those that are equal share the mean of their ranks.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Rank {
     /// The measures.
     pub of: Vec<Measure>,
@@ -18,7 +17,6 @@ pub struct Rank {
 /// 1 where the first is the largest or below the largest by at most a share of it, else 0. The mean of this
 /// along a sweep is the share of points at which it is best.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Best {
     /// The measures.
     pub of: Vec<Measure>,

@@ -10,7 +10,6 @@ use crate::value::Length;
 
 /// The response of a quantity to a step of its target.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Step {
     /// The quantity.
     pub course: Course,
@@ -23,7 +22,6 @@ pub struct Step {
 /// When a step is. The level before is the mean over the second half of the time from `before` to `at`, the
 /// level after over the second half of that from `at` to `until`: first halves are for it to settle.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct StepTimes {
     /// Where the level before begins.
     pub before: Length,

@@ -9,7 +9,6 @@ use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of};
 /// The mean time of transfers that ended in the measured part, s, over all of these flows together; none can
 /// be said if none ended.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TransferTime {
     /// Flows or groups; all if empty.
     #[serde(default)]

@@ -13,7 +13,6 @@ use crate::value::Length;
 /// the wire; goodput is not counted by the interval). Whole windows of the measured part count, but for those
 /// in which no flow got anything.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct WindowedJain {
     /// Flows or groups; all if empty.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion_reproduce::{Paper, expect};
+use apportion_reproduce::{Files, Paper, expect};
 
 /// Where the papers are.
 pub fn folder() -> PathBuf {
@@ -11,7 +11,8 @@ pub fn folder() -> PathBuf {
 
 /// The paper in the folder `key`.
 pub fn paper(key: &str) -> Paper {
-    expect::read(&folder().join(key).join("expect.toml")).unwrap_or_else(|error| panic!("{error}"))
+    expect::read(&folder().join(key).join("expect.toml"), Files::Disk)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Experiments with the names of their metrics are these, in this order.

@@ -1,0 +1,65 @@
+//! Where the files of papers are: on disk, or embedded in the program.
+
+use std::path::{Component, Path};
+use std::{fs, io};
+
+/// The folder that embedded papers seem to be in: messages and pages name their files so.
+const FOLDER: &str = "papers";
+
+/// A set of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// On disk.
+    Disk,
+    /// Embedded in the program, below `papers/`.
+    Embedded,
+}
+
+impl Files {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// If it is not there or cannot be read.
+    pub fn read(self, path: &Path) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Disk => fs::read(path),
+            Self::Embedded => embedded(path).map(|text| text.as_bytes().to_vec()),
+        }
+    }
+
+    /// As [`read`](Self::read), for a text.
+    ///
+    /// # Errors
+    /// Also if it is not text.
+    pub fn read_text(self, path: &Path) -> io::Result<String> {
+        String::from_utf8(self.read(path)?)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+    }
+}
+
+/// `papers/pfd-beyond/../pfd/mix.toml` is `papers/pfd/mix.toml`.
+fn embedded(path: &Path) -> io::Result<&'static str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.extend(name.to_str()),
+            Component::ParentDir => drop(parts.pop()),
+            _ => (),
+        }
+    }
+    match parts.split_first() {
+        Some((&FOLDER, rest)) => apportion_papers::text(&rest.join("/")),
+        _ => None,
+    }
+    .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the program has no such file"))
+}
+
+/// The embedded `expect.toml` files.
+pub(crate) fn papers() -> impl Iterator<Item = String> {
+    let is_paper = |path: &&str| path.ends_with("/expect.toml");
+    apportion_papers::FILES
+        .iter()
+        .map(|(path, _)| *path)
+        .filter(is_paper)
+        .map(|path| format!("{FOLDER}/{path}"))
+}
