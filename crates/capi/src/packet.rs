@@ -1,5 +1,7 @@
 //! A packet as C has it and as disciplines see it.
 
+use std::num::NonZeroU32;
+
 use apportion_core::label::Label;
 use apportion_core::packet as core;
 use apportion_core::packet::FlowId;
@@ -103,17 +105,47 @@ pub extern "C" fn apportion_label_value(code: u32) -> f64 {
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
 const MAX_SIZE: u32 = u16::MAX as u32;
 
-/// A [`Packet`] whose values are all valid, so that disciplines need no check.
+/// A [`Packet`] whose values are all valid, so that disciplines need no check. The four codes stay one word,
+/// which is read when a discipline asks: to take them apart and put them together at the border costs as much
+/// as a FIFO.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked {
     handle: u64,
     flow: FlowId,
-    size: u32,
-    label: Label,
-    ecn: core::Ecn,
-    protocol: core::Protocol,
-    colour: core::Colour,
-    label_kind: Option<core::LabelKind>,
+    /// Never zero, so that an `Option` of this type needs no more room.
+    size: NonZeroU32,
+    label: u32,
+    codes: Codes,
+}
+
+/// ECN, protocol, colour and kind of label, as bytes in this order.
+#[derive(Clone, Copy, Debug)]
+struct Codes(u32);
+
+impl Codes {
+    #[inline]
+    const fn get(self, of: Code) -> u8 {
+        self.0.to_le_bytes()[of as usize]
+    }
+    #[inline]
+    const fn set(&mut self, of: Code, code: u8) {
+        let shift = 8 * of as u32;
+        self.0 = self.0 & !(0xff << shift) | (code as u32) << shift;
+    }
+    /// Whether each is below 4, and that of the protocol below 3.
+    #[inline]
+    const fn are_valid(self) -> bool {
+        self.0 & 0xfcfc_fcfc == 0 && self.get(Code::Protocol) <= Protocol::Control as u8
+    }
+}
+
+/// The position of a code.
+#[derive(Clone, Copy)]
+enum Code {
+    Ecn,
+    Protocol,
+    Colour,
+    LabelKind,
 }
 
 impl TryFrom<&Packet> for Checked {
@@ -121,81 +153,34 @@ impl TryFrom<&Packet> for Checked {
 
     #[inline]
     fn try_from(packet: &Packet) -> Result<Self, Status> {
-        if packet.size.wrapping_sub(1) >= MAX_SIZE {
+        let Packet { handle, flow, size, label, ecn, protocol, colour, label_kind } = *packet;
+        let Some(size) = NonZeroU32::new(size).filter(|size| size.get() <= MAX_SIZE) else {
             return Err(Status::ErrorSize);
-        }
-        let label = Label::from_code(packet.label);
-        let ecn = match packet.ecn {
-            0 => core::Ecn::NotEct,
-            1 => core::Ecn::Ect1,
-            2 => core::Ecn::Ect0,
-            3 => core::Ecn::Ce,
-            _ => return Err(Status::ErrorCode),
         };
-        let protocol = match packet.protocol {
-            0 => core::Protocol::Udp,
-            1 => core::Protocol::Tcp,
-            2 => core::Protocol::Control,
-            _ => return Err(Status::ErrorCode),
-        };
-        let colour = match packet.colour {
-            0 => core::Colour::Unmarked,
-            1 => core::Colour::Green,
-            2 => core::Colour::Yellow,
-            3 => core::Colour::Red,
-            _ => return Err(Status::ErrorCode),
-        };
-        let label_kind = match packet.label_kind {
-            0 => None,
-            1 => Some(core::LabelKind::Tickets),
-            2 => Some(core::LabelKind::AckTickets),
-            3 => Some(core::LabelKind::Rate),
-            _ => return Err(Status::ErrorCode),
-        };
-        if label_kind.is_some() && label.code() != packet.label {
+        let codes = Codes(u32::from_le_bytes([ecn, protocol, colour, label_kind]));
+        let has_label = codes.get(Code::LabelKind) != LabelKind::None as u8;
+        if !codes.are_valid() || has_label && label >> Label::BITS != 0 {
             return Err(Status::ErrorCode);
         }
-        let (handle, flow, size) = (packet.handle, FlowId(packet.flow), packet.size);
-        Ok(Self { handle, flow, size, label, ecn, protocol, colour, label_kind })
+        Ok(Self { handle, flow: FlowId(flow), size, label, codes })
     }
 }
 
 impl From<Checked> for Packet {
     #[inline]
     fn from(packet: Checked) -> Self {
-        let ecn = match packet.ecn {
-            core::Ecn::NotEct => Ecn::NotEct,
-            core::Ecn::Ect1 => Ecn::Ect1,
-            core::Ecn::Ect0 => Ecn::Ect0,
-            core::Ecn::Ce => Ecn::Ce,
-        };
-        let protocol = match packet.protocol {
-            core::Protocol::Udp => Protocol::Udp,
-            core::Protocol::Tcp => Protocol::Tcp,
-            core::Protocol::Control => Protocol::Control,
-        };
-        let colour = match packet.colour {
-            core::Colour::Unmarked => Colour::Unmarked,
-            core::Colour::Green => Colour::Green,
-            core::Colour::Yellow => Colour::Yellow,
-            core::Colour::Red => Colour::Red,
-        };
-        let label_kind = match packet.label_kind {
-            None => LabelKind::None,
-            Some(core::LabelKind::Tickets) => LabelKind::Tickets,
-            Some(core::LabelKind::AckTickets) => LabelKind::AckTickets,
-            Some(core::LabelKind::Rate) => LabelKind::Rate,
-        };
-        Self {
-            handle: packet.handle,
-            flow: packet.flow.0,
-            size: packet.size,
-            label: packet.label.code(),
-            ecn: ecn as u8,
-            protocol: protocol as u8,
-            colour: colour as u8,
-            label_kind: label_kind as u8,
-        }
+        let Checked { handle, flow, size, label, codes } = packet;
+        let [ecn, protocol, colour, label_kind] = codes.0.to_le_bytes();
+        Self { handle, flow: flow.0, size: size.get(), label, ecn, protocol, colour, label_kind }
+    }
+}
+
+/// The code of a kind of label.
+const fn code_of(kind: core::LabelKind) -> u8 {
+    match kind {
+        core::LabelKind::Tickets => LabelKind::Tickets as u8,
+        core::LabelKind::AckTickets => LabelKind::AckTickets as u8,
+        core::LabelKind::Rate => LabelKind::Rate as u8,
     }
 }
 
@@ -206,40 +191,62 @@ impl core::Packet for Checked {
     }
     #[inline]
     fn size(&self) -> Bytes {
-        Bytes::new(u64::from(self.size))
+        Bytes::new(u64::from(self.size.get()))
     }
     #[inline]
     fn protocol(&self) -> core::Protocol {
-        self.protocol
+        match self.codes.get(Code::Protocol) {
+            1 => core::Protocol::Tcp,
+            2 => core::Protocol::Control,
+            _ => core::Protocol::Udp,
+        }
     }
     #[inline]
     fn ecn(&self) -> core::Ecn {
-        self.ecn
+        match self.codes.get(Code::Ecn) {
+            1 => core::Ecn::Ect1,
+            2 => core::Ecn::Ect0,
+            3 => core::Ecn::Ce,
+            _ => core::Ecn::NotEct,
+        }
     }
     #[inline]
     fn set_ce(&mut self) {
-        self.ecn = core::Ecn::Ce;
+        self.codes.set(Code::Ecn, Ecn::Ce as u8);
     }
     #[inline]
     fn colour(&self) -> core::Colour {
-        self.colour
+        match self.codes.get(Code::Colour) {
+            1 => core::Colour::Green,
+            2 => core::Colour::Yellow,
+            3 => core::Colour::Red,
+            _ => core::Colour::Unmarked,
+        }
     }
     #[inline]
     fn set_colour(&mut self, colour: core::Colour) {
-        self.colour = colour;
+        let code = match colour {
+            core::Colour::Unmarked => Colour::Unmarked,
+            core::Colour::Green => Colour::Green,
+            core::Colour::Yellow => Colour::Yellow,
+            core::Colour::Red => Colour::Red,
+        };
+        self.codes.set(Code::Colour, code as u8);
     }
     #[inline]
     fn label(&self, kind: core::LabelKind) -> Option<Label> {
-        (self.label_kind == Some(kind)).then_some(self.label)
+        (self.codes.get(Code::LabelKind) == code_of(kind)).then(|| Label::from_code(self.label))
     }
     #[inline]
     fn set_label(&mut self, kind: core::LabelKind, label: Label) {
-        (self.label_kind, self.label) = (Some(kind), label);
+        self.codes.set(Code::LabelKind, code_of(kind));
+        self.label = label.code();
     }
     #[inline]
     fn clear_label(&mut self, kind: core::LabelKind) {
-        if self.label_kind == Some(kind) {
-            (self.label_kind, self.label) = (None, Label::ZERO);
+        if self.codes.get(Code::LabelKind) == code_of(kind) {
+            self.codes.set(Code::LabelKind, LabelKind::None as u8);
+            self.label = 0;
         }
     }
 }
@@ -269,6 +276,33 @@ mod tests {
         let labelled = Packet { label_kind: LabelKind::Rate as u8, label: (1 << 17) - 1, ..plain };
         assert_eq!(taken(labelled), Ok(labelled));
         assert_eq!(taken(Packet { label: 1 << 17, ..labelled }), Err(Status::ErrorCode));
+    }
+
+    #[test]
+    fn disciplines_read_what_c_wrote() {
+        use apportion_core::Packet as _;
+        let read =
+            |packet: Packet| Checked::try_from(&packet).map_err(|status| format!("{status:?}")).unwrap();
+        let plain = Packet { size: 9, flow: 4, ..Packet::default() };
+        let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(|ecn| ecn as u8);
+        let ecn = ecn.map(|ecn| read(Packet { ecn, ..plain }).ecn());
+        assert_eq!(ecn, [core::Ecn::NotEct, core::Ecn::Ect1, core::Ecn::Ect0, core::Ecn::Ce]);
+        let protocol = [Protocol::Udp, Protocol::Tcp, Protocol::Control].map(|protocol| protocol as u8);
+        let protocol = protocol.map(|protocol| read(Packet { protocol, ..plain }).protocol());
+        assert_eq!(protocol, [core::Protocol::Udp, core::Protocol::Tcp, core::Protocol::Control]);
+        for colour in [core::Colour::Unmarked, core::Colour::Green, core::Colour::Yellow, core::Colour::Red] {
+            let mut packet = read(plain);
+            packet.set_colour(colour);
+            assert_eq!((packet.colour(), read(Packet::from(packet)).colour()), (colour, colour));
+        }
+        for kind in [core::LabelKind::Tickets, core::LabelKind::AckTickets, core::LabelKind::Rate] {
+            let mut packet = read(plain);
+            packet.set_label(kind, Label::new(77.0));
+            assert_eq!(read(Packet::from(packet)).label(kind), Some(Label::new(77.0)));
+            packet.clear_label(kind);
+            assert_eq!((packet.label(kind), Packet::from(packet)), (None, plain));
+        }
+        assert_eq!((read(plain).flow(), read(plain).size()), (FlowId(4), Bytes::new(9)));
     }
 
     #[test]
