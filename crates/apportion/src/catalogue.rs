@@ -4,16 +4,17 @@
 //! ```
 //! use apportion::catalogue::{self, Section};
 //!
-//! let disciplines = catalogue::list().into_iter().find(|list| list.section == Section::Disciplines).unwrap();
+//! let catalog = apportion::Catalog::default();
+//! let disciplines = catalogue::list(&catalog).into_iter().find(|list| list.section == Section::Disciplines).unwrap();
 //! assert!(disciplines.entries.iter().any(|entry| entry.name == "fq_codel"));
-//! println!("{}", catalogue::explain("fq_codel")?);
+//! println!("{}", catalogue::explain(&catalog, "fq_codel")?);
 //! # Ok::<(), catalogue::UnknownName>(())
 //! ```
 
 use std::fmt::Write as _;
 
 use apportion_core::param::{Entry, Kind, Role};
-use apportion_core::system::catalog::{self, Selection};
+use apportion_core::system::Catalog;
 use apportion_scenario::describe::{Described, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
@@ -57,9 +58,9 @@ pub struct Name {
     pub summary: String,
 }
 
-/// Everything that scenarios can name.
+/// Everything that scenarios can name whose queues are of `catalog`.
 #[must_use]
-pub fn list() -> Vec<List> {
+pub fn list(catalog: &Catalog) -> Vec<List> {
     let name =
         |name: &str, summary: &str| Name { name: name.to_owned(), role: "", summary: summary.to_owned() };
     let entry = |entry: &Entry| Name { role: role(entry.role), ..name(entry.name, entry.summary) };
@@ -67,8 +68,8 @@ pub fn list() -> Vec<List> {
     let list = |section, title, entries| List { section, title, entries };
     let marks = |entry: &&Entry| matches!(entry.role, Role::Marker | Role::Exchange);
     vec![
-        list(Section::Disciplines, "Disciplines", catalog::disciplines().map(entry).collect()),
-        list(Section::Markers, "Markers and exchanges", catalog::all().filter(marks).map(entry).collect()),
+        list(Section::Disciplines, "Disciplines", catalog.disciplines().map(entry).collect()),
+        list(Section::Markers, "Markers and exchanges", catalog.all().filter(marks).map(entry).collect()),
         list(
             Section::Tcp,
             "TCP profiles",
@@ -110,8 +111,9 @@ pub struct UnknownName {
 ///
 /// # Errors
 /// If nothing has this name, with the nearest one that something has.
-pub fn explain(name: &str) -> Result<String, UnknownName> {
-    let mut parts: Vec<String> = catalog::all().filter(|entry| entry.name == name).map(discipline).collect();
+pub fn explain(catalog: &Catalog, name: &str) -> Result<String, UnknownName> {
+    let mut parts: Vec<String> =
+        catalog.all().filter(|entry| entry.name == name).map(|entry| discipline(catalog, entry)).collect();
     parts.extend(PROFILES.iter().filter(|entry| entry.name == name).map(|entry| {
         let heading = format!("{name}: TCP profile\n{}\nSource: {}\n", entry.summary, entry.source);
         heading + &tcp_parameters(entry.name)
@@ -120,14 +122,14 @@ pub fn explain(name: &str) -> Result<String, UnknownName> {
     parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
     parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
     if parts.is_empty() {
-        let lists = list();
+        let lists = list(catalog);
         let names = lists.iter().flat_map(|list| &list.entries).map(|entry| entry.name.as_str());
         return Err(UnknownName { name: name.to_owned(), guess: did_you_mean(name, names) });
     }
     Ok(parts.join("\n"))
 }
 
-fn discipline(entry: &Entry) -> String {
+fn discipline(catalog: &Catalog, entry: &Entry) -> String {
     let mut out = format!("{}: {}\n{}\n", entry.name, role(entry.role), entry.summary);
     if entry.reference != "–" {
         let _ = writeln!(out, "Paper: {}", entry.reference);
@@ -135,13 +137,13 @@ fn discipline(entry: &Entry) -> String {
     let _ = writeln!(out, "Cost: {}", entry.cost);
     let key = match entry.role {
         Role::Scheduler | Role::System => "queue = { kind",
-        Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(entry)),
+        Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(catalog, entry)),
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
     };
     let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
-    let policy = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+    let policy = catalog.select(entry.name, None, None).ok().and_then(|selection| selection.drop);
     if let (Role::Scheduler, Some(policy)) = (entry.role, policy) {
         let _ = writeln!(
             out,
@@ -170,13 +172,13 @@ fn discipline(entry: &Entry) -> String {
 
 /// A scheduler to show `policy` with: for one that divides the buffer among flows, the first whose own policy
 /// does so too, else the first.
-fn scheduler_for(policy: &Entry) -> &'static str {
+fn scheduler_for(catalog: &Catalog, policy: &Entry) -> &'static str {
     let divides = |entry: &Entry| entry.param("thresholds").is_some();
     let has_queues = |entry: &Entry| {
-        let own = Selection::new(entry.name, None, None).ok().and_then(|selection| selection.drop);
+        let own = catalog.select(entry.name, None, None).ok().and_then(|selection| selection.drop);
         own.is_some_and(divides)
     };
-    let mut schedulers = catalog::disciplines().filter(|entry| entry.role == Role::Scheduler);
+    let mut schedulers = catalog.disciplines().filter(|entry| entry.role == Role::Scheduler);
     schedulers.find(|entry| has_queues(entry) == divides(policy)).map_or("fifo", |entry| entry.name)
 }
 

@@ -33,6 +33,7 @@
 //! | read results back and compare them | [`load`], [`compare`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
+//! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
 //! | list and explain disciplines, TCP profiles, sources and topologies | [`catalogue`] |
 //! | run a command behind an emulated link | `shell` |
 //! | run a gateway between two interfaces | `gateway` |
@@ -56,6 +57,8 @@ mod results;
 mod run;
 mod scenario;
 
+pub use apportion_core;
+pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
 pub use apportion_report::rows;
 pub use apportion_report::{Comparison, LoadError, StoredRun, Table, WriteError, compare};

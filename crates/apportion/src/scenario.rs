@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use apportion_core::system::Catalog;
 use apportion_scenario::{Point, Problem, Suite};
 use serde::Serialize;
 
@@ -33,6 +34,7 @@ pub struct Scenario {
     text: String,
     origin: PathBuf,
     settings: Vec<(String, String)>,
+    catalog: Catalog,
     suite: Suite,
 }
 
@@ -105,6 +107,7 @@ impl Scenario {
             source: Source::Text(self.text.clone()),
             origin: self.origin.clone(),
             settings: self.settings.clone(),
+            catalog: self.catalog.clone(),
         }
     }
 
@@ -164,6 +167,7 @@ pub struct ScenarioBuilder {
     source: Source,
     origin: PathBuf,
     settings: Vec<(String, String)>,
+    catalog: Catalog,
 }
 
 #[derive(Clone, Debug)]
@@ -176,12 +180,14 @@ enum Source {
 impl ScenarioBuilder {
     /// From a file, which [`load`](Self::load) reads.
     pub fn from_file(path: impl AsRef<Path>) -> Self {
-        Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new() }
+        let catalog = Catalog::default();
+        Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new(), catalog }
     }
 
     /// From text. Messages call it `scenario` unless it is given a [name](Self::origin).
     pub fn from_text(text: impl Into<String>) -> Self {
-        Self { source: Source::Text(text.into()), origin: PathBuf::from(UNNAMED), settings: Vec::new() }
+        let (origin, catalog) = (PathBuf::from(UNNAMED), Catalog::default());
+        Self { source: Source::Text(text.into()), origin, settings: Vec::new(), catalog }
     }
 
     /// From values.
@@ -190,6 +196,12 @@ impl ScenarioBuilder {
     /// If they have no form in TOML.
     pub fn from_values(values: &impl Serialize) -> Result<Self, ScenarioError> {
         Ok(Self::from_text(toml::to_string(values).map_err(ScenarioError::Values)?))
+    }
+
+    /// The disciplines that its queues can name: those of this project by default, and those that you register.
+    pub fn catalog(mut self, catalog: &Catalog) -> Self {
+        self.catalog = catalog.clone();
+        self
     }
 
     /// The path that messages name, and to whose folder the files that the scenario refers to are relative.
@@ -209,15 +221,16 @@ impl ScenarioBuilder {
     /// # Errors
     /// If it cannot be read, or everything that is wrong with it.
     pub fn load(self) -> Result<Scenario, ScenarioError> {
-        let Self { source, origin, settings } = self;
+        let Self { source, origin, settings, catalog } = self;
         let text = match source {
             Source::Text(text) => text,
             Source::File => fs::read_to_string(&origin)
                 .map_err(|cause| ScenarioError::Read { path: origin.clone(), cause })?,
         };
-        let suite = apportion_scenario::load(&text, &origin, &settings, &|path| fs::read(path))
-            .map_err(ScenarioError::Problems)?;
-        Ok(Scenario { text, origin, settings, suite })
+        let suite =
+            apportion_scenario::load_with(&catalog, &text, &origin, &settings, &|path| fs::read(path))
+                .map_err(ScenarioError::Problems)?;
+        Ok(Scenario { text, origin, settings, catalog, suite })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use apportion_core::param::Role;
-use apportion_core::system::catalog;
+use apportion_core::system::Catalog;
 
 /// The folder of the libraries: cargo puts them next to the tests.
 fn libraries() -> PathBuf {
@@ -32,7 +32,7 @@ fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), String> 
 /// the policies that push out or take from it.
 fn queues() -> Vec<String> {
     let mut queues: Vec<String> = Vec::new();
-    for entry in catalog::disciplines().filter(|entry| entry.role != Role::Shaper) {
+    for entry in Catalog::default().disciplines().filter(|entry| entry.role != Role::Shaper) {
         let limit = if entry.name == "ramp" { String::new() } else { ", limit = \"100p\"".to_owned() };
         queues.push(format!("{{ kind = \"{}\"{limit} }}", entry.name));
         if entry.name != "ramp" {

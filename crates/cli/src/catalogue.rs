@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use apportion::Catalog;
 use apportion::catalogue::{self, Section, table};
 
 use crate::arguments::What;
 
 /// Names with a line each.
-pub fn list(what: Option<What>) -> anyhow::Result<String> {
+pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
     let mut lists: Vec<(What, &str, Vec<Vec<String>>)> = Vec::new();
-    for list in catalogue::list() {
+    for list in catalogue::list(catalog) {
         let row = |name: catalogue::Name| {
             let role = Some(name.role.to_owned()).filter(|role| !role.is_empty());
             [Some(name.name), role, Some(name.summary)].into_iter().flatten().collect()

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
+use apportion_core::system::Catalog;
 use apportion_live::gateway::control::{ask, load, title};
 use apportion_live::gateway::interfaces::{self, Interface};
 use apportion_live::gateway::log::Log;
@@ -23,7 +24,8 @@ pub fn gateway(arguments: &Gateway) -> anyhow::Result<ExitCode> {
             let path = arguments.config.as_deref().context("name a configuration file")?;
             listen_to_logs(arguments);
             let folder = folders().swap_remove(0);
-            run(path, &folder).map_err(|error| anyhow!("{}", error.to_string().trim_end()))?;
+            run(path, &folder, &Catalog::default())
+                .map_err(|error| anyhow!("{}", error.to_string().trim_end()))?;
         }
         Some(GatewayCommand::Check { config }) => return check(config),
         Some(GatewayCommand::Show { config, running: false }) => output::print(&read(config)?.canonical())?,
@@ -57,16 +59,17 @@ fn listen_to_logs(arguments: &Gateway) {
 }
 
 fn read(path: &Path) -> anyhow::Result<GatewayConfig> {
-    load(path).map_err(|problems| anyhow!("{}", problems.trim_end()))
+    load(path, &Catalog::default()).map_err(|problems| anyhow!("{}", problems.trim_end()))
 }
 
 /// Asks the gateway of the title that this file has. It may be wrong or gone: that is what one asks about.
 fn tell(path: &Path, method: &str, request: &str) -> anyhow::Result<String> {
-    let (status, body) =
-        ask(&folders(), &title(path), method, request).map_err(|error| match load(path) {
+    let (status, body) = ask(&folders(), &title(path), method, request).map_err(|error| {
+        match load(path, &Catalog::default()) {
             Ok(_) => anyhow!(error),
             Err(problems) => anyhow!("{problems}{error}"),
-        })?;
+        }
+    })?;
     if status != 200 {
         bail!("{}", body.trim_end());
     }

@@ -20,6 +20,7 @@ mod shell;
 
 use std::process::ExitCode;
 
+use apportion::Catalog;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
@@ -42,10 +43,12 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),
-        Command::List { what } => output::print(&catalogue::list(what)?)?,
-        Command::Explain { name } => output::print(&apportion::catalogue::explain(&name)?)?,
+        Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
+        Command::Explain { name } => {
+            output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?
+        }
         Command::Schema => {
-            let schema = serde_json::to_string(&apportion::catalogue::schema())?;
+            let schema = serde_json::to_string(&apportion::catalogue::schema(&Catalog::default()))?;
             output::print(&format!("{schema}\n"))?;
         }
         Command::Completions { shell } => {

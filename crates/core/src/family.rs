@@ -30,7 +30,7 @@ macro_rules! family {
         }
 
         $(#[$any_doc])*
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         pub enum $any $(<$packet>)? {
             $(#[doc = concat!("[`", stringify!($type), "`].")] $variant($type),)+
         }

@@ -155,7 +155,8 @@ pub const LIMIT: Param = Param {
 
 impl Param {
     /// A parameter with a default; the arguments are its fields in their order.
-    pub(crate) const fn new(
+    #[must_use]
+    pub const fn new(
         name: &'static str,
         symbol: &'static str,
         kind: Kind,
@@ -304,7 +305,7 @@ impl EntryArgs<'_> {
     /// # Panics
     /// When the entry has no such parameter or its default does not parse: a slip in the algorithm's own
     /// file, which the test that builds every entry finds.
-    fn value(&self, name: &str) -> Option<Value> {
+    pub(crate) fn value(&self, name: &str) -> Option<Value> {
         let Some(param) = self.entry.param(name) else {
             unreachable!("{} has no parameter `{name}`", self.entry.name)
         };

@@ -9,7 +9,7 @@ use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::param::{Kind, Param, Role, Value};
 use apportion_core::system::DisciplineParams;
-use apportion_core::system::catalog::{self, Selection};
+use apportion_core::system::catalog::{Catalog, Selection};
 use common::{SimplePacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
@@ -196,7 +196,7 @@ fn default_of(entry: &'static apportion_core::param::Entry) -> String {
 
 #[test]
 fn every_parameter_is_set_and_read_back() {
-    for entry in catalog::all() {
+    for entry in Catalog::default().all() {
         // All at once, so that one parameter cannot arrive in the place of another.
         let mut all = selection(entry);
         for param in entry.params {
@@ -229,7 +229,7 @@ fn every_parameter_is_set_and_read_back() {
 
 #[test]
 fn every_default_is_what_the_catalogue_says() {
-    for entry in catalog::all() {
+    for entry in Catalog::default().all() {
         let default = default_of(entry);
         for param in entry.params.iter().filter(|param| param.name != FORM) {
             if let Some(text) = param.default {
@@ -248,9 +248,10 @@ fn every_default_is_what_the_catalogue_says() {
 
 #[test]
 fn names_are_unique_and_parameters_of_what_combines_do_not_clash() {
-    let names: BTreeSet<_> = catalog::all().map(|entry| entry.name).collect();
-    assert_eq!(names.len(), catalog::all().count());
-    let of = |role| catalog::all().filter(move |entry| entry.role == role);
+    let names: BTreeSet<_> = Catalog::default().all().map(|entry| entry.name).collect();
+    assert_eq!(names.len(), Catalog::default().all().count());
+    let catalog = Catalog::default();
+    let of = |role| catalog.all().filter(move |entry| entry.role == role);
     let names =
         |entry: &apportion_core::param::Entry| entry.params.iter().map(|p| p.name).collect::<BTreeSet<_>>();
     let check = |a: &apportion_core::param::Entry, b: &apportion_core::param::Entry| {
@@ -260,9 +261,12 @@ fn names_are_unique_and_parameters_of_what_combines_do_not_clash() {
         of(Role::Policy).for_each(|policy| check(scheduler, policy));
     }
     for shaper in of(Role::Shaper) {
-        catalog::disciplines().filter(|e| e.role != Role::Shaper).for_each(|entry| check(shaper, entry));
+        Catalog::default()
+            .disciplines()
+            .filter(|e| e.role != Role::Shaper)
+            .for_each(|entry| check(shaper, entry));
     }
-    for entry in catalog::all() {
+    for entry in Catalog::default().all() {
         assert_eq!(names(entry).len(), entry.params.len(), "{} names a parameter twice", entry.name);
     }
 }
@@ -279,8 +283,9 @@ fn shorthands_mean_what_they_say() {
 
 #[test]
 fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
+    let catalog = Catalog::default();
     let known = |roles: &[Role]| {
-        let entries = catalog::disciplines().filter(|entry| roles.contains(&entry.role));
+        let entries = catalog.disciplines().filter(|entry| roles.contains(&entry.role));
         entries.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
     };
     let kinds = known(&[Role::Scheduler, Role::Policy, Role::System]);

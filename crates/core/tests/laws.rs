@@ -5,8 +5,8 @@ mod common;
 use apportion_core::counted::Counted;
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
+use apportion_core::system::Catalog;
 use apportion_core::system::Discipline;
-use apportion_core::system::catalog;
 use apportion_core::units::{Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
 use common::{Log, SimplePacket, build, combinations, packet, serve_backlogged};
@@ -590,7 +590,7 @@ fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
 #[test]
 fn every_entry_of_the_catalogue_is_under_these_laws() {
     let words: Vec<_> = combinations().into_iter().flat_map(|(kind, drop)| [Some(kind), drop]).collect();
-    for entry in catalog::disciplines() {
+    for entry in Catalog::default().disciplines() {
         assert!(words.contains(&Some(entry.name)) || entry.name == "token_bucket", "{}", entry.name);
     }
 }

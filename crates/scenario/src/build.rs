@@ -1,5 +1,6 @@
 //! One point of a scenario, checked: every name resolved, every quantity typed.
 
+use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
 
 use crate::admission;
@@ -25,6 +26,7 @@ pub(crate) fn build(
     root: &Table,
     file_name: &str,
     files: &Files<'_>,
+    catalog: &Catalog,
     problems: &mut Problems,
 ) -> Option<Scenario> {
     let fields = walk_root(root, ROOT, problems);
@@ -38,7 +40,7 @@ pub(crate) fn build(
             format!("measuring would start at {from}, but the run stops at {stop}; write an earlier time");
         fields.refuse("measure_from", message, problems);
     }
-    let defaults = Defaults::read(fields.item("defaults"), problems);
+    let defaults = Defaults::read(fields.item("defaults"), catalog, problems);
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
     let mut network = ready.flatten().unwrap_or_default();
@@ -84,7 +86,7 @@ pub(crate) fn build(
     // Changes name links and flows; with some of them missing, complaints about names would be false.
     let sound = problems.is_empty();
     let changes = match fields.item("change") {
-        Some(item) if sound => changes::read(item, &links, &flows, problems),
+        Some(item) if sound => changes::read(item, &links, &flows, catalog, problems),
         _ => Vec::new(),
     };
     labels::check_tickets(&links, &flows, &changes, &fields, problems);

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use apportion_core::packet::FlowClass;
+use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::admission;
@@ -29,7 +30,13 @@ pub(crate) struct Placed {
 }
 
 /// Reads the list `change`, in the order of time, then of what is changed.
-pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut Problems) -> Vec<Change> {
+pub(crate) fn read(
+    item: &Item,
+    links: &[Link],
+    flows: &[Flow],
+    catalog: &Catalog,
+    problems: &mut Problems,
+) -> Vec<Change> {
     let Value::List(items) = &item.value else {
         problems.add(item.place, "change", "write each change as a table [[change]]");
         return Vec::new();
@@ -46,7 +53,7 @@ pub(crate) fn read(item: &Item, links: &[Link], flows: &[Flow], problems: &mut P
         };
         let settings = match set.split_once('.').and_then(|(what, rest)| Some((what, rest.rsplit_once('.')?)))
         {
-            Some(("link", (name, key))) => link(name, key, to, &fields, links, problems),
+            Some(("link", (name, key))) => link(name, key, to, &fields, links, catalog, problems),
             Some(("flow", (name, key))) => flow(name, key, to, flows).map_err(|(on, message)| {
                 fields.refuse(on, message, problems);
             }),
@@ -119,6 +126,7 @@ fn link(
     to: &Item,
     fields: &Fields<'_>,
     links: &[Link],
+    catalog: &Catalog,
     problems: &mut Problems,
 ) -> Result<Vec<Setting>, ()> {
     let Some(id) = position(links, name, |link| &link.name).and_then(|at| u32::try_from(at).ok()) else {
@@ -134,7 +142,7 @@ fn link(
             real(to, Unit::Ratio, Range::FromZero, 1).map(|loss| Setting::LinkLoss(id, Ratio::clamped(loss)))
         }
         "queue" => {
-            let queue = queue::read(to, &fields.path_of("to"), problems).ok_or(())?;
+            let queue = queue::read(catalog, to, &fields.path_of("to"), problems).ok_or(())?;
             return Ok(vec![Setting::LinkQueue(id, Box::new((*queue).clone()))]);
         }
         "tickets" | "ack_tickets" => {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use apportion_core::system::DisciplineParams;
+use apportion_core::system::{Catalog, DisciplineParams};
 
 use crate::keys::{Fields, walk, walk_variant};
 use crate::marking;
@@ -15,6 +15,8 @@ use crate::transport;
 /// The table `defaults`.
 #[derive(Debug)]
 pub(crate) struct Defaults<'a> {
+    /// What queues can be.
+    pub catalog: &'a Catalog,
     /// For flows.
     pub flow: Option<Fields<'a>>,
     link: Option<Fields<'a>>,
@@ -24,7 +26,7 @@ pub(crate) struct Defaults<'a> {
 
 impl<'a> Defaults<'a> {
     /// Reads it if there is one; every slip goes to `problems`, also in what nobody will take.
-    pub(crate) fn read(item: Option<&'a Item>, problems: &mut Problems) -> Self {
+    pub(crate) fn read(item: Option<&'a Item>, catalog: &'a Catalog, problems: &mut Problems) -> Self {
         let all = item.and_then(|item| walk(item, "defaults", DEFAULTS, false, problems));
         let table = |name: &str| Some((all.as_ref()?.item(name)?, format!("defaults.{name}")));
         let link = table("link").and_then(|(item, path)| walk(item, &path, DEFAULT_LINK, false, problems));
@@ -33,15 +35,15 @@ impl<'a> Defaults<'a> {
         let back = back.and_then(|(item, path)| walk(item, &path, DEFAULT_BACK, false, problems));
         let mut spec = Spec::stand_in();
         if let Some(link) = &link {
-            spec.change(link, 1, problems);
+            spec.change(link, 1, catalog, problems);
         }
         if let Some(back) = &back {
-            spec.clone().change(back, 1, problems);
+            spec.clone().change(back, 1, catalog, problems);
         }
         if let Some(flow) = &flow {
             check_flow(flow, problems);
         }
-        Self { flow, link, back, spec }
+        Self { catalog, flow, link, back, spec }
     }
 
     /// Whether links take `key` from here.
@@ -63,7 +65,7 @@ impl<'a> Defaults<'a> {
     /// `spec` with what there is for other directions.
     pub(crate) fn change_back(&self, mut spec: Spec, problems: &mut Problems) -> Spec {
         if let Some(back) = &self.back {
-            spec.change(back, 1, problems);
+            spec.change(back, 1, self.catalog, problems);
         }
         spec
     }
@@ -90,7 +92,8 @@ mod tests {
     #[test]
     fn without_a_table_links_are_as_they_would_be_anyway() {
         let mut problems = Problems::default();
-        let defaults = Defaults::read(None, &mut problems);
+        let catalog = Catalog::default();
+        let defaults = Defaults::read(None, &catalog, &mut problems);
         let spec = defaults.link(queue::default());
         assert_eq!(spec.queue, queue::default());
         assert_eq!(defaults.other_way(&spec, &mut problems).queue, queue::deep());

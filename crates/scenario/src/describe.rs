@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use apportion_core::param::Role;
+use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
@@ -149,14 +150,14 @@ pub(crate) fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
     }
 }
 
-/// A JSON Schema (draft 2020-12) of scenario files. What has many forms and many places is defined once.
+/// A JSON Schema (draft 2020-12) of scenario files whose queues are of `catalog`. What has many forms and many places is defined once.
 #[must_use]
-pub fn schema() -> Value {
+pub fn schema(catalog: &Catalog) -> Value {
     let mut schema = table_schema(ROOT);
     schema["$defs"] = json!({
-        "queue": part_schema(Part::Queue),
-        "mark": part_schema(Part::Marker),
-        "exchange": part_schema(Part::Exchange),
+        "queue": part_schema(catalog, Part::Queue),
+        "mark": part_schema(catalog, Part::Marker),
+        "exchange": part_schema(catalog, Part::Exchange),
         "tcp": tcp_schema(),
         "source": variants_schema(SOURCES),
         "topology": variants_schema(TOPOLOGIES),
@@ -274,7 +275,7 @@ fn parameter(schema: &Value, doc: &str) -> Value {
     schema
 }
 
-fn part_schema(part: Part) -> Value {
+fn part_schema(catalog: &Catalog, part: Part) -> Value {
     let mut properties = Map::new();
     for (key, roles) in part.selectors() {
         let doc = match *key {
@@ -283,20 +284,21 @@ fn part_schema(part: Part) -> Value {
             _ if part == Part::Queue => "Scheduler, buffer policy or whole system.",
             _ => "What it is.",
         };
-        properties.insert((*key).to_owned(), parameter(&json!({ "enum": names_of(part, roles) }), doc));
+        properties
+            .insert((*key).to_owned(), parameter(&json!({ "enum": names_of(catalog, part, roles) }), doc));
     }
-    for param in part.entries().flat_map(|entry| entry.params) {
+    for param in part.entries(catalog).flat_map(|entry| entry.params) {
         properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
     }
     let required: &[&str] = if part.implied().is_some() { &[] } else { &["kind"] };
     let table = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    json!({ "anyOf": [{ "enum": names_of(part, part.selectors()[0].1) }, table] })
+    json!({ "anyOf": [{ "enum": names_of(catalog, part, part.selectors()[0].1) }, table] })
 }
 
-fn names_of(part: Part, roles: &[Role]) -> Vec<&'static str> {
-    part.entries().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
+fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> {
+    part.entries(catalog).filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
 fn param_schema(kind: apportion_core::param::Kind) -> Value {
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_schema_knows_every_key_with_its_documentation() {
-        let schema = schema();
+        let schema = schema(&Catalog::default());
         let at = |pointer: &str| schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer}")).clone();
         assert_eq!(at("/required"), json!(["seed", "stop"]));
         assert_eq!(at("/additionalProperties"), json!(false));
@@ -364,7 +366,7 @@ mod tests {
                 _ => (),
             }
         }
-        let schema = schema();
+        let schema = schema(&Catalog::default());
         let mut found = std::collections::BTreeSet::new();
         references(&schema, &mut found);
         let defined: Vec<String> = schema["$defs"]

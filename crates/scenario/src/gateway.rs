@@ -32,7 +32,7 @@ use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
-use apportion_core::system::DisciplineParams;
+use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 
 use crate::customers;
@@ -126,8 +126,8 @@ pub struct Written<T> {
 
 impl<T> Written<T> {
     /// `params` as read from `item`.
-    fn new(part: Part, item: &Item, params: T) -> Self {
-        Self { params, text: part.canonical(item).unwrap_or_else(|| item.to_string()) }
+    fn new(catalog: &Catalog, part: Part, item: &Item, params: T) -> Self {
+        Self { params, text: part.canonical(catalog, item).unwrap_or_else(|| item.to_string()) }
     }
 }
 
@@ -225,9 +225,17 @@ impl GatewayConfig {
     /// # Errors
     /// Everything that is wrong with the file, in the order of its lines.
     pub fn load(text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
+        Self::load_with(&Catalog::default(), text, origin)
+    }
+
+    /// As [`load`](Self::load), with the disciplines of `catalog`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, in the order of its lines.
+    pub fn load_with(catalog: &Catalog, text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let root = text::parse(text, &mut problems);
-        let read = problems.is_empty().then(|| read(&root, stem(origin), &mut problems)).flatten();
+        let read = problems.is_empty().then(|| read(&root, stem(origin), catalog, &mut problems)).flatten();
         match read.filter(|_| problems.is_empty()) {
             Some(config) => Ok(config),
             None => Err(problems.into_vec(&origin.display().to_string())),
@@ -269,7 +277,7 @@ fn stem(origin: &Path) -> String {
 }
 
 /// Checks the whole file; every slip goes to `problems`. `None` only if there were some.
-fn read(root: &Table, name: String, problems: &mut Problems) -> Option<GatewayConfig> {
+fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) -> Option<GatewayConfig> {
     let fields = walk_root(root, tables::ROOT, problems);
     let seed = fields.count("seed", 1, problems);
     let [inside, outside] = ["inside", "outside"].map(|key| fields.form(key, forms::interface, problems));
@@ -291,7 +299,7 @@ fn read(root: &Table, name: String, problems: &mut Problems) -> Option<GatewayCo
     // Without the rules that were refused, nobody knows whom they would have named.
     let customers =
         if rules.complete { customers::read(&fields, named, "rule", problems) } else { Vec::new() };
-    let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, problems));
+    let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, catalog, problems));
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
     }

@@ -51,5 +51,5 @@ mod topology;
 mod transport;
 
 pub use files::ReadFile;
-pub use load::{Point, Suite, load, replication_seed};
+pub use load::{Point, Suite, load, load_with, replication_seed};
 pub use problem::{Place, Problem, did_you_mean};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use apportion_core::random::mix;
+use apportion_core::system::Catalog;
 
 use crate::build::build;
 use crate::files::{Files, ReadFile};
@@ -63,6 +64,21 @@ pub fn load(
     overrides: &[(String, String)],
     read: ReadFile<'_>,
 ) -> Result<Suite, Vec<Problem>> {
+    load_with(&Catalog::default(), text, origin, overrides, read)
+}
+
+/// As [`load`], with the disciplines of `catalog`: those that a program has registered have their names, keys and
+/// parameters in scenarios like all others.
+///
+/// # Errors
+/// Everything that is wrong with the file, in the order of its lines.
+pub fn load_with(
+    catalog: &Catalog,
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
+    read: ReadFile<'_>,
+) -> Result<Suite, Vec<Problem>> {
     let file = origin.display().to_string();
     let mut problems = Problems::default();
     let mut root = text::parse(text, &mut problems);
@@ -78,7 +94,7 @@ pub fn load(
     let mut points = Vec::new();
     let mut parts = 0;
     for point in sweep::expand(&root, &mut problems) {
-        let Some(scenario) = build(&point.root, &name, &files, &mut problems) else { continue };
+        let Some(scenario) = build(&point.root, &name, &files, catalog, &mut problems) else { continue };
         parts += scenario.links.len() + scenario.flows.len();
         if parts > MAX_PARTS {
             let message =
@@ -94,7 +110,7 @@ pub fn load(
         return Err(problems.into_vec(&file));
     }
     let title = points.first().map_or(name, |point| point.scenario.title.clone());
-    let (canonical, hash) = canonical(&root, &title, &files.hashes());
+    let (canonical, hash) = canonical(catalog, &root, &title, &files.hashes());
     Ok(Suite { title, points, canonical, hash })
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use apportion_core::mark::currency_exchange::{self, ExchangeParams};
 use apportion_core::mark::{MarkerParams, ticket};
 use apportion_core::param::Role;
-use apportion_core::system::catalog::Selection;
+use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::keys::Fields;
 use crate::problem::{Place, Problems};
@@ -31,13 +31,13 @@ pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
 /// Reads an exchange; every slip goes to `problems`.
 pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<ExchangeParams>> {
     let build = |selection: &Selection| ExchangeParams::from_args(&selection.kind_args());
-    Part::Exchange.read(item, path, build, problems).map(Arc::new)
+    Part::Exchange.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
 }
 
 /// Reads a marker; every slip goes to `problems`.
 pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
     let build = |selection: &Selection| MarkerParams::from_args(&selection.kind_args());
-    Part::Marker.read(item, path, build, problems).map(Arc::new)
+    Part::Marker.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
 }
 
 /// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use apportion_core::mark::currency_exchange::ExchangeParams;
-use apportion_core::system::DisciplineParams;
+use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Rate, Ratio, Span, TicketRate};
 
 use crate::defaults::Defaults;
@@ -78,7 +78,7 @@ impl Spec {
     }
 
     /// Takes over what `fields` set, for member `i`.
-    pub(crate) fn change(&mut self, fields: &Fields<'_>, i: u64, problems: &mut Problems) {
+    pub(crate) fn change(&mut self, fields: &Fields<'_>, i: u64, catalog: &Catalog, problems: &mut Problems) {
         if let Some(rate) = fields.rate("rate", i, problems) {
             self.rate = rate;
         }
@@ -106,7 +106,7 @@ impl Spec {
             self.pcap = pcap;
         }
         if let Some(item) = fields.item("queue")
-            && let Some(queue) = queue::read(item, &fields.path_of("queue"), problems)
+            && let Some(queue) = queue::read(catalog, item, &fields.path_of("queue"), problems)
         {
             self.queue = queue;
         }
@@ -182,7 +182,7 @@ impl Network {
                 }
                 None => self.declare(name, &fields, defaults, &mut nodes, problems),
             };
-            self.change(at, &fields, problems);
+            self.change(at, &fields, defaults.catalog, problems);
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
             }
@@ -220,9 +220,9 @@ impl Network {
         self.links.len() - 1
     }
 
-    fn change(&mut self, at: usize, fields: &Fields<'_>, problems: &mut Problems) {
+    fn change(&mut self, at: usize, fields: &Fields<'_>, catalog: &Catalog, problems: &mut Problems) {
         let link = &mut self.links[at];
-        link.spec.change(fields, 1, problems);
+        link.spec.change(fields, 1, catalog, problems);
         link.lost.extend(listed_losses(fields, problems));
     }
 
@@ -251,7 +251,7 @@ impl Network {
         if let Some(item) = back
             && let Some(fields) = walk(item, &fields.path_of("back"), BACK, false, problems)
         {
-            self.change(other, &fields, problems);
+            self.change(other, &fields, defaults.catalog, problems);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use apportion_core::system::DisciplineParams;
-use apportion_core::system::catalog::Selection;
+use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::problem::{Place, Problem, Problems};
 use crate::selection::Part;
@@ -22,6 +22,14 @@ use crate::text::{self, Item};
 /// # Errors
 /// Everything that is wrong with it, with the messages that files get, as one line.
 pub fn from_text(text: &str) -> Result<DisciplineParams, String> {
+    from_text_with(&Catalog::default(), text)
+}
+
+/// As [`from_text`], with the disciplines of `catalog`.
+///
+/// # Errors
+/// Everything that is wrong with it, as one line.
+pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams, String> {
     let trimmed = text.trim();
     let item = if trimmed.starts_with('{') {
         text::parse_value(trimmed).map_err(|error| format!("`{trimmed}` is {error}"))?
@@ -29,7 +37,7 @@ pub fn from_text(text: &str) -> Result<DisciplineParams, String> {
         Item::text(trimmed.trim_matches('"'), Place::Override)
     };
     let mut problems = Problems::default();
-    match read(&item, "queue", &mut problems) {
+    match read(catalog, &item, "queue", &mut problems) {
         Some(params) => Ok(Rc::unwrap_or_clone(params)),
         None => {
             let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
@@ -63,6 +71,11 @@ fn fifo(limit: Option<&str>) -> Rc<DisciplineParams> {
 }
 
 /// Reads a discipline; every slip goes to `problems`.
-pub(crate) fn read(item: &Item, path: &str, problems: &mut Problems) -> Option<Rc<DisciplineParams>> {
-    Part::Queue.read(item, path, DisciplineParams::from_args, problems).map(Rc::new)
+pub(crate) fn read(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Rc<DisciplineParams>> {
+    Part::Queue.read(catalog, item, path, DisciplineParams::from_args, problems).map(Rc::new)
 }

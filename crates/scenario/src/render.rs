@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use apportion_core::random::fnv1a;
+use apportion_core::system::Catalog;
 
 use crate::changes;
 use crate::keys::{Amount, Key, Kind, Need, Variant};
@@ -18,7 +19,12 @@ use crate::transport;
 
 /// The text, and the hash of all but the title. `title` stands in for a missing one; `files` are the contents
 /// the scenario refers to.
-pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (String, u64) {
+pub(crate) fn canonical(
+    catalog: &Catalog,
+    root: &Table,
+    title: &str,
+    files: &[(String, u64)],
+) -> (String, u64) {
     let mut out = String::new();
     for (path, hash) in files {
         // A comment, so that the hash of the scenario covers the content of its files.
@@ -29,22 +35,22 @@ pub(crate) fn canonical(root: &Table, title: &str, files: &[(String, u64)]) -> (
         let item = root.get(key.name);
         match (key.kind, item.map(|item| &item.value)) {
             (Kind::Table(keys), Some(Value::Table(table))) => {
-                table_of_tables(&mut tables, key.name, table, keys);
+                table_of_tables(catalog, &mut tables, key.name, table, keys);
             }
             (Kind::Map(keys), Some(Value::Table(table))) => {
                 let map = key.name;
                 let has_default = |key: &str| has_default(root, map, key);
-                named_tables(&mut tables, key.name, table, keys, &has_default);
+                named_tables(catalog, &mut tables, key.name, table, keys, &has_default);
             }
             (Kind::Tables(keys), Some(Value::List(items))) => {
-                listed_tables(&mut tables, key.name, items, keys);
+                listed_tables(catalog, &mut tables, key.name, items, keys);
             }
             (Kind::Variants(variants), Some(Value::Table(table))) => {
                 let (keys, variant) = variant(table, variants);
-                section(&mut tables, &format!("[{}]", key.name), table, keys, variant);
+                section(catalog, &mut tables, &format!("[{}]", key.name), table, keys, variant);
             }
             _ => {
-                if let Some(text) = value(key, item) {
+                if let Some(text) = value(catalog, key, item) {
                     let _ = writeln!(out, "{} = {text}", key.name);
                 }
             }
@@ -66,22 +72,24 @@ fn has_default(root: &Table, map: &str, key: &str) -> bool {
     defaults.as_table().is_none_or(|defaults| defaults.get(key).is_some())
 }
 
-fn table_of_tables(out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
+fn table_of_tables(catalog: &Catalog, out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
     let is_section = |key: &Key| table.get(key.name).and_then(Item::as_table);
     let inline = keys.iter().filter(|key| is_section(key).is_none());
-    let inline: Vec<_> =
-        inline.filter_map(|key| Some((key.name.to_owned(), value(key, table.get(key.name))?))).collect();
+    let inline: Vec<_> = inline
+        .filter_map(|key| Some((key.name.to_owned(), value(catalog, key, table.get(key.name))?)))
+        .collect();
     if !inline.is_empty() {
         lines(out, &format!("[{name}]"), &inline);
     }
     for key in keys {
         if let (Kind::Table(keys), Some(table)) = (key.kind, is_section(key)) {
-            named_table(out, &join(name, key.name), table, keys, &|_| false);
+            named_table(catalog, out, &join(name, key.name), table, keys, &|_| false);
         }
     }
 }
 
 fn named_tables(
+    catalog: &Catalog,
     out: &mut String,
     name: &str,
     table: &Table,
@@ -92,12 +100,13 @@ fn named_tables(
     named.sort_by(|(a, _), (b, _)| natural(a, b));
     for (entry, item) in named {
         if let Some(table) = item.as_table() {
-            named_table(out, &join(name, entry), table, keys, has_default);
+            named_table(catalog, out, &join(name, entry), table, keys, has_default);
         }
     }
 }
 
 fn named_table(
+    catalog: &Catalog,
     out: &mut String,
     path: &str,
     table: &Table,
@@ -110,7 +119,7 @@ fn named_table(
     let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
     let mut rest = table.clone();
     rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
-    let mut entries = entries(&rest, keys, None);
+    let mut entries = entries(catalog, &rest, keys, None);
     entries.retain(|(key, _)| table.get(key).is_some() || !has_default(key));
     lines(out, &format!("[{path}]"), &entries);
     if let Some(tcp) = tcp {
@@ -119,13 +128,13 @@ fn named_table(
 }
 
 /// Timed changes mean the same in any order: they are sorted by their text.
-fn listed_tables(out: &mut String, name: &str, items: &[Item], keys: &'static [Key]) {
+fn listed_tables(catalog: &Catalog, out: &mut String, name: &str, items: &[Item], keys: &'static [Key]) {
     let mut sections: Vec<String> = items
         .iter()
         .filter_map(Item::as_table)
         .map(|table| {
             let mut out = String::new();
-            section(&mut out, &format!("[[{name}]]"), table, keys, None);
+            section(catalog, &mut out, &format!("[[{name}]]"), table, keys, None);
             out
         })
         .collect();
@@ -134,13 +143,14 @@ fn listed_tables(out: &mut String, name: &str, items: &[Item], keys: &'static [K
 }
 
 fn section(
+    catalog: &Catalog,
     out: &mut String,
     header: &str,
     table: &Table,
     keys: &'static [Key],
     variant: Option<&'static Variant>,
 ) {
-    lines(out, header, &entries(table, keys, variant));
+    lines(out, header, &entries(catalog, table, keys, variant));
 }
 
 fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
@@ -151,7 +161,12 @@ fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
 }
 
 /// Keys with their values in the order of `keys`, defaults filled in.
-fn entries(table: &Table, keys: &'static [Key], variant: Option<&'static Variant>) -> Vec<(String, String)> {
+fn entries(
+    catalog: &Catalog,
+    table: &Table,
+    keys: &'static [Key],
+    variant: Option<&'static Variant>,
+) -> Vec<(String, String)> {
     let mut all = Vec::new();
     if let Some(variant) = variant {
         all.push(("kind".to_owned(), quoted(variant.name)));
@@ -159,8 +174,10 @@ fn entries(table: &Table, keys: &'static [Key], variant: Option<&'static Variant
     for key in keys {
         let text = match (key.kind, table.get("set").and_then(Item::as_text)) {
             // What a change sets decides how its value is written.
-            (Kind::Any, Some(set)) => table.get(key.name).map(|item| one(changes::kind_of(set), item)),
-            _ => value(key, table.get(key.name)),
+            (Kind::Any, Some(set)) => {
+                table.get(key.name).map(|item| one(catalog, changes::kind_of(set), item))
+            }
+            _ => value(catalog, key, table.get(key.name)),
         };
         all.extend(text.map(|text| (key.name.to_owned(), text)));
     }
@@ -187,24 +204,24 @@ fn variant(table: &Table, variants: &'static [Variant]) -> (&'static [Key], Opti
 }
 
 /// The value of a key, or its default; `None` if there is neither.
-fn value(key: &Key, item: Option<&Item>) -> Option<String> {
+fn value(catalog: &Catalog, key: &Key, item: Option<&Item>) -> Option<String> {
     let Some(item) = item else {
         let Need::Default(text) = key.need else { return None };
-        return Some(one(key.kind, &Item::text(text, crate::problem::Place::Override)));
+        return Some(one(catalog, key.kind, &Item::text(text, crate::problem::Place::Override)));
     };
     match (key.kind, alternatives(item)) {
         (Kind::Names | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
-            Some(one(key.kind, item))
+            Some(one(catalog, key.kind, item))
         }
         (_, Ok(Some(values))) => {
-            let values: Vec<_> = values.iter().map(|value| one(key.kind, value)).collect();
+            let values: Vec<_> = values.iter().map(|value| one(catalog, key.kind, value)).collect();
             Some(format!("[{}]", values.join(", ")))
         }
     }
 }
 
 /// One value, written in the one way of its kind.
-fn one(kind: Kind, item: &Item) -> String {
+fn one(catalog: &Catalog, kind: Kind, item: &Item) -> String {
     match (kind, &item.value) {
         (Kind::Amount(unit, range), _) => match Amount::read(item, unit, range, true) {
             Ok(Amount::Fixed(quantity)) => unit.print(quantity),
@@ -212,30 +229,34 @@ fn one(kind: Kind, item: &Item) -> String {
         },
         (Kind::Flag, Value::Text(text)) => text.clone(),
         (Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::TimeOrTable(keys), Value::Table(table)) => {
-            inline(&entries(table, keys, None))
+            inline(&entries(catalog, table, keys, None))
         }
         (Kind::TimeOrTable(_), _) => {
-            one(Kind::Amount(crate::keys::Unit::Time, crate::keys::Range::FromZero), item)
+            one(catalog, Kind::Amount(crate::keys::Unit::Time, crate::keys::Range::FromZero), item)
         }
         (Kind::Variants(variants), Value::Table(table)) => {
             let (keys, variant) = variant(table, variants);
-            inline(&entries(table, keys, variant))
+            inline(&entries(catalog, table, keys, variant))
         }
         (Kind::Variants(variants), Value::Text(name)) => {
             let kind = ("kind".to_owned(), item.clone());
             match variants.iter().find(|variant| variant.name == name) {
-                Some(found) => inline(&entries(&Table { entries: vec![kind] }, found.keys, Some(found))),
+                Some(found) => {
+                    inline(&entries(catalog, &Table { entries: vec![kind] }, found.keys, Some(found)))
+                }
                 None => item.to_string(),
             }
         }
-        (Kind::Part(part), _) => part.canonical(item).unwrap_or_else(|| item.to_string()),
+        (Kind::Part(part), _) => part.canonical(catalog, item).unwrap_or_else(|| item.to_string()),
         (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items
                 .iter()
                 .map(|item| {
-                    item.as_table()
-                        .map_or_else(|| item.to_string(), |table| inline(&entries(table, keys, None)))
+                    item.as_table().map_or_else(
+                        || item.to_string(),
+                        |table| inline(&entries(catalog, table, keys, None)),
+                    )
                 })
                 .collect();
             tables.sort_by(|a, b| natural(a, b));

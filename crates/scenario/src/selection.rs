@@ -3,7 +3,7 @@
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
 use apportion_core::param::{Entry, ParamError, Role};
-use apportion_core::system::catalog::{self, Selection};
+use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::problem::{Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join, quoted};
@@ -69,10 +69,10 @@ impl Part {
     }
 
     /// Every entry that can be a part of it.
-    pub(crate) fn entries(self) -> impl Iterator<Item = &'static Entry> {
+    pub(crate) fn entries(self, catalog: &Catalog) -> impl Iterator<Item = &'static Entry> {
         let fits =
             move |entry: &&Entry| self.selectors().iter().any(|(_, roles)| roles.contains(&entry.role));
-        catalog::all().filter(fits)
+        catalog.all().filter(fits)
     }
 
     fn is_parameter(self, key: &str) -> bool {
@@ -82,6 +82,7 @@ impl Part {
     /// Reads one and builds it; every slip goes to `problems`.
     pub(crate) fn read<T>(
         self,
+        catalog: &Catalog,
         item: &Item,
         path: &str,
         build: impl FnOnce(&Selection) -> Result<T, ParamError>,
@@ -92,7 +93,7 @@ impl Part {
             let path = if item.as_table().is_some() { join(path, &error.key) } else { path.to_owned() };
             problems.add(inner.map_or(item.place, |inner| inner.place), path, error.message);
         };
-        let (selection, errors) = match self.select(item) {
+        let (selection, errors) = match self.select(catalog, item) {
             Ok(selected) => selected,
             Err(error) => {
                 refuse(error);
@@ -107,10 +108,10 @@ impl Part {
     }
 
     /// The entries that `item` asks for and its values, with every value that was refused.
-    fn select(self, item: &Item) -> Result<(Selection, Vec<ParamError>), ParamError> {
+    fn select(self, catalog: &Catalog, item: &Item) -> Result<(Selection, Vec<ParamError>), ParamError> {
         let (noun, example) = (self.noun(), self.example());
         let table = match &item.value {
-            Value::Text(kind) => return Ok((self.selection(kind, None, None)?, Vec::new())),
+            Value::Text(kind) => return Ok((self.selection(catalog, kind, None, None)?, Vec::new())),
             Value::Table(table) => table,
             _ => {
                 let message =
@@ -128,7 +129,7 @@ impl Part {
             let message = format!("missing; write for example kind = \"{example}\"");
             return Err(ParamError::new("kind", message));
         };
-        let mut selection = self.selection(kind, name("drop")?, name("shaper")?)?;
+        let mut selection = self.selection(catalog, kind, name("drop")?, name("shaper")?)?;
         let errors = self.parameters(table);
         let errors = errors.filter_map(|(key, item)| set(&mut selection, key, item).err()).collect();
         Ok((selection, errors))
@@ -141,21 +142,22 @@ impl Part {
 
     fn selection(
         self,
+        catalog: &Catalog,
         kind: &str,
         drop: Option<&str>,
         shaper: Option<&str>,
     ) -> Result<Selection, ParamError> {
         let found = match self {
-            Self::Queue => Selection::new(kind, drop, shaper),
-            Self::Marker => Selection::of(Role::Marker, kind),
-            Self::Exchange => Selection::of(Role::Exchange, kind),
+            Self::Queue => catalog.select(kind, drop, shaper),
+            Self::Marker => catalog.select_alone(Role::Marker, kind),
+            Self::Exchange => catalog.select_alone(Role::Exchange, kind),
         };
         found.map_err(|mut error| {
             let shapes = error.key == "shaper";
             let selector = self.selectors().iter().position(|(key, _)| *key == error.key).unwrap_or(0);
             let name = [Some(kind), drop, shaper][selector];
-            let candidates = self.entries().filter(|entry| (entry.role == Role::Shaper) == shapes);
-            if let Some(name) = name.filter(|name| catalog::find(name).is_none()) {
+            let candidates = self.entries(catalog).filter(|entry| (entry.role == Role::Shaper) == shapes);
+            if let Some(name) = name.filter(|name| catalog.find(name).is_none()) {
                 error.message.push_str(&did_you_mean(name, candidates.map(|entry| entry.name)));
             }
             error
@@ -163,8 +165,8 @@ impl Part {
     }
 
     /// It as TOML with every parameter that it has, set or not; `None` if it is refused or swept inside.
-    pub(crate) fn canonical(self, item: &Item) -> Option<String> {
-        let (selection, errors) = self.select(item).ok()?;
+    pub(crate) fn canonical(self, catalog: &Catalog, item: &Item) -> Option<String> {
+        let (selection, errors) = self.select(catalog, item).ok()?;
         if !errors.is_empty() {
             return None;
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use apportion_core::packet::FlowClass;
 use apportion_core::param::Role;
-use apportion_core::system::catalog;
+use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
 use apportion_scenario::{Suite, load};
@@ -177,8 +177,11 @@ to = "right"
 tcp = "rfc"
 weight = 0
 "#;
-    let kinds: Vec<_> =
-        catalog::disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name).collect();
+    let kinds: Vec<_> = Catalog::default()
+        .disciplines()
+        .filter(|entry| entry.role != Role::Shaper)
+        .map(|entry| entry.name)
+        .collect();
     let redd = format!(
         "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: {}) (did you mean `red`?)",
         kinds.join(", ")

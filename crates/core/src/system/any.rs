@@ -4,7 +4,7 @@
 //! A new discipline is a file, its `mod` line and a row here.
 
 use super::contract::System;
-use super::{LinkContext, choke, fq_codel, ramp};
+use super::{LinkContext, choke, custom, fq_codel, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
     bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, random_queue, red, rio, sffc, sred, tail, tred,
@@ -120,6 +120,8 @@ family! {
         |params, link| fq_codel::FqCodel::new(params, link.smallest_weight(), link.stream());
     Ramp(ramp::Ramp<P>, ramp::RampParams), [ramp::ENTRY],
         |params, link| ramp::Ramp::new(params, link.link_rate);
+    Custom(custom::Custom<P>, custom::CustomParams), [],
+        |params, link| custom::Custom::new(params, link);
 }
 
 /// The shapers.

@@ -1,37 +1,196 @@
 //! The catalogue: every discipline, marker and exchange as data.
 //!
-//! Scenario files, `list`, `explain` and the JSON schema read it; nothing repeats it.
+//! Scenario files, `list`, `explain` and the JSON schema read it; nothing repeats it. A [`Catalog`] is a value that
+//! loaders take as an argument: the entries of this project, and those of disciplines that a program
+//! [registers](Catalog::register).
 //!
 //! A loader turns a table such as `{ kind = "drr", drop = "red", limit = "110p", quantum = "1500B" }` into a
-//! discipline in three steps: [`Selection::new`] finds the entries, [`Selection::set`] checks and reads each
+//! discipline in three steps: [`Catalog::select`] finds the entries, [`Selection::set`] checks and reads each
 //! remaining key, and [`DisciplineParams::from_args`](super::DisciplineParams::from_args) checks the whole.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::context::LinkContext;
+use super::contract::System;
+use super::custom::Registration;
 use crate::mark::{MARKERS, currency_exchange};
+use crate::packet::SimplePacket;
 use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
 
-/// Every entry: disciplines, then markers and exchanges.
-pub fn all() -> impl Iterator<Item = &'static Entry> {
-    disciplines().chain(MARKERS.iter().map(|known| known.entry)).chain([&currency_exchange::ENTRY])
+/// The disciplines, markers and exchanges that scenarios can name. By default those of this project.
+///
+/// ```
+/// use apportion_core::param::{Entry, LIMIT, Role};
+/// use apportion_core::system::{Catalog, System};
+/// # use apportion_core::{Backlog, Queue, SimplePacket, Sink, limit::Limit, units::Time};
+/// # struct MyQueue;
+/// # impl MyQueue { fn new(_: Limit) -> Self { Self } }
+/// # impl Queue<SimplePacket> for MyQueue {
+/// #     fn enqueue(&mut self, _: Time, _: SimplePacket, _: &mut dyn Sink<SimplePacket>) {}
+/// #     fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> { None }
+/// #     fn backlog(&self) -> Backlog { Backlog::EMPTY }
+/// # }
+/// # impl System<SimplePacket> for MyQueue {
+/// #     fn drain(&mut self, _: Time) -> Option<SimplePacket> { None }
+/// #     fn set_limit(&mut self, _: Limit) {}
+/// # }
+///
+/// static ENTRY: Entry = Entry {
+///     name: "mine",
+///     role: Role::System,
+///     summary: "What it does, in one sentence.",
+///     reference: "–",
+///     cost: "O(1) per packet, no state per flow",
+///     params: &[LIMIT],
+/// };
+///
+/// let mut catalog = Catalog::default();
+/// catalog.register(&ENTRY, |args| Ok(args.limit("limit")), |limit, _link| MyQueue::new(*limit))?;
+/// assert!(catalog.find("mine").is_some() && catalog.find("red").is_some());
+/// # Ok::<(), apportion_core::system::catalog::RegisterError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    registered: Vec<Registration>,
 }
 
-/// What a queue can be made of, schedulers first.
-pub fn disciplines() -> impl Iterator<Item = &'static Entry> {
-    let schedulers = SCHEDULERS.iter().map(|known| known.entry);
-    let policies = POLICIES.iter().map(|known| known.entry);
-    let systems = SYSTEMS.iter().map(|known| known.entry);
-    let shapers = SHAPERS.iter().map(|known| known.entry);
-    schedulers.chain(policies).chain(systems).chain(shapers)
-}
+/// Why a discipline cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterError(String);
 
-/// The entry called `name`.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
-    all().find(|entry| entry.name == name)
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl core::error::Error for RegisterError {}
+
+/// The keys of a queue's table that are no parameters.
+const SELECTORS: [&str; 3] = ["kind", "drop", "shaper"];
+
+impl Catalog {
+    /// Registers a discipline from outside this project, for scenarios to name in `kind`.
+    ///
+    /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line and key.
+    /// `build` makes a discipline for each link, from what `read` returned and what the link is.
+    ///
+    /// A scheduler or a buffer policy from outside is registered as a whole: as a
+    /// [`Buffer`](crate::buffer::Buffer) of it and its counterpart.
+    ///
+    /// # Errors
+    /// When the role of the entry is not [`Role::System`], its name is taken, or a parameter cannot be told from
+    /// another or has a default that is no value of it.
+    pub fn register<T, Q>(
+        &mut self,
+        entry: &'static Entry,
+        read: impl Fn(&EntryArgs<'_>) -> Result<T, ParamError> + Send + Sync + 'static,
+        build: impl Fn(&T, &LinkContext<'_>) -> Q + Send + Sync + 'static,
+    ) -> Result<(), RegisterError>
+    where
+        T: Send + Sync + 'static,
+        Q: System<SimplePacket> + Send + 'static,
+    {
+        let name = entry.name;
+        let refuse = |why: String| Err(RegisterError(format!("`{name}` cannot be registered: {why}")));
+        if entry.role != Role::System {
+            return refuse(format!(
+                "its role is {:?}; register a whole discipline, Role::System",
+                entry.role
+            ));
+        }
+        if self.find(name).is_some() {
+            return refuse("another discipline has this name".to_owned());
+        }
+        let of_shapers = || SHAPERS.iter().flat_map(|shaper| shaper.entry.params).map(|param| param.name);
+        for (place, param) in entry.params.iter().enumerate() {
+            let mut earlier = entry.params[..place].iter().map(|param| param.name);
+            if SELECTORS.into_iter().chain(of_shapers()).chain(&mut earlier).any(|taken| taken == param.name)
+            {
+                return refuse(format!("another key of its table is called `{}`", param.name));
+            }
+            if let Some(Err(error)) = param.default.map(|text| param.parse(text)) {
+                return refuse(format!("its default does not parse: {error}"));
+            }
+        }
+        self.registered.push(Registration::new(entry, read, build));
+        Ok(())
+    }
+
+    /// Every entry: disciplines, then markers and exchanges.
+    pub fn all(&self) -> impl Iterator<Item = &'static Entry> {
+        let markers = MARKERS.iter().map(|known| known.entry);
+        self.disciplines().chain(markers).chain([&currency_exchange::ENTRY])
+    }
+
+    /// What a queue can be made of, schedulers first; registered ones are the last systems.
+    pub fn disciplines(&self) -> impl Iterator<Item = &'static Entry> {
+        let schedulers = SCHEDULERS.iter().map(|known| known.entry);
+        let policies = POLICIES.iter().map(|known| known.entry);
+        let systems = SYSTEMS.iter().map(|known| known.entry);
+        let registered = self.registered.iter().map(|known| known.entry);
+        let shapers = SHAPERS.iter().map(|known| known.entry);
+        schedulers.chain(policies).chain(systems).chain(registered).chain(shapers)
+    }
+
+    /// The entry called `name`.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&'static Entry> {
+        self.all().find(|entry| entry.name == name)
+    }
+
+    /// Finds the entries for the keys `kind`, `drop` and `shaper`.
+    ///
+    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that
+    /// its paper or common practice gives it.
+    ///
+    /// # Errors
+    /// When a name is unknown or does not fit its key.
+    pub fn select(
+        &self,
+        kind: &str,
+        drop: Option<&str>,
+        shaper: Option<&str>,
+    ) -> Result<Selection, ParamError> {
+        let entry = self.known("kind", kind, &[Role::Scheduler, Role::Policy, Role::System])?;
+        let drop = drop.map(|name| self.known("drop", name, &[Role::Policy])).transpose()?;
+        let shaper = shaper.map(|name| self.known("shaper", name, &[Role::Shaper])).transpose()?;
+        let refuse = |why| Err(ParamError::new("drop", format!("`{kind}` {why}; leave `drop` out")));
+        let (kind, drop) = match entry.role {
+            Role::System if drop.is_some() => return refuse("has its own buffer policy"),
+            Role::System => (entry, None),
+            Role::Policy if drop.is_some() => {
+                return refuse("is a buffer policy already, in front of a FIFO");
+            }
+            Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
+            Role::Scheduler | Role::Shaper | Role::Marker | Role::Exchange => {
+                (entry, drop.or_else(|| default_policy(entry)))
+            }
+        };
+        let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
+        Ok(Selection { kind, drop, shaper, args: Args::default(), custom })
+    }
+
+    /// The entry called `name`, if it has this role, by itself.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn select_alone(&self, role: Role, name: &str) -> Result<Selection, ParamError> {
+        let kind = self.known("kind", name, &[role])?;
+        Ok(Selection { kind, drop: None, shaper: None, args: Args::default(), custom: None })
+    }
+
+    fn known(&self, key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamError> {
+        self.find(name).filter(|entry| roles.contains(&entry.role)).ok_or_else(|| {
+            let names: Vec<_> =
+                self.all().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect();
+            ParamError::new(key, format!("`{name}` is not known here (known: {})", names.join(", ")))
+        })
+    }
 }
 
 /// The entries that one scenario table asks for, and the values it gives them.
@@ -45,41 +204,25 @@ pub struct Selection {
     pub shaper: Option<&'static Entry>,
     /// The values set so far.
     pub args: Args,
+    /// What reads and builds `kind`, if it is registered.
+    pub(super) custom: Option<Registration>,
 }
 
 impl Selection {
-    /// Finds the entries for the keys `kind`, `drop` and `shaper`.
-    ///
-    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that
-    /// its paper or common practice gives it.
+    /// As [`Catalog::select`], among the entries of this project.
     ///
     /// # Errors
     /// When a name is unknown or does not fit its key.
     pub fn new(kind: &str, drop: Option<&str>, shaper: Option<&str>) -> Result<Self, ParamError> {
-        let entry = known("kind", kind, &[Role::Scheduler, Role::Policy, Role::System])?;
-        let drop = drop.map(|name| known("drop", name, &[Role::Policy])).transpose()?;
-        let shaper = shaper.map(|name| known("shaper", name, &[Role::Shaper])).transpose()?;
-        let refuse = |why| Err(ParamError::new("drop", format!("`{kind}` {why}; leave `drop` out")));
-        let (kind, drop) = match entry.role {
-            Role::System if drop.is_some() => return refuse("has its own buffer policy"),
-            Role::System => (entry, None),
-            Role::Policy if drop.is_some() => {
-                return refuse("is a buffer policy already, in front of a FIFO");
-            }
-            Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
-            Role::Scheduler | Role::Shaper | Role::Marker | Role::Exchange => {
-                (entry, drop.or_else(|| default_policy(entry)))
-            }
-        };
-        Ok(Self { kind, drop, shaper, args: Args::default() })
+        Catalog::default().select(kind, drop, shaper)
     }
 
-    /// The entry called `name`, if it has this role, by itself.
+    /// As [`Catalog::select_alone`], among the entries of this project.
     ///
     /// # Errors
     /// When there is none.
     pub fn of(role: Role, name: &str) -> Result<Self, ParamError> {
-        Ok(Self { kind: known("kind", name, &[role])?, drop: None, shaper: None, args: Args::default() })
+        Catalog::default().select_alone(role, name)
     }
 
     /// The entries selected.
@@ -106,14 +249,6 @@ impl Selection {
         };
         self.args.set(param, text)
     }
-}
-
-fn known(key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamError> {
-    find(name).filter(|entry| roles.contains(&entry.role)).ok_or_else(|| {
-        let names: Vec<_> =
-            all().filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect();
-        ParamError::new(key, format!("`{name}` is not known here (known: {})", names.join(", ")))
-    })
 }
 
 fn default_policy(scheduler: &Entry) -> Option<&'static Entry> {

@@ -35,18 +35,22 @@ impl<'a> LinkContext<'a> {
 }
 
 impl LinkContext<'_> {
-    /// The weight that earns one quantum.
-    pub(super) fn smallest_weight(&self) -> Weight {
+    /// The smallest weight of a flow, which earns one quantum in disciplines that serve in rounds.
+    #[must_use]
+    pub fn smallest_weight(&self) -> Weight {
         let smallest = |a: Weight, b: &Weight| if *b < a { *b } else { a };
         self.weights.split_first().map_or(Weight::ONE, |(first, rest)| rest.iter().fold(*first, smallest))
     }
 
-    pub(super) fn stream(&self) -> Stream {
+    /// The random stream of the discipline.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
         Stream::new(self.seed, self.name)
     }
 
     /// A second stream, for decisions of another kind.
-    pub(super) fn stream_for(&self, purpose: &str) -> Stream {
+    #[must_use]
+    pub fn stream_for(&self, purpose: &str) -> Stream {
         Stream::new(self.seed, &alloc::format!("{}.{purpose}", self.name))
     }
 }

@@ -4,6 +4,7 @@ use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDUL
 use super::catalog::Selection;
 use super::context::LinkContext;
 use super::contract::System;
+use super::custom::Fault;
 use super::ramp::FlowShare;
 use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::Sffc;
@@ -30,12 +31,13 @@ impl DisciplineParams {
     /// When a value makes no sense or contradicts another; the error names the key.
     pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
         let args = &selection.args;
-        let core = match selection.drop {
-            Some(drop) => CoreParams::Buffered(BufferParams {
+        let core = match (&selection.custom, selection.drop) {
+            (Some(custom), _) => CoreParams::Custom(custom.read(args)?),
+            (None, Some(drop)) => CoreParams::Buffered(BufferParams {
                 schedule: read(SCHEDULERS, args, "kind", selection.kind)?,
                 drop: read(POLICIES, args, "drop", drop)?,
             }),
-            None => read(SYSTEMS, args, "kind", selection.kind)?,
+            (None, None) => read(SYSTEMS, args, "kind", selection.kind)?,
         };
         if let (CoreParams::Ramp(_), Some(_)) = (&core, selection.shaper) {
             let message = "RAMP computes with the rate of its link and does not know a shaper's rate; give the link the \
@@ -132,7 +134,7 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 }
 
 /// Any discipline.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Discipline<P> {
     /// As fast as the link asks.
     Plain(Core<P>),
@@ -172,6 +174,15 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
+/// How it fails.
+impl<P: Packet> Discipline<P> {
+    /// How a discipline from outside broke its contract, if it did.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        if let Core::Custom(custom) = self.core() { custom.fault() } else { None }
+    }
+}
+
 /// What it divides among flows.
 impl<P: Packet> Discipline<P> {
     /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What
@@ -191,7 +202,7 @@ impl<P: Packet> Discipline<P> {
     pub fn link_state(&self) -> Option<&Sffc> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().link_state(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
         }
     }
 
@@ -199,7 +210,7 @@ impl<P: Packet> Discipline<P> {
     pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().link_state_mut(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`any`] | every discipline, one row for each: the enums and the tables of the catalogue | – |
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
+//! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
@@ -17,11 +18,13 @@ pub mod catalog;
 pub mod choke;
 mod context;
 mod contract;
+pub mod custom;
 mod discipline;
 pub mod fq_codel;
 pub mod ramp;
 
 pub use any::{BufferParams, Core, CoreParams, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+pub use catalog::Catalog;
 pub use context::LinkContext;
 pub use contract::System;
 pub use discipline::{Discipline, DisciplineParams};

@@ -4,7 +4,7 @@
 pub use apportion_core::SimplePacket;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
-use apportion_core::system::catalog::{self, Selection};
+use apportion_core::system::catalog::{Catalog, Selection};
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{self, Rate, Time, Weight};
 use apportion_core::{DropReason, FlowId, Overload, Queue, Sink};
@@ -45,7 +45,8 @@ pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<SimplePa
 
 /// Every kind with every policy it takes, by the words of a scenario.
 pub fn combinations() -> Vec<(&'static str, Option<&'static str>)> {
-    let of = |role| catalog::all().filter(move |entry| entry.role == role).map(|entry| entry.name);
+    let catalog = Catalog::default();
+    let of = |role| catalog.all().filter(move |entry| entry.role == role).map(|entry| entry.name);
     let alone = of(Role::System).chain(of(Role::Policy)).map(|kind| (kind, None));
     let both = of(Role::Scheduler).flat_map(|kind| of(Role::Policy).map(move |drop| (kind, Some(drop))));
     alone.chain(both).collect()

@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use apportion_core::system::Catalog;
 use apportion_scenario::gateway::{Difference, GatewayConfig};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Control {
     path: PathBuf,
+    catalog: Catalog,
     shared: Arc<Shared>,
     orders: Sender<Order>,
     commands: UnixListener,
@@ -189,13 +191,14 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
 }
 
 impl Control {
-    /// Opens the sockets of the gateway that runs by `config`, read from `path`, and takes the signals. Before
+    /// Opens the sockets of the gateway that runs by `config`, read from `path` with the disciplines of `catalog`, and takes the signals. Before
     /// the first thread is started. Orders come by `orders`.
     ///
     /// # Errors
     /// If one of them cannot be had.
     pub fn open(
         path: &Path,
+        catalog: &Catalog,
         config: &GatewayConfig,
         folder: &Path,
         orders: Sender<Order>,
@@ -210,6 +213,7 @@ impl Control {
         let metrics = config.metrics.map(listen).transpose()?;
         let control = Self {
             path: path.to_owned(),
+            catalog: catalog.clone(),
             shared: Arc::clone(&shared),
             orders,
             // Last, as what fails after that would leave a socket behind.
@@ -347,7 +351,7 @@ impl Control {
 
     fn try_reload(&mut self) -> Result<String, String> {
         let snapshot = self.snapshot().ok_or("the gateway is starting; try again\n")?;
-        let new = load(&self.path)?;
+        let new = load(&self.path, &self.catalog)?;
         let difference = snapshot.config.difference(&new).map_err(|pinned| {
             let file = self.path.display();
             pinned.iter().map(|pinned| format!("{file}: {pinned}\n")).collect::<String>()
@@ -383,12 +387,12 @@ fn outcome(changes: String, applied: Result<(), String>) -> Result<String, Strin
     }
 }
 
-/// Reads and checks a configuration file; all that is wrong with it, one problem a line.
+/// Reads and checks a configuration file, whose queues are of `catalog`; all that is wrong with it, one problem a line.
 ///
 /// # Errors
 /// What is wrong.
-pub fn load(path: &Path) -> Result<GatewayConfig, String> {
-    GatewayConfig::load(&text(path)?, path)
+pub fn load(path: &Path, catalog: &Catalog) -> Result<GatewayConfig, String> {
+    GatewayConfig::load_with(catalog, &text(path)?, path)
         .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
 }
 
@@ -457,7 +461,9 @@ mod tests {
         );
         let path = folder.path().join("x.toml");
         let config = GatewayConfig::load(&text, &path).unwrap();
-        let error = Control::open(&path, &config, folder.path(), std::sync::mpsc::channel().0).unwrap_err();
+        let error =
+            Control::open(&path, &Catalog::default(), &config, folder.path(), std::sync::mpsc::channel().0)
+                .unwrap_err();
         assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 
+use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
 use apportion_linux::capabilities::drop_capabilities;
 use apportion_linux::netlink::NetlinkError;
@@ -57,15 +58,15 @@ pub enum GatewayError {
     Engine(#[from] EngineError),
 }
 
-/// Runs the gateway of the configuration file at `path` until a signal stops it; its control socket is in
+/// Runs the gateway of the configuration file at `path`, whose queues are of `catalog`, until a signal stops it; its control socket is in
 /// `folder`. Called with a single thread.
 ///
 /// # Errors
 /// Why it did not start, or ended.
-pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
+pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayError> {
     // As it was named: a link is followed each time that the file is read.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let config = load(&path).map_err(GatewayError::Config)?;
+    let config = load(&path, catalog).map_err(GatewayError::Config)?;
     let wrong = |problems: Vec<String>| {
         GatewayError::Config(
             problems.iter().map(|problem| format!("{}: {problem}\n", path.display())).collect(),
@@ -81,7 +82,7 @@ pub fn run(path: &Path, folder: &Path) -> Result<(), GatewayError> {
     };
     let ports = [open(&found[0])?, open(&found[1])?];
     let (sender, orders) = channel();
-    let (control, shared) = Control::open(&path, &config, folder, sender)?;
+    let (control, shared) = Control::open(&path, catalog, &config, folder, sender)?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
     let fail = |what| move |error| GatewayError::System { what, error };
     drop_capabilities().map_err(fail("drop capabilities"))?;

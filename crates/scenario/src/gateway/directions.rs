@@ -1,6 +1,7 @@
 //! The tables `up` and `down`: what happens to packets in one direction.
 
 use crate::gateway::classifier::RuleSet;
+use apportion_core::system::Catalog;
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
@@ -26,6 +27,7 @@ pub(super) struct Placed<'a> {
 pub(super) fn read<'a>(
     direction: Direction,
     root: &Fields<'a>,
+    catalog: &Catalog,
     problems: &mut Problems,
 ) -> Option<Placed<'a>> {
     let key = direction.name();
@@ -39,11 +41,11 @@ pub(super) fn read<'a>(
     }
     let fifo = Item::text(Part::Queue.example(), fields.place);
     let item = fields.item("queue").unwrap_or(&fifo);
-    let queue = queue::read(item, &fields.path_of("queue"), problems)
-        .map(|params| Written::new(Part::Queue, item, (*params).clone()));
+    let queue = queue::read(catalog, item, &fields.path_of("queue"), problems)
+        .map(|params| Written::new(catalog, Part::Queue, item, (*params).clone()));
     let exchange = fields.item("exchange").and_then(|item| {
         let params = marking::exchange(item, &fields.path_of("exchange"), problems)?;
-        Some(Written::new(Part::Exchange, item, (*params).clone()))
+        Some(Written::new(catalog, Part::Exchange, item, (*params).clone()))
     });
     let labels = labels(&fields, problems);
     let config = DirectionConfig {
@@ -76,7 +78,12 @@ pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mu
         if config.tickets.is_some() || config.ack_tickets.is_some() || told {
             config.exchange.get_or_insert_with(|| {
                 let item = Item::text(Part::Exchange.example(), fields.place);
-                Written::new(Part::Exchange, &item, (*marking::default_exchange()).clone())
+                Written::new(
+                    &Catalog::default(),
+                    Part::Exchange,
+                    &item,
+                    (*marking::default_exchange()).clone(),
+                )
             });
         } else if config.exchange.is_some() {
             let other = direction.other().name();

@@ -1,6 +1,7 @@
 //! The list `rule`: which flows, and what they are given.
 
 use crate::gateway::classifier::Rule;
+use apportion_core::system::Catalog;
 use apportion_core::units::Weight;
 
 use super::tables::{GROUPINGS, RULE};
@@ -111,7 +112,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
     let implied = Item::text(Part::Marker.example(), fields.place);
     let mark = marking::of_flow(fields, tcp, true, problems).map(|params| {
         let item = fields.item("mark").unwrap_or(&implied);
-        Written::new(Part::Marker, item, (*params).clone())
+        Written::new(&Catalog::default(), Part::Marker, item, (*params).clone())
     });
     let customer = fields.text("customer").filter(|_| customers::check(fields, 1, problems).is_some());
     let one = fields.text("flows") == Some(GROUPINGS[1]);

@@ -1,0 +1,375 @@
+//! Disciplines from outside this project, in the place of those of the catalogue.
+//!
+//! A world has packets of its own kind, and disciplines are generic over them; an author outside implements
+//! [`Queue`] and [`System`] for one kind, [`SimplePacket`]. [`Custom`] stands between: it keeps the packets of the world, gives
+//! the discipline a [`SimplePacket`] for each, and writes what the discipline marked, coloured and labelled onto
+//! the packet of the world when that leaves.
+//!
+//! The packets of the world are therefore safe from a discipline with a defect. When it loses, duplicates or invents a
+//! packet, or asks to be woken in the past, [`Custom`] takes it out of service: what was queued and all that
+//! arrives later is dropped with [`DropReason::Policy`], [`Fault`] says why, and the statistic
+//! `contract_broken_at` when, in seconds. Debug and release builds do the same.
+//!
+//! Cost: O(log n) with n packets queued and a virtual call per packet, beside the discipline's. Disciplines of
+//! the catalogue do not pass through here.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::fmt;
+
+use super::context::LinkContext;
+use super::contract::System;
+use crate::limit::Limit;
+use crate::packet::{CustomerId, Ecn, FlowClass, FlowId, LabelKind, Packet, SimplePacket};
+use crate::param::{Args, Entry, EntryArgs, ParamError};
+use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
+use crate::units::{Rate, Span, Time, Weight};
+
+/// A discipline from outside.
+type Boxed = Box<dyn System<SimplePacket> + Send>;
+type Build = dyn Fn(&LinkContext<'_>) -> Boxed + Send + Sync;
+type Read = dyn Fn(&EntryArgs<'_>) -> Result<Arc<Build>, ParamError> + Send + Sync;
+
+/// A registered discipline: its entry, and how to read its parameters and build it.
+#[derive(Clone)]
+pub(super) struct Registration {
+    pub entry: &'static Entry,
+    read: Arc<Read>,
+}
+
+impl Registration {
+    pub fn new<T, Q>(
+        entry: &'static Entry,
+        read: impl Fn(&EntryArgs<'_>) -> Result<T, ParamError> + Send + Sync + 'static,
+        build: impl Fn(&T, &LinkContext<'_>) -> Q + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: Send + Sync + 'static,
+        Q: System<SimplePacket> + Send + 'static,
+    {
+        let build = Arc::new(build);
+        let read = move |args: &EntryArgs<'_>| {
+            let (params, build) = (read(args)?, Arc::clone(&build));
+            let built = move |link: &LinkContext<'_>| -> Boxed { Box::new(build(&params, link)) };
+            Ok(Arc::new(built) as Arc<Build>)
+        };
+        Self { entry, read: Arc::new(read) }
+    }
+
+    /// Reads and checks the parameters.
+    pub fn read(&self, args: &Args) -> Result<CustomParams, ParamError> {
+        let build = (self.read)(&args.of(self.entry))?;
+        Ok(CustomParams { entry: self.entry, args: args.clone(), build })
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registration").field(&self.entry.name).finish()
+    }
+}
+
+/// Parameters of a registered discipline, checked. They are equal if the entry and all its values are.
+#[derive(Clone)]
+pub struct CustomParams {
+    entry: &'static Entry,
+    args: Args,
+    build: Arc<Build>,
+}
+
+impl CustomParams {
+    /// The entry of the discipline.
+    #[must_use]
+    pub const fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+}
+
+impl PartialEq for CustomParams {
+    fn eq(&self, other: &Self) -> bool {
+        let [own, others] = [self, other].map(|params| params.args.of(params.entry));
+        self.entry.name == other.entry.name
+            && self.entry.params.iter().all(|param| own.value(param.name) == others.value(param.name))
+    }
+}
+
+impl fmt::Debug for CustomParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomParams").field("name", &self.entry.name).field("args", &self.args).finish()
+    }
+}
+
+/// How a discipline broke the contract of [`Queue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The name of the discipline.
+    pub name: &'static str,
+    /// When.
+    pub at: Time,
+    /// In which way.
+    pub what: FaultKind,
+}
+
+/// In which way a discipline broke the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It delivered, dropped or marked a packet that it does not hold: one that it invented, or had given up before.
+    NotHeld {
+        /// The number of the packet.
+        id: u32,
+    },
+    /// What it says it holds is not what it was given and has not given up: it lost packets, or miscounts.
+    Backlog {
+        /// What it says.
+        claimed: Backlog,
+        /// What it was given and has not given up.
+        held: Backlog,
+    },
+    /// It delivered nothing and asked to be called again at a time that is not in the future.
+    WakeupInPast {
+        /// The time it asked for.
+        at: Time,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, at, .. } = self;
+        write!(f, "the discipline `{name}` broke its contract at {at} and drops everything since: ")?;
+        match self.what {
+            FaultKind::NotHeld { id } => write!(f, "it gave up packet {id}, which it does not hold"),
+            FaultKind::Backlog { claimed, held } => write!(
+                f,
+                "it says it holds {} of {}, and should hold {} of {}",
+                claimed.packets, claimed.bytes, held.packets, held.bytes
+            ),
+            FaultKind::WakeupInPast { at } => {
+                write!(f, "it asked to be called again at {at}, which is not later")
+            }
+        }
+    }
+}
+
+/// The packets of the world that a discipline holds.
+#[derive(Debug)]
+struct Held<P> {
+    /// By the number that the discipline knows them by.
+    packets: BTreeMap<u32, P>,
+    backlog: Backlog,
+    next: u32,
+    /// The first thing that went wrong in the call under way.
+    wrong: Option<FaultKind>,
+}
+
+impl<P: Packet> Held<P> {
+    const fn new() -> Self {
+        Self { packets: BTreeMap::new(), backlog: Backlog::EMPTY, next: 0, wrong: None }
+    }
+
+    /// Keeps `packet`, and gives what the discipline sees of it.
+    fn keep(&mut self, packet: P) -> SimplePacket {
+        // Numbers come around after 2^32 packets, when some of them may still wait.
+        while self.packets.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let seen = SimplePacket {
+            id: self.next,
+            flow: packet.flow(),
+            size: packet.size(),
+            protocol: packet.protocol(),
+            ecn: packet.ecn(),
+            colour: packet.colour(),
+            labels: LabelKind::ALL.map(|kind| packet.label(kind)),
+        };
+        self.next = self.next.wrapping_add(1);
+        self.backlog.add(&packet);
+        self.packets.insert(seen.id, packet);
+        seen
+    }
+
+    /// Gives up the packet with this number.
+    fn remove(&mut self, id: u32) -> Option<P> {
+        let packet = self.packets.remove(&id)?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    /// Gives up the packet of the world that the discipline gives up as `seen`.
+    fn take(&mut self, seen: &SimplePacket) -> Option<P> {
+        self.write_back(seen);
+        self.remove(seen.id)
+    }
+
+    /// Writes onto the packet of the world what the discipline wrote onto `seen`.
+    fn write_back(&mut self, seen: &SimplePacket) -> Option<&P> {
+        let Some(packet) = self.packets.get_mut(&seen.id) else {
+            self.wrong.get_or_insert(FaultKind::NotHeld { id: seen.id });
+            return None;
+        };
+        if seen.ecn == Ecn::Ce && packet.ecn() != Ecn::Ce && packet.ecn().is_capable() {
+            packet.set_ce();
+        }
+        if seen.colour != packet.colour() {
+            packet.set_colour(seen.colour);
+        }
+        // Those that changed, found before the first is written: a packet with room for one forgets the others.
+        let changed = LabelKind::ALL.map(|kind| packet.label(kind) != seen.label(kind));
+        for (kind, _) in LabelKind::ALL.into_iter().zip(changed).filter(|(_, changed)| *changed) {
+            match seen.label(kind) {
+                Some(label) => packet.set_label(kind, label),
+                None => packet.clear_label(kind),
+            }
+        }
+        Some(packet)
+    }
+
+    /// Gives up the packet that has waited longest.
+    fn oldest(&mut self) -> Option<P> {
+        // Numbers at or after the next one are from before they came around.
+        let first = self.packets.range(self.next..).next().or_else(|| self.packets.iter().next());
+        let id = *first?.0;
+        self.remove(id)
+    }
+}
+
+/// A discipline from outside among packets of the world.
+pub struct Custom<P> {
+    pub(super) params: CustomParams,
+    inner: Boxed,
+    held: Held<P>,
+    fault: Option<Fault>,
+}
+
+impl<P: Packet> Custom<P> {
+    /// Empty, in its place.
+    #[must_use]
+    pub fn new(params: &CustomParams, link: &LinkContext<'_>) -> Self {
+        Self { params: params.clone(), inner: (params.build)(link), held: Held::new(), fault: None }
+    }
+
+    /// Why it is out of service, if it is.
+    #[must_use]
+    pub const fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Takes the discipline out of service if the call that ends broke the contract.
+    fn check(&mut self, now: Time, sink: &mut dyn Sink<P>) {
+        let (claimed, held) = (self.inner.backlog(), self.held.backlog);
+        let miscounts = (claimed != held).then_some(FaultKind::Backlog { claimed, held });
+        let Some(what) = self.held.wrong.take().or(miscounts) else { return };
+        self.fault = Some(Fault { name: self.params.entry.name, at: now, what });
+        while let Some(packet) = self.held.oldest() {
+            sink.dropped(now, packet, DropReason::Policy);
+        }
+    }
+}
+
+impl<P: Packet> System<P> for Custom<P> {
+    /// In the order that the discipline gives; the packets that it gives up in no order have waited longest first.
+    fn drain(&mut self, now: Time) -> Option<P> {
+        let seen = if self.fault.is_none() { self.inner.drain(now) } else { None };
+        seen.and_then(|seen| self.held.take(&seen)).or_else(|| self.held.oldest())
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.inner.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.inner.set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.inner.set_weight(flow, weight)
+    }
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.inner.set_rtt(flow, rtt)
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.inner.set_customer(flow, customer)
+    }
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.inner.set_guarantee(flow, guarantee, rtt)
+    }
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        self.inner.set_class(flow, class)
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.statistics(show);
+        if let Some(fault) = &self.fault {
+            show("contract_broken_at", fault.at.as_secs_f64());
+        }
+    }
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        self.inner.flow_statistics(show);
+    }
+}
+
+impl<P: Packet> Queue<P> for Custom<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        if self.fault.is_some() {
+            return sink.dropped(now, packet, DropReason::Policy);
+        }
+        let seen = self.held.keep(packet);
+        self.inner.enqueue(now, seen, &mut Bridge { held: &mut self.held, sink });
+        self.check(now, sink);
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.fault.is_some() {
+            return None;
+        }
+        let seen = self.inner.dequeue(now, &mut Bridge { held: &mut self.held, sink });
+        let packet = seen.and_then(|seen| self.held.take(&seen));
+        let refused = seen.is_none() && !self.held.backlog.is_empty();
+        if let Some(at) = self.inner.next_wakeup().filter(|at| refused && *at <= now) {
+            self.held.wrong.get_or_insert(FaultKind::WakeupInPast { at });
+        }
+        self.check(now, sink);
+        packet
+    }
+
+    fn is_transparent(&self) -> bool {
+        self.fault.is_none() && self.inner.is_transparent()
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.inner.next_wakeup().filter(|_| self.fault.is_none())
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.held.backlog
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for Custom<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { params, held, fault, .. } = self;
+        let mut out = f.debug_struct("Custom");
+        out.field("params", params).field("held", held).field("fault", fault).finish_non_exhaustive()
+    }
+}
+
+/// Reports to the sink of the world, about its packets, what the discipline reports about those it sees.
+struct Bridge<'a, P> {
+    held: &'a mut Held<P>,
+    sink: &'a mut dyn Sink<P>,
+}
+
+impl<P: Packet> Sink<SimplePacket> for Bridge<'_, P> {
+    fn dropped(&mut self, now: Time, seen: SimplePacket, reason: DropReason) {
+        if let Some(packet) = self.held.take(&seen) {
+            self.sink.dropped(now, packet, reason);
+        }
+    }
+    fn marked(&mut self, now: Time, seen: &SimplePacket) {
+        if let Some(packet) = self.held.write_back(seen) {
+            self.sink.marked(now, packet);
+        }
+    }
+    fn overload(&mut self, now: Time, exception: Overload) {
+        self.sink.overload(now, exception);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! A discipline from outside this project, registered under a name: found by scenarios, run like all others, and
+//! harmless when it is wrong.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use apportion_core::limit::Limit;
+use apportion_core::param::{Entry, Kind, Param, Role};
+use apportion_core::system::{Catalog, LinkContext, System};
+use apportion_core::units::{Packets, Time};
+use apportion_core::{Backlog, DropReason, Queue, SimplePacket, Sink};
+use apportion_runtime::outcome::LinkOutcome;
+use apportion_scenario::model::Scenario;
+use apportion_scenario::{describe, load_with};
+use apportion_sim::{Job, replicate};
+
+/// A FIFO with tail drop, as the catalogue has one; `loses`: every so many packets it loses one.
+struct Outside {
+    queue: VecDeque<SimplePacket>,
+    backlog: Backlog,
+    limit: Packets,
+    loses: u64,
+    arrived: u64,
+}
+
+impl Queue<SimplePacket> for Outside {
+    fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
+        self.arrived += 1;
+        if self.backlog.packets >= self.limit {
+            return sink.dropped(now, packet, DropReason::Overflow);
+        }
+        if self.loses > 0 && self.arrived.is_multiple_of(self.loses) {
+            return;
+        }
+        self.backlog.add(&packet);
+        self.queue.push_back(packet);
+    }
+    fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
+        let packet = self.queue.pop_front()?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl System<SimplePacket> for Outside {
+    fn drain(&mut self, _: Time) -> Option<SimplePacket> {
+        self.queue.pop_front()
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        if let Limit::Packets(limit) = limit {
+            self.limit = limit;
+        }
+    }
+}
+
+static ENTRY: Entry = Entry {
+    name: "outside",
+    role: Role::System,
+    summary: "Tail drop from outside.",
+    reference: "–",
+    cost: "O(1) per packet, no state",
+    params: &[
+        Param::new("limit", "B", Kind::Packets, "50p", "chosen", "Size of the buffer."),
+        Param::new("loses", "–", Kind::Count, "0", "chosen", "Loses one of so many packets; none if 0."),
+    ],
+};
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::default();
+    let build = |&(limit, loses): &(Packets, u64), _: &LinkContext<'_>| Outside {
+        queue: VecDeque::new(),
+        backlog: Backlog::EMPTY,
+        limit,
+        loses,
+        arrived: 0,
+    };
+    catalog
+        .register(&ENTRY, |args| Ok((args.packets("limit"), args.count("loses"))), build)
+        .expect("a new name");
+    catalog
+}
+
+fn load(queue: &str, more: &str) -> Result<Vec<Scenario>, String> {
+    let text = format!(
+        "seed = 1\nstop = \"4s\"\n\
+         [link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"2Mbit\"\ndelay = \"10ms\"\nqueue = {queue}\n\
+         [flow.tcp]\ncount = 3\ntcp = \"rfc\"\nfrom = \"a\"\nto = \"b\"\nsource = \"greedy\"\n\
+         [flow.udp]\nfrom = \"a\"\nto = \"b\"\nsource = {{ kind = \"cbr\", rate = \"1Mbit\" }}\n\
+         {more}"
+    );
+    let suite = load_with(&catalog(), &text, Path::new("x.toml"), &[], &|path| std::fs::read(path))
+        .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())?;
+    // It loads back to the same: names and parameters are written as they were understood.
+    let again =
+        load_with(&catalog(), &suite.canonical, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+    assert_eq!(again.expect("the canonical text loads").canonical, suite.canonical);
+    Ok(suite.points.into_iter().map(|point| point.scenario).collect())
+}
+
+/// The bottleneck at the end of a run of each scenario; two threads, as registered disciplines go where runs go.
+fn run(scenarios: &[Scenario]) -> Vec<LinkOutcome> {
+    let jobs: Vec<Job<'_>> =
+        scenarios.iter().map(|scenario| Job { scenario, seed: scenario.seed, captures: None }).collect();
+    let outcomes = replicate(&jobs, 2, &|_| (), &AtomicBool::new(false)).expect("runs");
+    let bottleneck = |mut links: Vec<LinkOutcome>| links.swap_remove(0);
+    outcomes.into_iter().map(|outcome| bottleneck(outcome.expect("not cancelled").links)).collect()
+}
+
+#[test]
+fn tail_drop_from_outside_does_what_tail_drop_of_the_catalogue_does() {
+    let scenarios = load("[\"outside\", \"fifo\", { kind = \"outside\", limit = \"9p\" }]", "").unwrap();
+    let links = run(&scenarios);
+    assert!(links[0].dropped.values().sum::<u64>() > 0, "{:?}", links[0]);
+    assert_eq!(format!("{:?}", links[0]), format!("{:?}", links[1]));
+    assert_ne!(format!("{:?}", links[0]), format!("{:?}", links[2]));
+}
+
+#[test]
+fn it_is_shaped_and_it_takes_the_place_of_another_while_packets_wait() {
+    let shaped = "{ kind = \"outside\", shaper = \"token_bucket\", rate = \"1Mbit\" }";
+    let links = run(&load(shaped, "").unwrap());
+    // 1 Mb/s for 4 s is 500 kB.
+    let sent = links[0].sent.bytes.get();
+    assert!((450_000..=502_000).contains(&sent), "{sent}");
+    let change = |to| format!("[[change]]\nat = \"2s\"\nset = \"link.l.queue\"\nto = \"{to}\"\n");
+    let changed = [("outside", "fifo"), ("fifo", "outside"), ("fifo", "fifo")].map(|(before, after)| {
+        let scenarios = load(&format!("\"{before}\""), &change(after)).unwrap();
+        format!("{:?}", run(&scenarios)[0])
+    });
+    // Packets that wait move in their order, so it does not show which of the two came first.
+    assert_eq!(changed[0], changed[2]);
+    assert_eq!(changed[1], changed[2]);
+}
+
+#[test]
+fn a_discipline_that_loses_packets_leaves_the_run_whole_and_is_in_its_results() {
+    let links = run(&load("{ kind = \"outside\", loses = 100 }", "").unwrap());
+    let since = links[0].statistics.iter().find(|(name, _)| *name == "contract_broken_at");
+    assert!(since.is_some_and(|(_, at)| (0.0..4.0).contains(at)), "{:?}", links[0]);
+}
+
+#[test]
+fn names_and_parameters_from_outside_are_in_messages_and_in_the_schema() {
+    let unknown = load("\"outsde\"", "").unwrap_err();
+    assert!(unknown.contains("x.toml:8") && unknown.contains("(did you mean `outside`?)"), "{unknown}");
+    let unknown = load("{ kind = \"outside\", lmit = \"9p\" }", "").unwrap_err();
+    assert!(unknown.contains("lmit") && unknown.contains("(did you mean `limit`?)"), "{unknown}");
+    let wrong = load("{ kind = \"outside\", limit = \"9kB\" }", "").unwrap_err();
+    assert!(wrong.contains("limit") && wrong.contains("9kB"), "{wrong}");
+    let names = |catalog: &Catalog| describe::schema(catalog).to_string();
+    assert!(names(&catalog()).contains("\"outside\"") && !names(&Catalog::default()).contains("\"outside\""));
+    assert!(names(&catalog()).contains("Loses one of so many packets"));
+}
