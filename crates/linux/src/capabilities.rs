@@ -30,7 +30,7 @@ struct Sets {
 /// executes gets others.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn drop_capabilities() -> io::Result<()> {
     set_no_new_privs()?;
     let mut header = Header { version: VERSION_3, pid: 0 };

@@ -1,11 +1,11 @@
-//! A user's command inside a network namespace: started, waited for with a limit, and never left behind.
+//! Runs a user's command inside a network namespace, with a time limit, and leaves no process behind.
 //!
 //! Source: setns(2), `PR_SET_PDEATHSIG` of prctl(2), `pidfd_open(2)`, `timerfd_create(2)`, signalfd(2),
 //! kill(2). A wait polls three descriptors at most, for the end of the command, the limit and signals; no
-//! clock is read and nothing is tried in a loop. By default the command leads a process group, which is
+//! clock is read and nothing is polled in a loop. By default the command leads a process group, which is
 //! killed as a whole when the command ends or is dropped: before the command is reaped, so that the group's
-//! number is still its own. What a command puts into a group or session of its own ("daemons") is not found
-//! again, and lives on; unless all is inside of a [`Processes`](crate::namespace::Processes).
+//! number is still its own. Processes that a command puts into another group or session ("daemons") survive,
+//! unless all are inside a [`Processes`](crate::namespace::Processes).
 #![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
 
 mod terminal;
@@ -40,12 +40,12 @@ const MAX_WAKEUPS: usize = 1_000_000;
 /// A command that cannot be started or waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It is not started.
+    /// It cannot be started.
     #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), remedy(.error))]
     Start {
         /// The program.
         program: OsString,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// It cannot be waited for; it was killed.
@@ -113,7 +113,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Signals that are read where it suits, instead of ending the process or interrupting a thread.
+/// Signals that are read from a descriptor, instead of ending the process or interrupting a thread.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
@@ -130,7 +130,7 @@ impl Signals {
         Self::of(&[Signal::SIGINT, Signal::SIGTERM])
     }
 
-    /// The same, with SIGCHLD: a command that is stopped by a key of the terminal is noticed
+    /// The same, with SIGCHLD, by which a command that is stopped from the terminal is noticed
     /// ([`Group::Foreground`]).
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Signals {
         Ok(self.next_of()?.map(|(signal, _)| signal))
     }
 
-    /// With whether a terminal sent it, to all that are in its foreground.
+    /// The same, and whether a terminal sent it, to its whole foreground group.
     fn next_of(&self) -> Result<Option<(Signal, bool)>, CommandError> {
         let info = self.fd.read_signal().map_err(CommandError::Signals)?;
         Ok(info.and_then(|info| {
@@ -170,7 +170,7 @@ impl AsFd for Signals {
     }
 }
 
-/// A command that runs. Dropped, it is killed and reaped.
+/// A running command. When dropped, it is killed and reaped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -254,7 +254,7 @@ impl Running {
     /// Sends `signal` to the command and its group, if it has its own. A command that has ended gets none.
     ///
     /// # Errors
-    /// What the system says, `EPERM` for a program that took another user's rights.
+    /// The error of the system call, `EPERM` for a program that took another user's rights.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         if self.is_reaped {
             return Ok(());
@@ -341,7 +341,7 @@ impl Running {
         }
     }
 
-    /// Kills what is left of the command and its group, and takes its status.
+    /// Kills what is left of the command and its group, and reads its status.
     fn reap(&mut self) -> Result<ExitStatus, CommandError> {
         // A group without a living process is no error worth a word; nor is one of another user, who is
         // beyond reach.

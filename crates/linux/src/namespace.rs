@@ -1,8 +1,8 @@
-//! Network namespaces: made, entered and left by a thread; and the user namespace that allows it.
+//! Network namespaces, created, entered and left by threads, and the user namespace that allows it.
 //!
 //! Source: namespaces(7), network_namespaces(7), setns(2), unshare(2). A network namespace belongs to a
 //! thread, is inherited by the threads and processes that it starts, and ends with the last of them, the last
-//! file descriptor and the last socket: nothing is left behind however a process dies. No names are given out
+//! file descriptor and the last socket: nothing is left behind however a process dies. No names are created
 //! under `/run/netns`, which would outlive the process.
 
 mod mount;
@@ -28,13 +28,13 @@ use nix::sched::{CloneFlags, setns, unshare};
 /// The file that is the network namespace of the thread that opens it.
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 
-/// A network namespace that cannot be had.
+/// Why a network namespace is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The file of the thread's namespace cannot be opened.
     #[error("cannot open {OF_THIS_THREAD}: {0}; /proc must be mounted")]
     Open(io::Error),
-    /// There is no new namespace.
+    /// A new namespace cannot be created.
     #[error(
         "cannot make a network namespace: {0}; be root or enter a user namespace first, and see that \
              /proc/sys/user/max_net_namespaces is not reached"
@@ -45,12 +45,12 @@ pub enum NamespaceError {
         "cannot enter a network namespace: {0}; CAP_SYS_ADMIN is needed in the user namespace that owns it"
     )]
     Enter(Errno),
-    /// There is no new thread.
+    /// A thread cannot be started.
     #[error("cannot start the thread `{name}`: {error}")]
     Thread {
         /// The thread's name.
         name: String,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
 }
@@ -89,7 +89,7 @@ impl Namespace {
         join(start("new namespace", make)?)
     }
 
-    /// The same namespace once more.
+    /// A second handle of the same namespace.
     ///
     /// # Errors
     /// [`NamespaceError::Open`] without a descriptor left.
@@ -105,7 +105,7 @@ impl Namespace {
         setns(&self.fd, CloneFlags::CLONE_NEWNET).map_err(NamespaceError::Enter)
     }
 
-    /// Runs `f` on the calling thread inside this namespace, and goes back, also when `f` panics.
+    /// Runs `f` on the calling thread inside this namespace, and returns to its own, also when `f` panics.
     ///
     /// # Errors
     /// [`NamespaceError::Enter`] if it is forbidden to go there, where `f` does not run; or to go back, where
@@ -145,7 +145,7 @@ fn start<T: Send + 'static>(
         .map_err(|error| NamespaceError::Thread { name: name.to_owned(), error })
 }
 
-/// What the thread gave; a panic goes on in the caller.
+/// The result of the thread; a panic continues in the caller.
 fn join<T>(handle: JoinHandle<T>) -> T {
     handle.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

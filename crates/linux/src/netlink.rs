@@ -2,8 +2,8 @@
 //!
 //! Source: netlink(7), rtnetlink(7), veth(4). One request is under way at a time, each asks for an
 //! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the
-//! kernel, whose own words stand in the error. A [`Netlink`] keeps to the namespace of the thread that opened
-//! it, whichever thread uses it later. Cost: two system calls a request.
+//! kernel, whose own words stand in the error. A [`Netlink`] stays in the namespace of the thread that opened
+//! it. Cost: two system calls a request.
 
 mod offload;
 mod socket;
@@ -39,46 +39,46 @@ pub enum NetlinkError {
     /// A request could not be sent, or its answer not be read.
     #[error("cannot {doing}: the netlink socket failed with {errno}")]
     Socket {
-        /// What was asked for.
+        /// What was requested.
         doing: String,
-        /// What the system call said.
+        /// The error of the system call.
         errno: Errno,
     },
     /// The kernel answered with an error.
     #[error("cannot {doing}: {errno}{}{}", also(.message), also(remedy(*.errno)))]
     Refused {
-        /// What was asked for.
+        /// What was requested.
         doing: String,
         /// The error of the acknowledgement.
         errno: Errno,
         /// The kernel's message; empty if it has none.
         message: String,
     },
-    /// The answer is not one.
+    /// The answer is malformed.
     #[error("cannot {doing}: the kernel's answer is not understood ({what})")]
     Malformed {
-        /// What was asked for.
+        /// What was requested.
         doing: String,
         /// What is wrong with the answer.
         what: &'static str,
     },
-    /// A device's name that no kernel takes.
+    /// An invalid device name.
     #[error("`{0}` cannot name a network device: 1 to 15 bytes without `/`, `:` and white space")]
     Name(String),
-    /// A device that no packet passes yet.
+    /// A device that is not running yet.
     #[error("`{device}` is not running after {limit}; both ends of a veth must be set up")]
     NotRunning {
         /// The device.
         device: String,
-        /// How long it was waited for.
+        /// The time that was waited.
         limit: Span,
     },
-    /// An address that the namespace does not take for its own yet.
+    /// An address that is not in use yet.
     #[error("{address} is not in use after {limit}; its device must be up")]
     NotInUse {
         /// The address.
         address: IpAddr,
-        /// How long it was waited for.
+        /// The time that was waited.
         limit: Span,
     },
     /// An offload that stays on.
@@ -121,16 +121,16 @@ pub struct VethEnd<'a> {
     pub mac: [u8; 6],
     /// The largest IP packet, without the Ethernet header. IPv6 needs 1280 B or more.
     pub mtu: Bytes,
-    /// The network namespace in which the end comes into being.
+    /// The network namespace in which the end is created.
     pub namespace: BorrowedFd<'a>,
 }
 
 /// A routing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// The one for routes.
+    /// The table `main`.
     Main,
-    /// The one that is asked first, which holds the addresses of the namespace itself.
+    /// The table `local`, which is looked up first and holds the namespace's own addresses.
     Local,
 }
 
@@ -145,7 +145,7 @@ pub struct Route {
     pub device: u32,
     /// The next router; without one the destinations are taken to be on the link.
     pub gateway: Option<IpAddr>,
-    /// Where the route is written.
+    /// The table of the route.
     pub table: Table,
 }
 
@@ -154,15 +154,15 @@ pub struct Route {
 pub struct Device {
     /// Its index in the namespace.
     pub index: u32,
-    /// Whether it was set up.
+    /// Whether it is administratively up.
     pub is_up: bool,
-    /// Whether packets pass: it is up, has a carrier (both ends of a veth are up), and its queue is at work.
+    /// Whether packets pass: it is up, has a carrier (both ends of a veth are up), and its queue is active.
     pub is_running: bool,
-    /// Whether it does without ARP and neighbour discovery.
+    /// Whether ARP and neighbour discovery are off.
     pub no_arp: bool,
-    /// The longest IP packet; 0 if the kernel does not say.
+    /// The longest IP packet; 0 if the kernel does not report it.
     pub mtu: Bytes,
-    /// Most segments of a super-packet; 0 if the kernel does not say.
+    /// Maximum of segments of a super-packet; 0 if the kernel does not report it.
     pub gso_max_segs: u32,
     /// Whether it is the loopback device.
     pub is_loopback: bool,
@@ -170,14 +170,14 @@ pub struct Device {
     pub master: Option<u32>,
 }
 
-/// A conversation with the kernel about one network namespace.
+/// An rtnetlink socket of one network namespace.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
 }
 
 impl Netlink {
-    /// Opens a conversation about the network namespace of the calling thread.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
     /// [`NetlinkError::Open`] without netlink.
@@ -185,10 +185,10 @@ impl Netlink {
         Ok(Self { socket: Socket::open().map_err(NetlinkError::Open)? })
     }
 
-    /// Makes a pair of devices with one queue a direction, each end in its namespace, both down.
+    /// Creates a pair of devices with one queue in each direction, each end in its namespace, both down.
     ///
     /// # Errors
-    /// A bad name, or the kernel's refusal; there is no device then.
+    /// A bad name, or the kernel's error; there is no device then.
     pub fn add_veth(&mut self, end: &VethEnd<'_>, peer: &VethEnd<'_>) -> Result<(), NetlinkError> {
         let mut message = end_message(end)?;
         message.attributes.push(LinkAttribute::LinkInfo(vec![
@@ -239,7 +239,7 @@ impl Netlink {
     /// Sets a device up.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
         self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
     }
@@ -247,7 +247,7 @@ impl Netlink {
     /// Sets a device down.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn set_down(&mut self, index: u32) -> Result<(), NetlinkError> {
         let mut message = LinkMessage::default();
         message.header.index = index;
@@ -261,7 +261,7 @@ impl Netlink {
     /// silently.
     ///
     /// # Errors
-    /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's refusal.
+    /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's error.
     pub fn wait_until_running(&mut self, name: &str, limit: Span) -> Result<(), NetlinkError> {
         let is_running = |netlink: &mut Self| Ok(netlink.device(name)?.is_running);
         if self.waited(limit, is_running)? {
@@ -270,12 +270,12 @@ impl Netlink {
         Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
     }
 
-    /// Waits until packets to `address` are taken for this namespace's own. IPv6 brings a new address into
-    /// use in the background, once its device is up, even where duplicates are not looked for; what comes
-    /// before is lost silently. An IPv4 address is in use at once.
+    /// Waits until `address` is in use as an address of this namespace. IPv6 brings a new address into
+    /// use in the background, once its device is up, even without duplicate address detection; packets that
+    /// come before are lost silently. An IPv4 address is in use at once.
     ///
     /// # Errors
-    /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's refusal.
+    /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's error.
     pub fn wait_until_local(&mut self, address: IpAddr, limit: Span) -> Result<(), NetlinkError> {
         let is_local = |netlink: &mut Self| netlink.is_local(address);
         if self.waited(limit, is_local)? { Ok(()) } else { Err(NetlinkError::NotInUse { address, limit }) }
@@ -294,7 +294,7 @@ impl Netlink {
         }
     }
 
-    /// Asks each millisecond for `limit`, and once at least, until the answer is yes.
+    /// Polls each millisecond until it is done or `limit` has passed; at least once.
     fn waited(
         &mut self,
         limit: Span,
@@ -310,12 +310,12 @@ impl Netlink {
         Ok(false)
     }
 
-    /// Does without ARP and neighbour discovery on a device: every frame goes to the device's own hardware
+    /// Turns ARP and neighbour discovery off on a device: every frame goes to the device's own hardware
     /// address, so that the other end takes frames if it has the same one. Before the device is up: the
-    /// kernel then joins no IPv6 groups for neighbour discovery, and says nothing about them.
+    /// kernel then joins no IPv6 groups for neighbour discovery, and sends no reports about them.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn set_no_arp(&mut self, index: u32) -> Result<(), NetlinkError> {
         self.add_flag(index, LinkFlags::Noarp, format_args!("do without ARP on device {index}"))
     }
@@ -323,7 +323,7 @@ impl Netlink {
     /// Sets the largest IP packet of a device.
     ///
     /// # Errors
-    /// The kernel's refusal: a veth takes 68 to 65535 B.
+    /// The kernel's error: a veth takes 68 to 65535 B.
     pub fn set_mtu(&mut self, index: u32, mtu: Bytes) -> Result<(), NetlinkError> {
         self.set(
             index,
@@ -332,11 +332,11 @@ impl Netlink {
         )
     }
 
-    /// Gives a device an address; IPv6's detection of duplicates is passed over. [`Self::wait_until_local`]
+    /// Gives a device an address; without duplicate address detection of IPv6. [`Self::wait_until_local`]
     /// waits until it is in use.
     ///
     /// # Errors
-    /// The kernel's refusal, `EEXIST` if it has the address.
+    /// The kernel's error, `EEXIST` if it has the address.
     pub fn add_address(&mut self, index: u32, address: IpAddr, length: u8) -> Result<(), NetlinkError> {
         let mut message = AddressMessage::default();
         message.header = AddressHeader {
@@ -360,7 +360,7 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// The kernel's refusal: the device is down, the gateway is not on a link, bits behind the prefix are
+    /// The kernel's error: the device is down, the gateway is not on a link, bits behind the prefix are
     /// set.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let mut message = route_message(route.destination, route.length, route.device);
@@ -380,12 +380,12 @@ impl Netlink {
         )
     }
 
-    /// Takes every address of `destination`/`length` for one of this namespace ("AnyIP"); `loopback` is the
+    /// Makes every address of `destination`/`length` an address of this namespace ("AnyIP"); `loopback` is the
     /// index of `lo`. With length 0 that is each address there is, so that routes to the others must be in
-    /// [`Table::Local`] as well: there the longer prefix wins, while [`Table::Main`] is no longer asked.
+    /// [`Table::Local`] as well: there the longer prefix wins, while [`Table::Main`] is no longer looked up.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn add_local_route(
         &mut self,
         destination: IpAddr,
@@ -469,12 +469,12 @@ const fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// A size that no device takes is passed on as one that no device takes.
+/// The size as the kernel takes it; one that is too large stays too large, and is refused.
 fn mtu_of(mtu: Bytes) -> u32 {
     u32::try_from(mtu.get()).unwrap_or(u32::MAX)
 }
 
-/// `name`, if the kernel takes it for a device: netdevice(7) has room for 15 bytes and a zero.
+/// `name`, if it is a valid device name: netdevice(7) has room for 15 bytes and a zero.
 fn checked(name: &str) -> Result<String, NetlinkError> {
     let bad = |byte: u8| byte == b'/' || byte == b':' || byte == 0 || byte.is_ascii_whitespace();
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || matches!(name, "." | "..") || name.bytes().any(bad)

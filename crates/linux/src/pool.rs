@@ -1,8 +1,8 @@
-//! Buffers for frames: a bounded number of one size, made once.
+//! Frame buffers: a bounded number of one size, allocated once.
 //!
 //! Each is taken by an owner, the port that its frame comes in by. An owner can hold at most as many as are left to all, the
 //! dynamic threshold of A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet
-//! switches" (1998): one queue without a limit fills half of them, two a third each, and others keep their way.
+//! switches" (1998): one queue without a limit fills half of them, two a third each, and others still get some.
 //!
 //! Memory is taken when a buffer is first used: the system hands out zeroed pages on touch, and the buffer
 //! given back last is taken next.

@@ -1,4 +1,4 @@
-//! When each of some numbered things is next due, and which is first.
+//! The next due times of numbered entries, and which is first.
 //!
 //! Cost: O(log n) per change.
 

@@ -20,7 +20,7 @@ use crate::packet::{Description, Packet};
 pub const ETHERNET: Bytes = Bytes::new(14);
 /// The longest frame: 1500 bytes with an Ethernet header and two VLAN tags.
 pub(crate) const LONGEST: usize = 1_522;
-/// Frames under way at most, half of them each way. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
+/// Frames in flight at most, half of them each way. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
 const MAX_FRAMES: u32 = 1 << 16;
 /// Flows kept apart. None is forgotten before there are so many, so that its counts stay its own.

@@ -1,7 +1,7 @@
-//! Ports and links, moved by the clock: frames come in at ports, go through links, and leave by ports.
+//! Moves frames by the clock: they come in at ports, go through links, and leave by ports.
 //!
-//! What is due is done in the order and at the time at which it was due, however late the system lets us run;
-//! frames that came in meanwhile enter after it. A departure therefore follows from the model of the link,
+//! Events are handled in the order of their times and with those times, however late the system runs the process;
+//! frames that came in meanwhile enter after them. A departure therefore follows from the model of the link,
 //! not from "now", and lateness shifts single packets by microseconds but never adds up. How late packets
 //! left is measured, see [`lateness`](Engine::lateness).
 //!
@@ -34,23 +34,22 @@ use crate::packet::{Description, Packet};
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 
-/// The owner of buffers of the engine's own packets; of others, the port that they came in by.
+/// The owner of buffers of the engine's own packets. Other buffers belong to the port that they came in by.
 const OWN: u16 = u16::MAX;
-/// Frames that wait for a device that takes no more; beyond that the oldest are given up. Chosen: a queue of such a
-/// device.
+/// Frames that wait for a device that is full; beyond that the oldest are dropped. Chosen: a usual queue of a device.
 const MAX_HELD: usize = 1_024;
-/// Buffers with which a port is looked at again that had none. Chosen: half a batch, or every buffer that comes back would
-/// cost three system calls.
+/// Free buffers at which a port that had none is watched again. Chosen: half a batch, since otherwise every buffer that comes
+/// back would cost three system calls.
 const ENOUGH: usize = BATCH / 2;
-/// When a device that took no more is tried again. Chosen: eight full frames at 1 Gbit/s.
+/// When a device that was full is tried again. Chosen: eight full frames at 1 Gbit/s.
 const RETRY: Span = Span::from_micros(100);
 
-/// Why [`Engine::run`] came back.
+/// Why [`Engine::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is the time that was asked for, and all that was due before is done.
+    /// The deadline has come, and all events before it are handled.
     Deadline,
-    /// The descriptor to watch is readable.
+    /// The watched descriptor is readable.
     Woken,
 }
 
@@ -64,10 +63,10 @@ pub enum EngineError {
         port: u32,
         /// "receive" or "send".
         what: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// There are more ports than numbers of owners.
+    /// There are too many ports.
     #[error("there are {0} ports; the engine takes 65534 at most")]
     Ports(usize),
     /// Waiting failed.
@@ -75,10 +74,10 @@ pub enum EngineError {
     Wait(Errno),
 }
 
-/// Ports and links with the world that says where frames go.
+/// Ports and links, with a world that classifies frames.
 #[derive(Debug)]
 pub struct Engine<W> {
-    /// Says where frames go.
+    /// Classifies frames.
     pub world: W,
     /// What all links share.
     pub books: Books,
@@ -86,13 +85,13 @@ pub struct Engine<W> {
     ports: Vec<PortState>,
     links: Vec<Link>,
     routes: Vec<Hop>,
-    /// When links are next to be handled.
+    /// When links have their next event.
     agenda: Agenda,
     readiness: Readiness,
     /// Ports that may have frames, and ports with frames that leave.
     ready: Vec<u32>,
     leaving: Vec<u32>,
-    /// Ports that were left alone for want of buffers.
+    /// Ports that are not watched because no buffer is free.
     starved: Vec<u32>,
     received: Vec<Received>,
     malformed: [u64; Malformed::ALL.len()],
@@ -109,7 +108,7 @@ struct PortState {
 }
 
 impl<W: World> Engine<W> {
-    /// An engine that goes by `clock`. `routes` is the table that packets go along.
+    /// An engine with this clock. `routes` is the routing table of packets.
     ///
     /// # Errors
     /// If the ports cannot be watched, or are too many.
@@ -237,7 +236,7 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     fn next(&mut self) -> Time {
         self.agenda.next().min(self.world.next_timer())
     }
@@ -246,7 +245,7 @@ impl<W: World> Engine<W> {
         self.agenda.set(link, self.links[link as usize].next());
     }
 
-    /// Does all that is due by `now`, each at its time.
+    /// Handles all events up to `now`, each at its time.
     fn advance(&mut self, now: Time) {
         loop {
             let at = self.next();
@@ -299,7 +298,7 @@ impl<W: World> Engine<W> {
         to.due.push(at);
     }
 
-    /// Sends what has left. What a device has no room for stays, to be tried again.
+    /// Sends frames that have left. Those for which a device has no room stay, to be tried again.
     fn flush(&mut self) -> Result<(), EngineError> {
         let (ports, pool) = (&mut self.ports, &mut self.books.pool);
         let mut result = Ok(());
@@ -323,7 +322,7 @@ impl<W: World> Engine<W> {
         result
     }
 
-    /// Reads a batch of what waits at each port that is ready, as of now or of `latest`.
+    /// Reads a batch of the frames that wait at each port that is ready, as of now or of `latest`.
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
@@ -374,7 +373,7 @@ impl<W: World> Engine<W> {
         }
     }
 
-    /// Applies to links what the world says of flows.
+    /// Applies the world's updates of flows to links.
     pub fn apply_flow_updates(&mut self, now: Time) {
         while let Some((number, flow, setting)) = self.world.poll_flow_update() {
             self.change(number as usize, |link, books| link.set_flow(now, flow, &setting, books));
@@ -402,7 +401,7 @@ impl<W: World> Engine<W> {
 
 /// What it measures, and what can be changed between runs.
 impl<W> Engine<W> {
-    /// Its clock, for others who share its time.
+    /// Its clock, for other components with the same time.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.clock
@@ -420,17 +419,17 @@ impl<W> Engine<W> {
         self.links.get(number)
     }
 
-    /// What the port did, and what packets it sent were charged as.
+    /// The counters of a port, and the charged size of packets that it sent.
     pub fn port_counts(&mut self, number: usize) -> Option<(PortCounts, Count)> {
         self.ports.get_mut(number).map(|state| (state.port.counts(), state.carried))
     }
 
-    /// Frames that were no frames, by reason.
+    /// Malformed frames, by reason.
     pub fn malformed(&self) -> impl Iterator<Item = (Malformed, u64)> {
         Malformed::ALL.into_iter().zip(self.malformed)
     }
 
-    /// How much later than due packets were handed to the system.
+    /// How late packets were handed to the system.
     #[must_use]
     pub const fn lateness(&self) -> &Histogram {
         &self.lateness
@@ -443,14 +442,14 @@ impl<W> Engine<W> {
 }
 
 impl<W: World> Engine<W> {
-    /// Does all that is due by now, and says when that is: the time of changes that are made next.
+    /// Handles all events up to now and returns that time, for changes that follow.
     pub fn catch_up(&mut self) -> Time {
         let now = self.clock.now();
         self.advance(now);
         now
     }
 
-    /// Changes a link, at `now`, which is not before anything that was done.
+    /// Changes a link and reschedules its next event.
     pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut Books)) {
         if let Some(link) = self.links.get_mut(number) {
             change(link, &mut self.books);

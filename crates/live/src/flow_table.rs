@@ -1,4 +1,4 @@
-//! Which number a flow has: a bounded table from addresses and ports to the small dense numbers that
+//! Numbers of flows: a bounded table from addresses and ports to the small dense numbers that
 //! disciplines use.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
@@ -100,14 +100,14 @@ impl FlowTable {
         self.idle = idle;
     }
 
-    /// When the flow of this number was heard last.
+    /// When the last packet of this flow came in.
     #[must_use]
     pub fn heard(&self, flow: FlowId) -> Option<Time> {
         let at = flow.0.checked_sub(self.first)?;
         self.entries.get(at as usize).map(|entry| entry.heard)
     }
 
-    /// Whose number it is.
+    /// The addresses and ports of the flow with this number.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<&FlowTuple> {
         let at = flow.0.checked_sub(self.first)?;

@@ -50,7 +50,7 @@ use crate::link::{Books, Link, LinkParts};
 use crate::pace::Pace;
 use crate::router::frames::Hardware;
 
-/// Frames under way at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
+/// Frames in flight at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
 const MAX_FRAMES: u32 = 1 << 16;
 /// As much memory for longer frames.

@@ -188,9 +188,9 @@ pub enum HostProxyError {
     /// No descriptors.
     #[error("cannot open the way to the host's network: cannot {what}: {errno}")]
     System {
-        /// What was under way.
+        /// The step that failed.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         errno: Errno,
     },
 }

@@ -49,7 +49,7 @@ use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
 
-/// Bytes of frames under way at most. Chosen: 0.4 s of 5 Gbit/s.
+/// Bytes of frames in flight at most. Chosen: 0.4 s of 5 Gbit/s.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Enters a user namespace of its own with the whole process, which must have a single thread: call it before

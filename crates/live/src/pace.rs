@@ -12,7 +12,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 
 /// Of one delivery opportunity: an Ethernet frame of full size, as the tool counts it.
 pub(crate) const OPPORTUNITY: Bytes = Bytes::new(1_504);
-/// Most lines of a trace. Chosen: an hour at 10 Gbit/s has 3 billion; a day at 1 Mbit/s 7 million.
+/// Maximum of lines of a trace. Chosen: an hour at 10 Gbit/s has 3 billion; a day at 1 Mbit/s 7 million.
 const MAX_LINES: usize = 10_000_000;
 
 /// When packets can be sent.

@@ -7,7 +7,7 @@
 //! | far | 100.64.N.1 | what it talks to |
 //!
 //! The process itself sits between the two: its network namespace has no address and forwards nothing, so a
-//! packet passes by the link or not at all. N is the number of shells around this one, so that an inner shell's
+//! packet crosses the link or is lost. N is the number of shells around this one, so that an inner shell's
 //! addresses are not those of an outer one; the kernel nests at most 32 user namespaces. Addresses are of the
 //! space that is not routed on the Internet (RFC 6598; RFC 4193 for IPv6).
 //!
@@ -87,7 +87,7 @@ pub struct DirectionParams {
     pub queue: DisciplineParams,
 }
 
-/// What a shell is made of.
+/// A shell, before it runs.
 #[derive(Debug)]
 pub struct Shell {
     /// From the command to the far end.
@@ -98,7 +98,7 @@ pub struct Shell {
     pub seed: u64,
     /// Shells around this one.
     pub depth: u8,
-    /// What runs behind the link.
+    /// The command behind the link.
     pub command: Command,
     /// The process group that it joins.
     pub group: Group,
@@ -123,17 +123,17 @@ pub struct HostAccess {
 }
 
 impl HostAccess {
-    /// Leaves a helper where the process is. Before [`enter`], with a single thread.
+    /// Forks a helper in the current network namespace. Call it before [`enter`], with a single thread.
     ///
     /// # Errors
-    /// If there is no process to be had, or the machine's resolv.conf cannot be read.
+    /// If the process cannot be forked, or the machine's resolv.conf cannot be read.
     pub fn prepare() -> Result<Self, ShellError> {
         let nameserver = host_nameserver().map_err(ShellError::ResolvConf)?;
         Ok(Self { helper: Helper::fork()?, nameserver })
     }
 }
 
-/// Why there is no shell, or none any more.
+/// Why a shell cannot run, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// No user namespace.
@@ -163,7 +163,7 @@ pub enum ShellError {
     /// The proxy to the host's network cannot be opened.
     #[error(transparent)]
     Outside(#[from] HostProxyError),
-    /// It is not known where the machine asks for names.
+    /// The machine's nameserver is not known.
     #[error("cannot read /etc/resolv.conf: {0}; repair it, or leave --outside out")]
     ResolvConf(io::Error),
     /// The command's resolv.conf cannot be set up.
@@ -183,7 +183,7 @@ pub enum ShellError {
     Log(io::Error),
 }
 
-/// Takes the process, which must have a single thread, out of the networks and mounts of the system for good.
+/// Moves the process, which must have a single thread, into network and mount namespaces of its own for good.
 ///
 /// # Errors
 /// If the system forbids it: with the setting to change.

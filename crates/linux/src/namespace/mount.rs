@@ -19,7 +19,7 @@ pub enum MountError {
     Folder {
         /// Where it should be.
         over: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         errno: Errno,
     },
     /// The file does not lie over the other.
@@ -30,7 +30,7 @@ pub enum MountError {
         file: PathBuf,
         /// Where it should be seen.
         over: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         errno: Errno,
     },
 }

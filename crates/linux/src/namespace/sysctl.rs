@@ -21,7 +21,7 @@ pub enum SysctlError {
         doing: String,
         /// The setting.
         name: String,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
 }
@@ -42,7 +42,7 @@ fn remedy(error: &io::Error) -> &'static str {
 /// Writes the setting `name`, such as `net/ipv4/ip_forward`, in the namespace of the calling thread.
 ///
 /// # Errors
-/// A name that is not below `net/`, or what the system says of the file.
+/// A name that is not below `net/`, or the error of the file.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), SysctlError> {
     fs::write(path(name)?, value).map_err(|error| SysctlError::Io {
         doing: format!("write `{value}` to"),

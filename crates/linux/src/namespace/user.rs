@@ -33,7 +33,7 @@ pub struct Isolation {
     pub mounts: bool,
 }
 
-/// What was under way.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The user namespace.
@@ -50,9 +50,9 @@ pub enum Step {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot make {step} ({errno}): {why}")]
 pub struct EnterError {
-    /// What was under way.
+    /// The step that failed.
     pub step: Step,
-    /// What the system said.
+    /// The error of the system call.
     pub errno: Errno,
     /// Why, as far as it is known.
     pub why: Why,

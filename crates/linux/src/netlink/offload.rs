@@ -59,11 +59,11 @@ struct Value {
 nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 impl Netlink {
-    /// Turns off what makes one packet of many on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
-    /// segments that programs ask for.
+    /// Turns segmentation offloads off on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
+    /// segmentation on request of programs.
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] for what the driver does not give up, or the kernel's refusal.
+    /// [`NetlinkError::StaysOn`] for what the driver cannot turn off, or the kernel's error.
     pub fn turn_off_segmentation(&mut self, name: &str) -> Result<(), NetlinkError> {
         for offload in [TSO, GSO, GRO] {
             self.turn_off(name, offload)?;
@@ -80,11 +80,10 @@ impl Netlink {
         }
     }
 
-    /// Has the checksums of the device called `name` made before and verified behind it, so that each packet
-    /// on it is complete.
+    /// Turns checksum offloads off on the device called `name`, so that each packet on it has a complete checksum.
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] for what the driver does not give up, or the kernel's refusal.
+    /// [`NetlinkError::StaysOn`] for what the driver cannot turn off, or the kernel's error.
     pub fn turn_off_checksums(&mut self, name: &str) -> Result<(), NetlinkError> {
         self.turn_off(name, TX_CHECKSUM)?;
         self.turn_off(name, RX_CHECKSUM)
@@ -93,7 +92,7 @@ impl Netlink {
     /// Which offloads of the device called `name` are on.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn offloads(&self, name: &str) -> Result<Offloads, NetlinkError> {
         let read = |offload: Offload| self.ethtool(name, offload.1, 0, offload.0);
         Ok(Offloads {
@@ -106,11 +105,11 @@ impl Netlink {
         })
     }
 
-    /// Turns segmentation offloads on again that were on in `before`, and lets the device called `name` take
-    /// super-packets of so many segments.
+    /// Turns segmentation offloads on again that were on in `before`, and sets the maximum of segments of a
+    /// super-packet of the device called `name`.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's error.
     pub fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError> {
         for (offload, was_on) in [(TSO, before.tso), (GSO, before.gso), (GRO, before.gro)] {
             if was_on {

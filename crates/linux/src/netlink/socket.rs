@@ -1,8 +1,8 @@
 //! A netlink socket that sends one request and waits for its acknowledgement.
 //!
-//! Source: netlink(7); RFC 3549, section 2.3. Of an answer only what is asked for is read: the fixed header
-//! of a route or a device, with its state, and the kernel's words in an extended acknowledgement. Attributes
-//! that a later kernel may add are never looked at.
+//! Source: netlink(7); RFC 3549, section 2.3. Only the requested parts of an answer are read: the fixed header
+//! of a route or a device, with its state, and the kernel's message in an extended acknowledgement. Attributes
+//! of later kernels are ignored.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,7 +26,7 @@ use nix::{setsockopt_impl, sockopt_impl};
 use super::NetlinkError;
 
 sockopt_impl!(
-    /// Errors come with the kernel's words.
+    /// Errors come with the kernel's message.
     ExtendedAcknowledgement,
     SetOnly,
     libc::SOL_NETLINK,
@@ -51,21 +51,21 @@ const ROOM: usize = 32 * 1024;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
 const ERROR_MESSAGE: u16 = 1;
 
-/// A device, as far as it is asked for.
+/// The fields of a device that are used here.
 pub(super) struct Link {
     pub(super) header: LinkHeader,
     /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together
-    /// with the device's queue. `IFF_RUNNING` will not do: it is also set while the state is still unknown.
+    /// with the device's queue. `IFF_RUNNING` is not enough: it is also set while the state is still unknown.
     pub(super) is_operational: bool,
-    /// The longest IP packet; 0 if the kernel does not say.
+    /// The longest IP packet; 0 if the kernel does not report it.
     pub(super) mtu: u32,
-    /// Most segments of a super-packet, likewise.
+    /// Maximum of segments of a super-packet, likewise.
     pub(super) gso_max_segs: u32,
     /// The index of the bridge, bond or other device that it is part of; 0 if of none.
     pub(super) master: u32,
 }
 
-/// What was asked for.
+/// What was requested.
 pub(super) enum Found {
     /// A device.
     Device(Link),
@@ -73,13 +73,13 @@ pub(super) enum Found {
     Route(RouteHeader),
 }
 
-/// What one message of an answer means.
+/// One message of an answer.
 enum Answer {
     /// The request was done.
     Done,
-    /// The request was refused, with the kernel's words.
+    /// The request was refused, with the kernel's message.
     Refused(Errno, String),
-    /// What was asked for.
+    /// What was requested.
     Found(Found),
 }
 
@@ -175,7 +175,7 @@ fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     Err(Errno::EINTR)
 }
 
-/// The meaning of the first message in `bytes`, if it answers request `sequence`; and the bytes behind it.
+/// Parses the first message in `bytes`, if it answers request `sequence`; and the bytes after it.
 fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static str> {
     let message = NetlinkBuffer::new_checked(&bytes).map_err(|_| "a message is cut short")?;
     let length = (message.length() as usize).next_multiple_of(4).min(bytes.len());

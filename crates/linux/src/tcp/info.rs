@@ -1,6 +1,6 @@
-//! What the kernel says of a TCP connection: TCP_INFO of tcp(7).
+//! The state of a TCP connection in the kernel: TCP_INFO of tcp(7).
 //!
-//! The kernel has added to the end of `struct tcp_info` (linux/tcp.h) for twenty years and never changed what it had. An older one
+//! The kernel has added to the end of `struct tcp_info` (linux/tcp.h) for twenty years and never changed the fields before it. An older one
 //! fills less, and a newer one as much as there is room for.
 //!
 //! Fast retransmits are not in it. Cost: one system call, which takes the lock of the socket; about 1 µs.
@@ -21,7 +21,7 @@ const TOTAL_RETRANS: usize = 100;
 /// Behind it 4 numbers of 8, 6 of 4, 4 of 8, 2 of 4, 2 of 8, 6 of 4: 104 + 32 + 24 + 32 + 8 + 16 + 24. Two bytes long.
 const TOTAL_RTO: usize = 240;
 
-/// An answer of the kernel.
+/// The state of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     bytes: [u8; LENGTH],
@@ -29,10 +29,10 @@ pub struct TcpInfo {
     length: usize,
 }
 
-/// What the kernel says of the connection of `socket` now.
+/// The state of the connection of `socket` now.
 ///
 /// # Errors
-/// What the system says; never for a socket of TCP.
+/// The error of the system call; never for a TCP socket.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut bytes = [0; LENGTH];
     let length = option::read(socket, libc::TCP_INFO, &mut bytes)?;
@@ -46,7 +46,7 @@ impl TcpInfo {
         self.number(SND_CWND)
     }
 
-    /// Smoothed round-trip time, in microseconds of the kernel; none before the first measurement.
+    /// Smoothed round-trip time, as the kernel estimates it; none before the first measurement.
     #[must_use]
     pub fn srtt(&self) -> Option<Span> {
         let micros = self.number(RTT);

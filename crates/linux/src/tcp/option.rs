@@ -1,4 +1,4 @@
-//! Options of TCP sockets for which `nix` has no words, or none that fit. Source: tcp(7).
+//! Options of TCP sockets that `nix` does not have, or has with other types. Source: tcp(7).
 #![expect(unsafe_code, reason = "getsockopt and setsockopt of options that nix does not have")]
 
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 /// Sets TCP_CONGESTION.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn set_congestion(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(name))?)
 }
@@ -19,7 +19,7 @@ pub fn set_congestion(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 /// The congestion control of a socket, as the kernel calls it.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn congestion(socket: BorrowedFd<'_>) -> io::Result<String> {
     let name = getsockopt(&socket, sockopt::TcpCongestion)?;
     // The kernel fills its array with zeros.
@@ -29,7 +29,7 @@ pub fn congestion(socket: BorrowedFd<'_>) -> io::Result<String> {
 /// Sets TCP_WINDOW_CLAMP.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn set_window_clamp(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::TCP_WINDOW_CLAMP, bytes)
 }
@@ -37,7 +37,7 @@ pub fn set_window_clamp(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
 /// The bound of the window that a socket advertises.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn window_clamp(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut value = 0;
     read(socket, libc::TCP_WINDOW_CLAMP, &mut value).map(|_| value)
@@ -46,7 +46,7 @@ pub fn window_clamp(socket: BorrowedFd<'_>) -> io::Result<u32> {
 /// Sets TCP_NOTSENT_LOWAT: a socket is writable while fewer bytes than this wait to be sent.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn set_not_sent_low_water(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::TCP_NOTSENT_LOWAT, bytes)
 }

@@ -1,4 +1,4 @@
-//! What an engine asks a world: what a frame is, where it goes, and what routers say to each other.
+//! What an engine needs from a world: the class and route of frames, and messages between routers.
 
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::FlowId;
@@ -13,7 +13,7 @@ use crate::packet::{Description, Packet};
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
-    /// Into this link; the next place of the table says what comes after it.
+    /// Into this link; the next entry of the table comes after it.
     Link(u32),
     /// Out by this port.
     Port(u32),
@@ -39,7 +39,7 @@ pub struct ControlFrame<'a> {
     pub is_end: bool,
     /// Its bytes.
     pub frame: &'a mut [u8],
-    /// What they say.
+    /// The parsed bytes.
     pub parsed: &'a Parsed,
 }
 
@@ -54,8 +54,7 @@ pub struct Outgoing {
     pub hop: u32,
 }
 
-/// What the queues of links share with those of other routers, by the number of the link. Nothing that is
-/// done to it moves a packet.
+/// The state that queues of links share with other routers, by the number of the link. Changes to it move no packet.
 #[derive(Debug)]
 pub struct LinkStates<'a>(pub(super) &'a mut [Link]);
 
@@ -75,7 +74,7 @@ pub struct Arrival<'a> {
     pub port: u32,
     /// Its bytes.
     pub frame: &'a mut [u8],
-    /// What they say.
+    /// The parsed bytes.
     pub parsed: &'a Parsed,
     /// Where they lie.
     pub(super) received: Received,
@@ -99,7 +98,7 @@ pub enum Disposition {
     Consume,
 }
 
-/// What knows frames and routes.
+/// Classifies frames and knows their routes.
 pub trait World {
     /// Says what a frame is that came in at `now`, and marks it.
     fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition;
@@ -124,7 +123,7 @@ pub trait World {
         Time::MAX
     }
 
-    /// It is `now`, which is the time of [`next_timer`](World::next_timer). That is later afterwards.
+    /// Called at the time of [`next_timer`](World::next_timer), which must be later afterwards.
     fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
 
     /// A frame to send. Called after [`on_control`](World::on_control) and [`on_timer`](World::on_timer) until it gives none.

@@ -81,7 +81,7 @@ pub enum ControlError {
     Folder {
         /// Where.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// Another gateway answers there.
@@ -92,7 +92,7 @@ pub enum ControlError {
     Socket {
         /// Where.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// The port for metrics cannot be opened.
@@ -100,7 +100,7 @@ pub enum ControlError {
     Metrics {
         /// Where.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// Signals or the wake-up descriptor cannot be opened.
@@ -108,7 +108,7 @@ pub enum ControlError {
     Signals(Errno),
 }
 
-/// Most characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
+/// Maximum of characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
 const MAX_TITLE: usize = 40;
 
 /// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is

@@ -11,14 +11,14 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Most bytes of a request. Chosen: browsers send some hundred.
+/// Maximum of bytes of a request. Chosen: browsers send some hundred.
 const MAX_BYTES: usize = 4_096;
-/// Most calls that read a request.
+/// Maximum of calls that read a request.
 const MAX_CALLS: usize = 64;
 /// Of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections, and
 /// who asks is on this machine.
 const LIMIT: Span = Span::from_millis(150);
-/// Most bytes of an answer that a client takes: the longest configuration has some hundred kB.
+/// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
 
 /// An answer.

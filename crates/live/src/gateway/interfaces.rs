@@ -21,7 +21,7 @@ pub struct Interface {
     pub is_running: bool,
     /// Offloads that are on.
     pub offloads: Offloads,
-    /// Most segments of a super-packet.
+    /// Maximum of segments of a super-packet.
     pub segments: u32,
 }
 

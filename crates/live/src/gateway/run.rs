@@ -50,7 +50,7 @@ pub enum GatewayError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         error: std::io::Error,
     },
     /// Packets cannot be moved any more.

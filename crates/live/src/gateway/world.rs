@@ -19,7 +19,7 @@ use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
 
-/// Most names of rules that are counted apart, those of earlier configurations included.
+/// Maximum of names of rules that are counted apart, those of earlier configurations included.
 pub const MAX_NAMES: usize = 4_096;
 /// The accounts of flows that no rule matches, and of frames that are not IP or are messages between gateways, in the order of
 /// [`COUNTED_APART`].

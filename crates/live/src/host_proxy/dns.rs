@@ -73,7 +73,7 @@ pub enum ResolvConfError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         error: io::Error,
     },
     /// It does not lie over the host's.

@@ -46,7 +46,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::tcp::{Conflict, OptionError};
 use connection::Driven;
 
-/// Most connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
+/// Maximum of connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
 pub(crate) const MAX_CONNECTIONS: usize = 10_000;
 /// Commands that may wait for the driver.
 const MAX_COMMANDS: usize = 4_096;
@@ -108,7 +108,7 @@ pub enum Command {
 pub struct FlowTotals {
     /// Payload that its sinks read.
     pub goodput: Bytes,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
     /// Retransmission timeouts; zero on kernels before 6.7.
     pub timeouts: u64,
@@ -127,7 +127,7 @@ pub struct Failure {
     pub at: Time,
     /// What was tried.
     pub what: &'static str,
-    /// What the system said.
+    /// The error of the system call.
     pub error: Errno,
 }
 
@@ -204,7 +204,7 @@ pub enum DriverError {
         what: &'static str,
         /// With which address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system call.
         error: Errno,
     },
     /// There is no thread, or nothing to wait with.

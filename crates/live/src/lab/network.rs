@@ -32,7 +32,7 @@ use crate::pace::Pace;
 pub const FIRST_PORT: u16 = SINK_PORT + MAX_CONNECTIONS as u16;
 /// Of the sink of the first flow. Below it are the ports of the system.
 pub const SINK_PORT: u16 = 5_000;
-/// Most hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
+/// Maximum of hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
 pub const MAX_HOSTS: usize = 1_000;
 /// The largest IP packet that is worth an interface of its own size.
 const USUAL_MTU: Bytes = Bytes::new(1_500);

@@ -19,7 +19,7 @@ use crate::engine::{ControlFrame, Hop, LinkStates, Outgoing, Place};
 use crate::packet::Description;
 use crate::router::frames::{self, Envelope, Hardware};
 
-/// Most places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
+/// Maximum of places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
 const MAX_HOPS: usize = 1 << 20;
 /// No interface takes their frames.
 const NO_HARDWARE: Hardware = [0; 6];

@@ -61,7 +61,7 @@ pub enum OptionError {
     Congestion {
         /// As the kernel calls it.
         name: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
     /// The kernel has no such segments.
@@ -72,7 +72,7 @@ pub enum OptionError {
     Other {
         /// Its name.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
 }
@@ -111,7 +111,7 @@ pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<()
 /// again when the socket has received some.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn clamp_window(socket: BorrowedFd<'_>, params: &TcpParams) -> io::Result<()> {
     set_window_clamp(socket, window(params))
 }

@@ -20,21 +20,21 @@ pub struct Summary {
     pub directions: [DirectionSummary; 2],
     /// What the sockets at the command's end and at the far end did.
     pub ports: [PortCounts; 2],
-    /// Frames that were no frames.
+    /// Malformed frames.
     pub malformed: u64,
     /// How many flows there were.
     pub flows_seen: u64,
     /// The largest of them by what was delivered, then all others of each direction as one.
     pub flows: Vec<FlowOutcome>,
-    /// How much later than due packets were handed to the system.
+    /// How late packets were handed to the system.
     pub lateness: Distribution,
-    /// What went outside, if there was a way.
+    /// Counters of the host proxy, if there was one.
     pub outside: Option<Counts>,
-    /// What the ports did that were used on that way.
+    /// Counters of its listeners.
     pub doors: Option<ListenerCounts>,
 }
 
-/// What one direction did.
+/// The measurements of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionSummary {
     /// Counts, rates, series; bytes are those of layer 2.

@@ -1,4 +1,4 @@
-//! One connection as it is played: what is due when, and what its sockets say.
+//! One connection: its timers, and the events of its sockets.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
@@ -443,14 +443,14 @@ impl Driven {
         self.abandon(tools);
     }
 
-    /// Takes note of what the kernel counted, and closes.
+    /// Reads the kernel's counters, and closes.
     pub(super) fn end(&mut self, tools: &mut Tools) {
         self.count(tools);
         self.phase = Phase::Ended;
         self.source = None;
     }
 
-    /// Ends it as it stands.
+    /// Ends it at once.
     pub(super) fn abandon(&mut self, tools: &mut Tools) {
         [&self.source, &self.sink].into_iter().flatten().for_each(abandon);
         self.end(tools);
@@ -469,7 +469,7 @@ impl Driven {
         tcp_info(source.as_fd()).ok()
     }
 
-    /// Segments sent again and timeouts so far.
+    /// Segments retransmitted and timeouts so far.
     pub(super) fn count(&mut self, tools: &mut Tools) -> (u64, u64) {
         if let Some(info) = self.info() {
             self.retransmits = info.retransmits().into();

@@ -1,4 +1,4 @@
-//! The thread: what is due, what sockets say, what is measured.
+//! The driver's thread: timers, events of sockets, measurements.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -195,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Tells all connections of a flow something.
+    /// Calls `what` for each connection of a flow.
     fn for_each_connection(&mut self, flow: u32, mut what: impl FnMut(&mut Driven)) {
         let members = self.members.get(flow as usize).map_or(0, Vec::len);
         for member in 0..members {
