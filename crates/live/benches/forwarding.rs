@@ -24,8 +24,9 @@ use apportion_linux::pool::Pool;
 use apportion_linux::port::{Port, Received};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::Engine;
-use apportion_live::link::{Link, LinkParts};
+use apportion_live::link::Link;
 use apportion_live::pace::Pace;
+use apportion_runtime::link::LinkParts;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 
 const RATE: Rate = Rate::from_mbit(100_000);
@@ -42,7 +43,7 @@ fn link(number: u32, kind: &str) -> Link {
         selection.set("limit", "10000p").unwrap();
     }
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "bench"));
-    Link::new(LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss")))
+    Link::new(LinkParts::new(number, queue, RATE, Stream::new(1, "loss")), Pace::rate(RATE), None)
 }
 
 /// Two hosts, of whose addresses each measurement has its own: the kernel removes devices in its own time.

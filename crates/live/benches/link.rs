@@ -11,9 +11,10 @@ use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_linux::pool::{HEAD, Pool};
-use apportion_live::link::{Books, Link, LinkParts};
+use apportion_live::link::{Link, SharedState};
 use apportion_live::pace::Pace;
 use apportion_live::packet::{Description, Packet};
+use apportion_runtime::link::LinkParts;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const FLOWS: u32 = 1_000;
@@ -61,7 +62,7 @@ fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> Discipline<Pa
 /// A link that is never idle, and the packets that keep it so.
 struct Busy {
     link: Link,
-    books: Books,
+    shared: SharedState,
     now: Time,
     count: u32,
 }
@@ -69,9 +70,9 @@ struct Busy {
 impl Busy {
     fn new(queue: Discipline<Packet>) -> Self {
         let pace = Pace::rate(Rate::from_mbit(1_000));
-        let link = Link::new(LinkParts::new(0, queue, pace, Stream::new(1, "loss")));
-        let books = Books::new(Pool::new(16 * FLOWS, 1_514), FLOWS as usize);
-        let mut busy = Self { link, books, now: Time::ZERO, count: 0 };
+        let link = Link::new(LinkParts::new(0, queue, pace.mean(), Stream::new(1, "loss")), pace, None);
+        let shared = SharedState::new(Pool::new(16 * FLOWS, 1_514), FLOWS as usize);
+        let mut busy = Self { link, shared, now: Time::ZERO, count: 0 };
         (0..2 * FLOWS).for_each(|_| busy.enter());
         busy
     }
@@ -91,20 +92,20 @@ impl Busy {
             ip: None,
             acknowledgement: 0,
         };
-        let buffer = self.books.pool.take(0).unwrap();
+        let buffer = self.shared.pool.take(0).unwrap();
         let packet = Packet::new((buffer, HEAD as u8, 1_514), &described, 0, self.now);
-        self.link.enter(self.now, packet, &mut self.books);
+        self.link.enter(self.now, packet, &mut self.shared);
     }
 
     /// A packet arrives, and others come in for it and for what was dropped.
     fn step(&mut self) {
-        while self.link.backlog().packets.get() < u64::from(2 * FLOWS) {
+        while self.link.state.backlog().packets.get() < u64::from(2 * FLOWS) {
             self.enter();
         }
         loop {
             self.now = self.link.next();
-            if let Some(packet) = self.link.handle(self.now, &mut self.books) {
-                self.books.pool.give_back(packet.buffer);
+            if let Some(packet) = self.link.on_timer(self.now, &mut self.shared) {
+                self.shared.pool.give_back(packet.buffer);
                 return;
             }
         }

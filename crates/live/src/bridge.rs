@@ -13,7 +13,7 @@ use apportion_scenario::direction::Direction;
 use crate::engine::{Arrival, Disposition, Engine, EngineError, Hop, World};
 use crate::flow_table::FlowTable;
 use crate::host_proxy::ListenerGate;
-use crate::link::{Books, Link};
+use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
 
 /// The Ethernet header: addresses and type, without VLAN tags.
@@ -53,11 +53,11 @@ impl Bridge {
         overhead: Bytes,
     ) -> Result<Engine<Self>, EngineError> {
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let books = Books::new(Pool::new(MAX_FRAMES, LONGEST), MAX_FLOWS + 1);
+        let shared = SharedState::new(Pool::new(MAX_FRAMES, LONGEST), MAX_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MAX_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
         let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, listener_gate: None };
-        Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, books, world)
+        Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, shared, world)
     }
 
     /// Shows the gate each frame that goes up, so that its destination listens when it arrives.

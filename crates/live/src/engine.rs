@@ -29,7 +29,7 @@ use nix::errno::Errno;
 
 use crate::agenda::Agenda;
 use crate::frame::{self, Malformed, Parsed};
-use crate::link::{Books, Link};
+use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
@@ -80,7 +80,7 @@ pub struct Engine<W> {
     /// Classifies frames.
     pub world: W,
     /// What all links share.
-    pub books: Books,
+    pub shared: SharedState,
     clock: Clock,
     ports: Vec<PortState>,
     links: Vec<Link>,
@@ -117,7 +117,7 @@ impl<W: World> Engine<W> {
         ports: Vec<Port>,
         links: Vec<Link>,
         routes: Vec<Hop>,
-        books: Books,
+        shared: SharedState,
         world: W,
     ) -> Result<Self, EngineError> {
         if ports.len() >= usize::from(OWN) {
@@ -135,7 +135,7 @@ impl<W: World> Engine<W> {
         };
         Ok(Self {
             world,
-            books,
+            shared,
             clock,
             readiness,
             ready: Vec::new(),
@@ -180,29 +180,29 @@ impl<W: World> Engine<W> {
         match self.routes.get(packet.hop as usize) {
             Some(&Hop::Link(link)) => {
                 let entered = &mut self.links[link as usize];
-                entered.enter(now, packet, &mut self.books);
-                if let Some((other, tickets)) = entered.take_told()
+                entered.enter(now, packet, &mut self.shared);
+                if let Some((other, tickets)) = entered.take_ack_ticket_rate()
                     && let Some(other) = self.links.get_mut(other as usize)
                 {
-                    other.issue(now, LabelKind::Tickets, tickets);
+                    other.state.issue(now, LabelKind::Tickets, tickets);
                 }
                 self.schedule(link);
             }
             Some(&Hop::Port(port)) => self.egress(now, port, &packet),
             // Only messages end at the world, which has received them by now.
-            Some(Hop::World) | None => self.books.pool.give_back(packet.buffer),
+            Some(Hop::World) | None => self.shared.pool.give_back(packet.buffer),
         }
     }
 
     /// Sends a frame that did not come in by a port. It is dropped if no buffer is free or it fits none.
     pub fn originate(&mut self, now: Time, frame: &[u8], description: &Description, hop: u32) {
         let Some(length) =
-            u16::try_from(frame.len()).ok().filter(|_| frame.len() <= self.books.pool.longest())
+            u16::try_from(frame.len()).ok().filter(|_| frame.len() <= self.shared.pool.longest())
         else {
             return;
         };
-        let Some(buffer) = self.books.pool.take(OWN) else { return };
-        let bytes = self.books.pool.bytes_mut(buffer);
+        let Some(buffer) = self.shared.pool.take(OWN) else { return };
+        let bytes = self.shared.pool.bytes_mut(buffer);
         // Packet sockets would take what is left there for orders.
         bytes[..HEAD].fill(0);
         bytes[HEAD..HEAD + frame.len()].copy_from_slice(frame);
@@ -214,14 +214,14 @@ impl<W: World> Engine<W> {
     /// Hands a message between routers to the world, which sends its own in answer, and forwards it if it is to.
     fn deliver_control(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
         let is_end = matches!(self.routes.get(packet.hop as usize), Some(Hop::World));
-        let frame = &mut self.books.pool.bytes_mut(packet.buffer)[packet.range()];
+        let frame = &mut self.shared.pool.bytes_mut(packet.buffer)[packet.range()];
         let reread = if parsed.is_none() { frame::parse(frame).ok() } else { None };
         let goes_on = parsed.or(reread.as_ref()).is_some_and(|parsed| {
             let control = ControlFrame { place, is_end, frame, parsed };
             self.world.on_control(now, control, &mut LinkStates(&mut self.links)) && !is_end
         });
         if !goes_on {
-            self.books.pool.give_back(packet.buffer);
+            self.shared.pool.give_back(packet.buffer);
         }
         self.transmit(now);
         if goes_on {
@@ -258,7 +258,7 @@ impl<W: World> Engine<W> {
                 continue;
             }
             let Some(link) = self.agenda.take(at) else { return };
-            let arrived = self.links[link as usize].handle(at, &mut self.books);
+            let arrived = self.links[link as usize].on_timer(at, &mut self.shared);
             self.schedule(link);
             if let Some(mut packet) = arrived {
                 packet.hop += 1;
@@ -280,11 +280,11 @@ impl<W: World> Engine<W> {
     fn egress(&mut self, at: Time, port: u32, packet: &Packet) {
         let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
-            && let Some(flow) = self.books.account(packet.account())
+            && let Some(flow) = self.shared.account(packet.account())
         {
             flow.delivered.add(packet.size());
         }
-        let frame = &mut self.books.pool.bytes_mut(buffer)[packet.range()];
+        let frame = &mut self.shared.pool.bytes_mut(buffer)[packet.range()];
         if packet.was_marked() {
             frame::set_ce(frame, packet.ip());
         }
@@ -300,7 +300,7 @@ impl<W: World> Engine<W> {
 
     /// Sends frames that have left. Those for which a device has no room stay, to be tried again.
     fn flush(&mut self) -> Result<(), EngineError> {
-        let (ports, pool) = (&mut self.ports, &mut self.books.pool);
+        let (ports, pool) = (&mut self.ports, &mut self.shared.pool);
         let mut result = Ok(());
         self.leaving.retain(|&number| {
             let PortState { port, outbox, due, .. } = &mut ports[number as usize];
@@ -327,7 +327,7 @@ impl<W: World> Engine<W> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
             let port = &mut self.ports[number as usize].port;
-            port.receive(number as u16, &mut self.books.pool, &mut received)
+            port.receive(number as u16, &mut self.shared.pool, &mut received)
                 .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
             // What was due before they came is done first.
             let now = self.clock.now().min(latest);
@@ -336,7 +336,7 @@ impl<W: World> Engine<W> {
                 self.ingress(now, number, frame);
             }
             let port = &self.ports[number as usize].port;
-            if port.room(number as u16, &self.books.pool) == 0 {
+            if port.room(number as u16, &self.shared.pool) == 0 {
                 // It is readable, and would not let us wait.
                 self.readiness.remove(port.as_fd()).map_err(EngineError::Wait)?;
                 self.starved.push(number);
@@ -350,12 +350,12 @@ impl<W: World> Engine<W> {
     fn ingress(&mut self, now: Time, port: u32, received: Received) {
         let Received { buffer, start, length } = received;
         let range = usize::from(start)..usize::from(start) + usize::from(length);
-        let frame = &mut self.books.pool.bytes_mut(buffer)[range];
+        let frame = &mut self.shared.pool.bytes_mut(buffer)[range];
         let parsed = match frame::parse(frame) {
             Ok(parsed) => parsed,
             Err(malformed) => {
                 self.malformed[malformed as usize] += 1;
-                self.books.pool.give_back(buffer);
+                self.shared.pool.give_back(buffer);
                 return;
             }
         };
@@ -363,20 +363,20 @@ impl<W: World> Engine<W> {
             Disposition::Forward(packet) => {
                 self.apply_flow_updates(now);
                 if packet.counts()
-                    && let Some(flow) = self.books.account(packet.account())
+                    && let Some(flow) = self.shared.account(packet.account())
                 {
                     flow.sent.add(packet.size());
                 }
                 self.forward(now, Place::Port(port), packet, Some(&parsed));
             }
-            Disposition::Consume => self.books.pool.give_back(buffer),
+            Disposition::Consume => self.shared.pool.give_back(buffer),
         }
     }
 
     /// Applies the world's updates of flows to links.
     pub fn apply_flow_updates(&mut self, now: Time) {
         while let Some((number, flow, setting)) = self.world.poll_flow_update() {
-            self.change(number as usize, |link, books| link.set_flow(now, flow, &setting, books));
+            self.change(number as usize, |link, shared| link.set_flow(now, flow, &setting, shared));
         }
     }
 
@@ -384,7 +384,7 @@ impl<W: World> Engine<W> {
     fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
         for number in std::mem::take(&mut self.starved) {
             let port = &self.ports[number as usize].port;
-            if port.room(number as u16, &self.books.pool) >= ENOUGH {
+            if port.room(number as u16, &self.shared.pool) >= ENOUGH {
                 self.readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
             } else {
                 self.starved.push(number);
@@ -450,9 +450,9 @@ impl<W: World> Engine<W> {
     }
 
     /// Changes a link and reschedules its next event.
-    pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut Books)) {
+    pub fn change(&mut self, number: usize, change: impl FnOnce(&mut Link, &mut SharedState)) {
         if let Some(link) = self.links.get_mut(number) {
-            change(link, &mut self.books);
+            change(link, &mut self.shared);
             self.schedule(number as u32);
         }
     }

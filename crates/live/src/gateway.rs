@@ -46,9 +46,10 @@ use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
 use self::world::{GatewayWorld, MAX_NAMES};
 use crate::bridge::{ETHERNET, LONGEST};
 use crate::engine::{Engine, EngineError, Hop, Stop};
-use crate::link::{Books, Link, LinkParts};
+use crate::link::{Link, SharedState};
 use crate::pace::Pace;
 use crate::router::frames::Hardware;
+use apportion_runtime::link::LinkParts;
 
 /// Frames in flight at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
@@ -85,8 +86,8 @@ impl Gateway {
         let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
         let pool = Pool::new(frames, longest as usize);
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let books = Books::new(pool, 2 * MAX_NAMES);
-        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, books, world)?;
+        let shared = SharedState::new(pool, 2 * MAX_NAMES);
+        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, shared, world)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 
@@ -118,22 +119,21 @@ impl Gateway {
     #[must_use]
     pub fn waiting(&self) -> u64 {
         let links = (0..2).filter_map(|number| self.engine.link(number));
-        links.map(|link| link.backlog().packets.get()).sum()
+        links.map(|link| link.state.backlog().packets.get()).sum()
     }
 }
 
 fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) -> Link {
     let own = config.direction(direction);
-    Link::new(LinkParts {
-        number: direction as u32,
-        queue: world.direction_mut(direction).flows.discipline(config),
-        pace: Pace::rate(own.rate),
+    let queue = world.direction_mut(direction).flows.discipline(config);
+    let loss_stream = Stream::new(config.seed, &format!("{}.loss", direction.name()));
+    let parts = LinkParts {
         delay: own.delay,
         loss: own.loss,
-        loss_stream: Stream::new(config.seed, &format!("{}.loss", direction.name())),
         exchanges: exchanges(config, direction),
-        other_way: Some(1 - direction as u32),
-    })
+        ..LinkParts::new(direction as u32, queue, own.rate, loss_stream)
+    };
+    Link::new(parts, Pace::rate(own.rate), Some(1 - direction as u32))
 }
 
 /// The ticket exchanges of a direction: for data if it is issued tickets, or acknowledgements bring them;

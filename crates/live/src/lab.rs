@@ -41,7 +41,7 @@ use apportion_scenario::model::{Scenario, Transport};
 
 use crate::bridge::ETHERNET;
 use crate::engine::Engine;
-use crate::link::Books;
+use crate::link::SharedState;
 use driver::Driver;
 use network::Network;
 use nix::sys::prctl::set_timerslack;
@@ -145,14 +145,15 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     let longest = (network::mtu(scenario) + ETHERNET).get() as usize;
     let pool = Pool::new((MAX_BYTES / longest) as u32, longest);
     // The last one is of messages between routers.
-    let books = Books::new(pool, numbers.id_count() + 1);
-    let links = network::links(scenario, &tables, seed);
+    let mut shared = SharedState::new(pool, numbers.id_count() + 1);
+    shared.flow_of_id = numbers.flows_by_id();
+    let links = network::links(scenario, &tables, &numbers, seed);
     let routers = LabRouters::new(scenario, seed, &numbers, &mut network.routes);
     let world = LabWorld::new(scenario, network.connections, numbers.clone(), marks, routers);
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();
-    let engine = Engine::new(clock, ports, links, network.routes, books, world)?;
+    let engine = Engine::new(clock, ports, links, network.routes, shared, world)?;
     let driver = driver.start(clock)?;
     Lab::new(scenario, seed, engine, driver, tables, numbers).run(cancel)
 }

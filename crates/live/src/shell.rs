@@ -54,8 +54,10 @@ use crate::engine::{Engine, EngineError, Stop};
 use crate::host_proxy::{
     self, HostProxy, HostProxyError, ListenerGate, ResolvConfError, bind_resolv_conf, host_nameserver,
 };
-use crate::link::{Link, LinkParts};
+use crate::link::Link;
 use crate::pace::Pace;
+use apportion_runtime::link::LinkParts;
+use apportion_runtime::probe::LinkCounts;
 
 pub use addresses::{Addresses, MAX_DEPTH};
 use flows::FlowSeries;
@@ -277,16 +279,14 @@ impl Shell {
         let name = direction.name();
         let pace = speed.at_start();
         let queue = queue.build(&LinkContext::new(pace.mean(), self.seed, &format!("link.{name}.queue")));
-        Link::new(LinkParts {
+        let loss_stream = Stream::new(self.seed, &format!("link.{name}.loss"));
+        let parts = LinkParts {
             delay: *delay,
             loss: *loss,
-            ..LinkParts::new(
-                direction as u32,
-                queue,
-                pace,
-                Stream::new(self.seed, &format!("link.{name}.loss")),
-            )
-        })
+            watched: true,
+            ..LinkParts::new(direction as u32, queue, pace.mean(), loss_stream)
+        };
+        Link::new(parts, pace, None)
     }
 }
 
@@ -349,7 +349,7 @@ impl Course {
         steps.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
         if let Some(logs) = shell.log.take() {
             let speeds = [&shell.up.speed, &shell.down.speed];
-            engine.books.witness = Some(Box::new(LogWitness::new(logs, speeds)));
+            engine.shared.witness = Some(Box::new(LogWitness::new(logs, speeds)));
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
         Ok(Self { engine, flows: FlowSeries::default(), steps, sample })
@@ -401,13 +401,13 @@ impl Course {
     fn at_deadline(&mut self, now: Time, sample: Option<Span>) {
         while let Some((_, direction, rate)) = self.steps.pop_if(|(at, ..)| *at <= now) {
             let pace = Pace::rate(rate);
-            self.engine.change(direction as usize, |link, books| link.set_pace(now, pace, books));
+            self.engine.change(direction as usize, |link, shared| link.set_pace(now, pace, shared));
         }
         if now == self.sample {
             for link in [0, 1] {
-                self.engine.change(link, |link, books| link.sample(now, &|_| None, books));
+                self.engine.change(link, |link, shared| link.state.sample(now, shared));
             }
-            self.flows.sample(&self.engine.world, &self.engine.books);
+            self.flows.sample(&self.engine.world, &self.engine.shared);
             let is_last = self.flows.samples() == MAX_SAMPLES;
             self.sample = if is_last { Time::MAX } else { sample.map_or(Time::MAX, |span| now + span) };
         }
@@ -421,7 +421,7 @@ impl Course {
         far: Option<End>,
     ) -> Result<Summary, ShellError> {
         let now = self.engine.now();
-        if let Some(witness) = self.engine.books.witness.take() {
+        if let Some(witness) = self.engine.shared.witness.take() {
             witness.finish(now).map_err(ShellError::Log)?;
         }
         let directions =
@@ -435,7 +435,7 @@ impl Course {
             ports: [near, far_port],
             malformed: self.engine.malformed().map(|(_, count)| count).sum(),
             flows_seen: self.engine.world.seen(),
-            flows: self.flows.outcomes(&self.engine.world, &self.engine.books, addresses),
+            flows: self.flows.outcomes(&self.engine.world, &self.engine.shared, addresses),
             lateness: self.engine.lateness().distribution(),
             outside: None,
             doors: self.engine.world.listener_gate().map(ListenerGate::counts),
@@ -450,18 +450,9 @@ impl Course {
             is_unlimited: params.speed.is_unlimited(),
             ..DirectionSummary::default()
         };
-        self.engine.change(direction as usize, |link, _| {
+        self.engine.change(direction as usize, |link, shared| {
             summary.busy = link.busy();
-            let backlog = link.backlog();
-            let mut outcome = link.counts(now).since(&Default::default(), measured);
-            outcome.watched = true;
-            link.statistics(&mut |name, value| outcome.statistics.push((name, value)));
-            let probe = link.probe_mut();
-            outcome.queue_mean = probe.queue_mean(now, backlog, measured);
-            outcome.queue_delay = probe.delay.distribution();
-            outcome.backlog = std::mem::take(&mut probe.backlog);
-            outcome.series = std::mem::take(&mut probe.series);
-            summary.link = outcome;
+            summary.link = link.state.outcome(now, &LinkCounts::default(), measured, &|_| None, shared);
         });
         summary.link.name = direction.name().to_owned();
         summary

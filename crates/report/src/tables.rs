@@ -132,7 +132,7 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         completions: took.len() as u64,
         completion_p50_s: nearest_rank(&took, 0.5).map(round6),
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
-        exceptions: (flow.exceptions > 0).then_some(flow.exceptions),
+        exceptions: (flow.overloads > 0).then_some(flow.overloads),
     }
 }
 

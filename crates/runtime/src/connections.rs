@@ -135,6 +135,16 @@ impl Numbers {
         first.partition_point(|&first| first <= id.0).checked_sub(1).filter(|_| id.0 < count)
     }
 
+    /// The flow of the scenario, by id.
+    #[must_use]
+    pub fn flows_by_id(&self) -> Vec<u32> {
+        let mut all = Vec::with_capacity(self.id_count());
+        for (flow, &end) in (0..).zip(self.first_id.iter().skip(1)) {
+            all.resize(end as usize, flow);
+        }
+        all
+    }
+
     /// How many ids there are.
     #[must_use]
     pub fn id_count(&self) -> usize {

@@ -7,8 +7,10 @@ use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Weight};
 
+use apportion_scenario::model::{Link, Scenario, Setting};
+
 use crate::connections::Numbers;
-use apportion_scenario::model::{Link, Scenario};
+use crate::link::FlowSetting;
 
 /// What is known of flows, by id.
 #[derive(Clone, Debug)]
@@ -71,28 +73,29 @@ impl FlowTables {
         })
     }
 
-    /// The round-trip time of a flow without queueing; zero where unknown.
-    #[must_use]
-    pub fn rtt(&self, id: FlowId) -> Span {
-        self.rtts.get(id.index()).copied().unwrap_or_default()
-    }
-
-    /// The weight of a flow, for disciplines that are built from now on.
-    pub fn set_weight(&mut self, id: FlowId, weight: Weight) {
-        self.weights.resize(self.rtts.len(), Weight::ONE);
-        self.weights[id.index()] = weight;
-    }
-
-    /// What a flow is guaranteed, likewise.
-    pub fn set_guarantee(&mut self, id: FlowId, guarantee: Rate) {
-        self.guarantees.resize(self.rtts.len(), Rate::ZERO);
-        self.guarantees[id.index()] = guarantee;
-    }
-
-    /// The class of a flow, likewise.
-    pub fn set_class(&mut self, id: FlowId, class: FlowClass) {
-        self.classes.resize(self.rtts.len(), FlowClass::Greedy);
-        self.classes[id.index()] = class;
+    /// Makes a change of a scenario for the flow with this id, for disciplines that are built from now on. What those
+    /// of today have to be set to; `None` if the change is none of what disciplines know of flows.
+    pub fn change(&mut self, id: FlowId, to: &Setting) -> Option<FlowSetting> {
+        let (count, index) = (self.rtts.len(), id.index());
+        let setting = match *to {
+            Setting::FlowWeight(_, weight) => {
+                self.weights.resize(count, Weight::ONE);
+                self.weights[index] = weight;
+                FlowSetting::Weight(weight)
+            }
+            Setting::FlowGuarantee(_, guarantee) => {
+                self.guarantees.resize(count, Rate::ZERO);
+                self.guarantees[index] = guarantee;
+                FlowSetting::Guarantee(guarantee, self.rtts[index])
+            }
+            Setting::FlowClass(_, class) => {
+                self.classes.resize(count, FlowClass::Greedy);
+                self.classes[index] = class;
+                FlowSetting::Class(class)
+            }
+            _ => return None,
+        };
+        Some(setting)
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`probe`], [`histogram`] | counters and statistics, with which backends measure it |
 //! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
 //! | [`flow_tables`] | the parameters of flows by id, and disciplines built with them |
+//! | [`link`] | one direction of a link, apart from its transmitter and its wire |
 //! | [`marks`] | the markers of a flow's packets at its two ends |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
 //! | [`source`] | what applications write, and when |
@@ -19,6 +20,7 @@
 pub mod connections;
 pub mod flow_tables;
 pub mod histogram;
+pub mod link;
 pub mod marks;
 pub mod outcome;
 pub mod probe;

@@ -90,8 +90,9 @@ pub struct FlowOutcome {
     pub lost: u64,
     /// Its packets that were marked.
     pub marked: u64,
-    /// Times that a queue told its source that it cannot carry what the flow needs.
-    pub exceptions: u64,
+    /// Notifications to its sources that a queue cannot carry what the flow needs. Files of results call them
+    /// `exceptions`, as the paper does (Li, Walpole, McNamee, Pu, Steere 2001).
+    pub overloads: u64,
     /// TCP: segments sent again.
     pub retransmits: u64,
     /// TCP: retransmission timeouts.

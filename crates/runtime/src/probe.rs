@@ -24,13 +24,13 @@ pub struct Counters {
     pub lost: u64,
     /// Marked by disciplines.
     pub marked: u64,
-    /// Times that a discipline told its source that it cannot carry what the flow needs.
-    pub exceptions: u64,
+    /// Notifications to its sources that a link cannot carry what the flow needs.
+    pub overloads: u64,
 }
 
 impl Counters {
     /// Adds to `outcome` what happened since `before`.
-    pub fn tell_since(&self, before: &Self, outcome: &mut FlowOutcome) {
+    pub fn add_since(&self, before: &Self, outcome: &mut FlowOutcome) {
         outcome.sent += self.sent - before.sent;
         outcome.delivered += self.delivered - before.delivered;
         for (reason, count) in drops(&self.dropped, &before.dropped) {
@@ -38,7 +38,7 @@ impl Counters {
         }
         outcome.lost += self.lost - before.lost;
         outcome.marked += self.marked - before.marked;
-        outcome.exceptions += self.exceptions - before.exceptions;
+        outcome.overloads += self.overloads - before.overloads;
     }
 }
 
@@ -144,14 +144,14 @@ impl LinkProbe {
     }
 }
 
-/// What a discipline allocates to the flows of a scenario. It tells totals since it was made.
+/// What a discipline allocates to the flows of a scenario, from the totals since it was made that it reports.
 #[derive(Debug, Default)]
 pub struct Allocations(BTreeMap<u32, Allocated>);
 
 #[derive(Debug, Default)]
 struct Allocated {
-    /// What the discipline told in this round, over all ids of the flow.
-    told: Bytes,
+    /// What the discipline reported in this round, over all ids of the flow.
+    total: Bytes,
     held: Bytes,
     /// Its total as of the round before.
     before: Bytes,
@@ -165,21 +165,21 @@ struct Allocated {
 }
 
 impl Allocations {
-    /// One id of a flow has this; one of each that there are in each round.
-    pub fn tell(&mut self, flow: u32, share: FlowShare) {
+    /// Adds the share of one id to that of its flow. A round adds each id once.
+    pub fn add(&mut self, flow: u32, share: FlowShare) {
         let flow = self.0.entry(flow).or_default();
-        flow.told += share.allocated;
+        flow.total += share.allocated;
         flow.held += share.fill;
     }
 
-    /// All ids have been told of.
+    /// Ends a round, in which all ids were added.
     pub fn end_round(&mut self) {
         for flow in self.0.values_mut() {
             flow.waits = std::mem::take(&mut flow.held);
-            // A flow that is not told of keeps its total until it is again.
-            let told = std::mem::take(&mut flow.told).max(flow.before);
-            let more = told - flow.before;
-            flow.before = told;
+            // A flow that the discipline does not report keeps its total until it does.
+            let total = std::mem::take(&mut flow.total).max(flow.before);
+            let more = total - flow.before;
+            flow.before = total;
             flow.interval += more;
             flow.measured += more;
         }

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use apportion_core::packet::{FlowId, Protocol};
-use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_runtime::connections::{Planned, connections};
-use apportion_runtime::flow_tables::{FlowTables, exchanges};
+use apportion_runtime::flow_tables::FlowTables;
+use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
-use apportion_runtime::probe::{Counters, FlowProbe, LinkProbe};
+use apportion_runtime::probe::{Counters, FlowProbe};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
-use crate::link::{Link, LinkParts, Listed, Shared};
+use crate::link::{Link, SharedState};
 use crate::measure::Totals;
+use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
-use crate::word::Word;
 
 /// Flows up to which delay distributions and time series are kept for each flow.
 pub const DETAILED_FLOWS_MAX: usize = 2_000;
@@ -81,7 +81,7 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: Shared::new(events_for(scenario)),
+            shared: SharedState::new(events_for(scenario)),
             routes: Vec::new(),
             connections: Vec::with_capacity(scenario.flows.len()),
             ids_are_shared: numbers.are_shared(),
@@ -94,7 +94,7 @@ impl<'a> Simulation<'a> {
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
-            word: Word::default(),
+            notices: PendingNotices::default(),
             outbox: Vec::new(),
             events_handled: 0,
         };
@@ -122,9 +122,13 @@ impl<'a> Simulation<'a> {
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }
-        for (index, link) in scenario.links.iter().enumerate() {
-            let link = simulation.link(index, link, full && link.watched, captures(index));
-            simulation.links.push(link);
+        for index in 0..scenario.links.len() {
+            let (tables, numbers) = (&simulation.tables, &simulation.numbers);
+            let parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
+            let capture = captures(index);
+            let parts = LinkParts { watched: full && parts.watched, captured: capture.is_some(), ..parts };
+            simulation.links.push(Link::new(parts));
+            simulation.shared.captures.push(capture);
         }
         simulation.schedule_first_events(full);
         Ok(simulation)
@@ -132,9 +136,7 @@ impl<'a> Simulation<'a> {
 
     fn watch_flows(&mut self) {
         self.probes.resize_with(self.scenario.flows.len(), FlowProbe::default);
-        for flow in 0..self.scenario.flows.len() {
-            self.shared.flow_of_id.resize(self.ids(flow).end as usize, flow as u32);
-        }
+        self.shared.flow_of_id = self.numbers.flows_by_id();
     }
 
     fn add_connections(&mut self, planned: Vec<Planned>) {
@@ -176,25 +178,6 @@ impl<'a> Simulation<'a> {
         } else {
             self.numbers.by_id(self.scenario, |flow| flow.protocol)
         }
-    }
-
-    fn link(&self, index: usize, link: &LinkModel, watched: bool, capture: Option<Box<LinkCapture>>) -> Link {
-        let listed = link
-            .lost
-            .iter()
-            .flat_map(|lost| self.ids(lost.flow).map(|id| Listed::new(FlowId(id), lost.packets.clone())));
-        Link::new(LinkParts {
-            index: index as u32,
-            queue: self.tables.discipline(link, &link.queue, link.rate),
-            rate: link.rate,
-            delay: link.delay,
-            loss: link.loss,
-            loss_stream: Stream::new(self.seed, &format!("link.{}.loss", link.name)),
-            listed: listed.collect(),
-            probe: watched.then(LinkProbe::default),
-            capture,
-            exchanges: exchanges(self.scenario, link, self.seed),
-        })
     }
 
     fn schedule_first_events(&mut self, full: bool) {

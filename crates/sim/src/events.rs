@@ -34,8 +34,8 @@ pub enum Event {
     Change(u32),
     /// A router that exchanges reports has something to do.
     Router(u32),
-    /// Word of a discipline reaches a source.
-    Exception,
+    /// An overload notification reaches a source.
+    Notice,
     /// The measured part of the run begins.
     Measure,
     /// A sample interval ends.
@@ -64,7 +64,7 @@ impl Event {
             Self::Router(i) => (8, i),
             Self::Measure => (9, 0),
             Self::Sample => (10, 0),
-            Self::Exception => (11, 0),
+            Self::Notice => (11, 0),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -84,7 +84,7 @@ impl Event {
             7 => Self::Change(index),
             8 => Self::Router(index),
             9 => Self::Measure,
-            11 => Self::Exception,
+            11 => Self::Notice,
             _ => Self::Sample,
         }
     }

@@ -27,11 +27,11 @@ pub mod events;
 pub mod link;
 pub mod measure;
 pub mod packet;
+mod pending_notices;
 pub mod replicate;
 mod router;
 pub mod simulation;
 pub mod tcp;
-mod word;
 
 pub use build::{BuildError, Detail};
 pub use replicate::{Job, replicate};

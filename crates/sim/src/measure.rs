@@ -36,12 +36,7 @@ impl Simulation<'_> {
     /// The measured part begins.
     pub(crate) fn begin_measuring(&mut self, now: Time) {
         for link in &mut self.links {
-            if link.probe_mut().is_some() {
-                link.catch_up(now, &mut self.shared);
-            }
-            if let Some(probe) = link.probe_mut() {
-                probe.restart(now);
-            }
+            link.state.begin_measuring(now, &mut self.shared);
         }
         for probe in &mut self.probes {
             probe.delay = apportion_runtime::histogram::Histogram::default();
@@ -55,7 +50,7 @@ impl Simulation<'_> {
             at: now,
             counters: self.shared.counters.clone(),
             totals: (0..self.connections.len()).map(|index| self.totals(index as u32)).collect(),
-            links: self.links.iter().map(|link| link.counts(now)).collect(),
+            links: self.links.iter().map(|link| link.state.counts(now)).collect(),
             hops: self.packet_hops(),
         }
     }
@@ -63,7 +58,7 @@ impl Simulation<'_> {
     /// Transmissions over all links since the start of the run.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
-        self.links.iter().map(|link| link.sent().packets.get()).sum()
+        self.links.iter().map(|link| link.state.sent().packets.get()).sum()
     }
 
     /// What a connection did since its start.
@@ -85,7 +80,7 @@ impl Simulation<'_> {
     /// A sample interval ends.
     pub(crate) fn sample(&mut self, now: Time) {
         for link in &mut self.links {
-            link.sample(now, &mut self.shared);
+            link.state.sample(now, &mut self.shared);
         }
         for (flow, probe) in self.probes.iter_mut().enumerate() {
             let ids = self.numbers.ids(flow);
@@ -118,9 +113,7 @@ impl Simulation<'_> {
             flows: (0..self.scenario.flows.len())
                 .map(|flow| self.flow_outcome(flow, &baseline, &end))
                 .collect(),
-            links: (0..self.links.len())
-                .map(|link| self.link_outcome(link, &baseline, &end, measured))
-                .collect(),
+            links: (0..self.links.len()).map(|link| self.link_outcome(link, &baseline, measured)).collect(),
             packet_hops: end.hops - baseline.hops,
             events: self.events_handled,
             timekeeping: None,
@@ -133,7 +126,7 @@ impl Simulation<'_> {
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
         for id in self.ids(index) {
             let (before, after) = (&baseline.counters[id as usize], &end.counters[id as usize]);
-            after.tell_since(before, &mut outcome);
+            after.add_since(before, &mut outcome);
             if let Transport::Udp { header, .. } = flow.transport {
                 outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }
@@ -155,36 +148,19 @@ impl Simulation<'_> {
         outcome
     }
 
-    fn link_outcome(
-        &mut self,
-        index: usize,
-        baseline: &Baseline,
-        end: &Baseline,
-        measured: Span,
-    ) -> LinkOutcome {
-        let mut outcome = end.links[index].since(&baseline.links[index], measured);
+    fn link_outcome(&mut self, index: usize, baseline: &Baseline, measured: Span) -> LinkOutcome {
+        let numbers = &self.numbers;
+        let mut outcome = self.links[index].state.outcome(
+            self.scenario.stop,
+            &baseline.links[index],
+            measured,
+            &|id| numbers.flow_of(id),
+            &mut self.shared,
+        );
         outcome.name.clone_from(&self.scenario.links[index].name);
         outcome.watched = self.scenario.links[index].watched;
-        self.links[index].statistics(&mut |name, value| outcome.statistics.push((name, value)));
-        let numbers = &self.numbers;
-        self.links[index].flow_statistics(&mut |flow, name, value| {
-            if let Some(at) = numbers.flow_of(flow) {
-                outcome.flow_statistics.push((at, name, value));
-            }
-        });
         if let Some(routers) = &self.routers {
             routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
-        }
-        if self.links[index].probe_mut().is_some() {
-            self.links[index].catch_up(self.scenario.stop, &mut self.shared);
-        }
-        let backlog = self.links[index].backlog();
-        if let Some(probe) = self.links[index].probe_mut() {
-            outcome.queue_mean = probe.queue_mean(self.scenario.stop, backlog, measured);
-            outcome.queue_delay = probe.delay.distribution();
-            outcome.backlog = std::mem::take(&mut probe.backlog);
-            outcome.allocations = probe.allocations.take();
-            outcome.series = std::mem::take(&mut probe.series);
         }
         outcome
     }

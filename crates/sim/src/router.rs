@@ -32,10 +32,10 @@ struct All<'a>(&'a mut [Link]);
 
 impl Links for All<'_> {
     fn state(&self, link: u32) -> Option<&Sffc> {
-        self.0.get(link as usize).and_then(Link::link_state)
+        self.0.get(link as usize).and_then(|link| link.state.reporter())
     }
     fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
-        self.0.get_mut(link as usize).and_then(Link::link_state_mut)
+        self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
     }
 }
 

@@ -19,12 +19,12 @@ use apportion_scenario::model::{Scenario, Setting};
 use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Tcp};
 use crate::events::Event;
-use crate::link::{Link, Shared};
+use crate::link::{Link, SharedState};
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
+use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
-use crate::word::Word;
 
 /// Ends a route: the packet has reached the sink of its flow.
 pub(crate) const SINK: u32 = u32::MAX;
@@ -43,7 +43,7 @@ pub struct Simulation<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) seed: u64,
     pub(crate) links: Vec<Link>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
     /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,
@@ -66,8 +66,8 @@ pub struct Simulation<'a> {
     /// For each flow of the scenario.
     pub(crate) completions: Vec<Vec<Completion>>,
     pub(crate) baseline: Option<Box<Baseline>>,
-    /// On the way to sources.
-    pub(crate) word: Word,
+    /// Overload notifications on their way to sources.
+    pub(crate) notices: PendingNotices,
     /// Packets that a TCP end sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     pub(crate) events_handled: u64,
@@ -119,12 +119,12 @@ impl Simulation<'_> {
             Event::Stop(connection) => self.stop(now, connection),
             Event::Change(index) => self.change(now, index),
             Event::Router(index) => self.manage(now, index),
-            Event::Exception => self.deliver_word(now),
+            Event::Notice => self.deliver_notices(now),
             Event::Measure => self.begin_measuring(now),
             Event::Sample => self.sample(now),
         }
-        if !self.shared.exceptions.is_empty() {
-            self.send_word(now);
+        if !self.shared.overloads.is_empty() {
+            self.send_notices(now);
         }
     }
 
@@ -153,8 +153,9 @@ impl Simulation<'_> {
     /// Receiver-based tickets: what acknowledgements bring to `link` is what its other direction is issued.
     fn issue_other_way(&mut self, now: Time, link: u32) {
         let other_way = self.scenario.links[link as usize].other_way;
-        if let (Some(tickets), Some(other_way)) = (self.links[link as usize].ack_in_tkt_rate(), other_way) {
-            self.links[other_way.index()].issue(now, LabelKind::Tickets, tickets);
+        let rate = self.links[link as usize].state.take_ack_ticket_rate();
+        if let (Some(tickets), Some(other_way)) = (rate, other_way) {
+            self.links[other_way.index()].state.issue(now, LabelKind::Tickets, tickets);
         }
     }
 
@@ -385,10 +386,10 @@ impl Simulation<'_> {
         let scenario = self.scenario;
         match &scenario.changes[index as usize].to {
             Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
-            Setting::LinkDelay(link, delay) => self.links[link.index()].set_delay(*delay),
-            Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
+            Setting::LinkDelay(link, delay) => self.links[link.index()].state.set_delay(*delay),
+            Setting::LinkLoss(link, loss) => self.links[link.index()].state.set_loss(*loss),
             Setting::LinkQueue(link, params) => {
-                let rate = self.links[link.index()].rate();
+                let rate = self.links[link.index()].state.rate();
                 let queue = self.tables.discipline(&scenario.links[link.index()], params, rate);
                 self.links[link.index()].set_queue(now, queue, &mut self.shared);
             }
@@ -402,38 +403,26 @@ impl Simulation<'_> {
                 self.issue(now, *flow, LabelKind::AckTickets, *tickets);
             }
             Setting::LinkTickets(link, tickets) => {
-                self.links[link.index()].issue(now, LabelKind::Tickets, *tickets);
+                self.links[link.index()].state.issue(now, LabelKind::Tickets, *tickets);
             }
             Setting::LinkAckTickets(link, tickets) => {
                 // They are exchanged where acknowledgements go.
                 if let Some(other_way) = scenario.links[link.index()].other_way {
-                    self.links[other_way.index()].issue(now, LabelKind::AckTickets, *tickets);
+                    self.links[other_way.index()].state.issue(now, LabelKind::AckTickets, *tickets);
                 }
             }
-            Setting::FlowGuarantee(flow, guarantee) => {
-                for id in self.ids(*flow) {
-                    self.tables.set_guarantee(FlowId(id), *guarantee);
-                    let rtt = self.tables.rtt(FlowId(id));
-                    for link in &mut self.links {
-                        link.set_guarantee(FlowId(id), *guarantee, rtt);
-                    }
-                }
-            }
-            Setting::FlowClass(flow, class) => {
-                for id in self.ids(*flow) {
-                    self.tables.set_class(FlowId(id), *class);
-                    for link in &mut self.links {
-                        link.set_class(now, FlowId(id), *class, &mut self.shared);
-                    }
-                }
-            }
-            Setting::FlowWeight(flow, weight) => {
-                for id in self.ids(*flow) {
-                    self.tables.set_weight(FlowId(id), *weight);
-                    for link in &mut self.links {
-                        link.set_weight(FlowId(id), *weight);
-                    }
-                }
+            to @ (Setting::FlowGuarantee(flow, _)
+            | Setting::FlowClass(flow, _)
+            | Setting::FlowWeight(flow, _)) => self.set_flow(now, *flow, to),
+        }
+    }
+
+    /// Changes what disciplines know of a flow, for all its ids on every link.
+    fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
+        for id in self.ids(flow).map(FlowId) {
+            let Some(setting) = self.tables.change(id, to) else { continue };
+            for link in &mut self.links {
+                link.set_flow(now, id, &setting, &mut self.shared);
             }
         }
     }
@@ -468,6 +457,7 @@ impl Simulation<'_> {
     /// # Errors
     /// If one could not be written.
     pub fn finish_captures(&mut self) -> Result<(), CaptureError> {
-        self.links.iter_mut().filter_map(Link::take_capture).try_for_each(|capture| capture.finish())
+        let captures = std::mem::take(&mut self.shared.captures);
+        captures.into_iter().flatten().try_for_each(|capture| capture.finish())
     }
 }

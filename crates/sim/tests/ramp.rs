@@ -177,7 +177,7 @@ fn two_overloaded_videos_hear_of_it_and_lower_their_quality() {
         ["one", "two"].map(|name| {
             let flow = flow(&outcome, name);
             let sent = flow.sent.bytes.bits() as f64 / outcome.measured.as_secs_f64() / 1e6;
-            (sent, flow.exceptions, flow.delay.quantile(0.95).unwrap().as_secs_f64())
+            (sent, flow.overloads, flow.delay.quantile(0.95).unwrap().as_secs_f64())
         })
     };
     let [one, two] = rate(&two_videos(true));
@@ -203,7 +203,7 @@ fn an_exception_comes_within_200_ms_of_the_overload() {
     };
     let told = |stop: &str, from: &str| {
         let outcome = run(&text(stop, from));
-        ["one", "two"].map(|name| flow(&outcome, name).exceptions)
+        ["one", "two"].map(|name| flow(&outcome, name).overloads)
     };
     assert_eq!(told("2s", "1.5s"), [0, 0]);
     assert_eq!(told("2.2s", "1.5s"), [1, 1]);
@@ -218,7 +218,7 @@ fn word_from_a_router_takes_the_delay_of_the_wires() {
         let text = sender(r#""ramp""#, &(call("one") + &call("two") + far));
         text.replace("stop = \"20s\"", &format!("stop = \"{at}\"")).replace("\"5s\"", "\"0s\"")
     };
-    let told = |at: &str| flow(&run(&text(at)), "one").exceptions;
+    let told = |at: &str| flow(&run(&text(at)), "one").overloads;
     let first = (1..20).map(|k| k * 50).find(|k| told(&format!("{k}ms")) > 0).unwrap();
     // 300 ms there, some 100 to 200 ms until it is noted, 300 ms back.
     assert!((650..=850).contains(&first), "{first} ms");

@@ -7,8 +7,9 @@ use apportion_linux::port::Received;
 use apportion_runtime::routers::Links;
 
 use crate::frame::Parsed;
-use crate::link::{FlowSetting, Link};
+use crate::link::Link;
 use crate::packet::{Description, Packet};
+use apportion_runtime::link::FlowSetting;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +61,10 @@ pub struct LinkStates<'a>(pub(super) &'a mut [Link]);
 
 impl Links for LinkStates<'_> {
     fn state(&self, link: u32) -> Option<&Sffc> {
-        self.0.get(link as usize).and_then(Link::link_state)
+        self.0.get(link as usize).and_then(|link| link.state.reporter())
     }
     fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
-        self.0.get_mut(link as usize).and_then(Link::link_state_mut)
+        self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
     }
 }
 

@@ -21,8 +21,8 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment}
 use super::marks::{FlowMarks, Maker};
 use crate::flow_table::FlowTable;
 use crate::frame::FlowTuple;
-use crate::link::FlowSetting;
 use crate::packet::Packet;
+use apportion_runtime::link::FlowSetting;
 
 /// The number of the first flow that has one of its own.
 const FIRST: u32 = MAX_RULES as u32 + 1;

@@ -40,10 +40,10 @@ impl Gateway {
     fn replace_queue(&mut self, now: Time, direction: Direction, new: &GatewayConfig) {
         let queue = self.engine.world.direction_mut(direction).flows.discipline(new);
         let left_out = &mut self.left_out[direction as usize];
-        self.engine.change(direction as usize, |link, books| {
-            let dropped = |link: &Link| link.counts(now).dropped.iter().sum::<u64>();
+        self.engine.change(direction as usize, |link, shared| {
+            let dropped = |link: &Link| link.state.counts(now).dropped.iter().sum::<u64>();
             let before = dropped(link);
-            link.set_queue(now, queue, books);
+            link.set_queue(now, queue, shared);
             *left_out += dropped(link) - before;
         });
     }
@@ -64,16 +64,16 @@ impl Gateway {
         let issued = own.tickets.filter(|tickets| old.tickets.is_some_and(|before| before != *tickets));
         let other_exchanges = (is_other_exchange || old.tickets.is_some() != own.tickets.is_some())
             .then(|| exchanges(new, direction));
-        self.engine.change(direction as usize, |link, books| {
+        self.engine.change(direction as usize, |link, shared| {
             if difference.has(Setting::Rate(direction)) {
-                link.set_pace(now, Pace::rate(own.rate), books);
+                link.set_pace(now, Pace::rate(own.rate), shared);
             }
-            link.set_delay(own.delay);
-            link.set_loss(own.loss);
+            link.state.set_delay(own.delay);
+            link.state.set_loss(own.loss);
             if let Some(exchanges) = other_exchanges {
-                link.set_exchanges(exchanges);
+                link.state.set_exchanges(exchanges);
             } else if let Some(tickets) = issued {
-                link.issue(now, LabelKind::Tickets, tickets);
+                link.state.issue(now, LabelKind::Tickets, tickets);
             }
         });
     }
@@ -97,23 +97,23 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
     let (queue, exchange) = (&own.queue, own.exchange.as_ref());
     let issued = |tickets: Option<TicketRate>| tickets.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let mut found = vec![
-        (format!("{way}.rate"), [link.rate(), own.rate].map(|rate| rate.to_string())),
-        (format!("{way}.delay"), [link.delay(), own.delay].map(|delay| delay.to_string())),
-        (format!("{way}.loss"), [link.loss(), own.loss].map(|loss| loss.to_string())),
+        (format!("{way}.rate"), [link.state.rate(), own.rate].map(|rate| rate.to_string())),
+        (format!("{way}.delay"), [link.state.delay(), own.delay].map(|delay| delay.to_string())),
+        (format!("{way}.loss"), [link.state.loss(), own.loss].map(|loss| loss.to_string())),
     ];
-    if !link.queue().has_params(&queue.params) {
+    if !link.state.queue().has_params(&queue.params) {
         found.push((format!("{way}.queue"), ["another one".to_owned(), queue.text.clone()]));
     }
     let is_asked_for = |(_, found): &(_, CurrencyExchange)| {
         exchange.is_some_and(|exchange| found.has_params(&exchange.params))
     };
     let kinds = |all: &[(LabelKind, CurrencyExchange)]| all.iter().map(|(kind, _)| *kind).collect::<Vec<_>>();
-    let is_same = kinds(link.exchanges()) == kinds(&exchanges(config, direction));
-    if !is_same || !link.exchanges().iter().all(is_asked_for) {
+    let is_same = kinds(link.state.exchanges()) == kinds(&exchanges(config, direction));
+    if !is_same || !link.state.exchanges().iter().all(is_asked_for) {
         let asked = exchange.map_or("none", |exchange| &exchange.text);
         found.push((format!("{way}.exchange"), ["another one".to_owned(), asked.to_owned()]));
     }
-    for (kind, exchange) in link.exchanges() {
+    for (kind, exchange) in link.state.exchanges() {
         let (key, tickets) = match kind {
             LabelKind::AckTickets => (format!("{back}.ack_tickets"), other.ack_tickets),
             LabelKind::Tickets | LabelKind::Rate => (format!("{way}.tickets"), own.tickets),

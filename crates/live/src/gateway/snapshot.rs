@@ -93,21 +93,21 @@ impl Gateway {
             ports,
             malformed: self.engine.malformed().map(|(reason, count)| (reason.name(), count)).collect(),
             lateness: lateness.distribution(),
-            frames: self.engine.books.pool.used().into(),
+            frames: self.engine.shared.pool.used().into(),
         }
     }
 
     fn direction_snapshot(&self, direction: Direction) -> DirectionSnapshot {
-        let (world, books) = (&self.engine.world, &self.engine.books);
+        let (world, shared) = (&self.engine.world, &self.engine.shared);
         let state = world.direction(direction);
         let counted = |(name, account): (&Arc<str>, u32)| {
-            let counts = books.flows.get(account as usize)?;
+            let counts = shared.flows.get(account as usize)?;
             (counts.sent.packets.get() > 0).then(|| (Arc::clone(name), *counts))
         };
         let link = self.engine.link(direction as usize);
         DirectionSnapshot {
-            rate: link.map_or(Rate::ZERO, crate::link::Link::rate),
-            backlog: link.map_or(Backlog::EMPTY, crate::link::Link::backlog),
+            rate: link.map_or(Rate::ZERO, |link| link.state.rate()),
+            backlog: link.map_or(Backlog::EMPTY, |link| link.state.backlog()),
             left_out: self.left_out[direction as usize],
             rules: world.accounts(direction).filter_map(counted).collect(),
             flows: state.flows.known(),

@@ -14,10 +14,10 @@ use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
 use crate::bridge::ETHERNET;
 use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
-use crate::link::FlowSetting;
 use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
+use apportion_runtime::link::FlowSetting;
 
 /// Maximum of names of rules that are counted apart, those of earlier configurations included.
 pub const MAX_NAMES: usize = 4_096;

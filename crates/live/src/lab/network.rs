@@ -13,20 +13,20 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use apportion_core::packet::FlowId;
-use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
 use apportion_linux::host::Host;
 use apportion_linux::port::Port;
-use apportion_runtime::connections::Planned;
-use apportion_runtime::flow_tables::{FlowTables, exchanges};
+use apportion_runtime::connections::{Numbers, Planned};
+use apportion_runtime::flow_tables::FlowTables;
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::driver::{Connection, End, MAX_CONNECTIONS};
 use super::error::LabError;
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
-use crate::link::{Link, LinkParts};
+use crate::link::Link;
 use crate::pace::Pace;
+use apportion_runtime::link::LinkParts;
 
 /// Of the source of the first connection; above those of sinks.
 pub const FIRST_PORT: u16 = SINK_PORT + MAX_CONNECTIONS as u16;
@@ -190,18 +190,11 @@ pub const TCP_HEADER: Bytes = Bytes::new(40);
 
 /// The links of a scenario, idle.
 #[must_use]
-pub fn links(scenario: &Scenario, tables: &FlowTables, seed: u64) -> Vec<Link> {
-    let link = |(number, link): (u32, &apportion_scenario::model::Link)| {
-        Link::new(LinkParts {
-            number,
-            queue: tables.discipline(link, &link.queue, link.rate),
-            pace: Pace::rate(link.rate),
-            delay: link.delay,
-            loss: link.loss,
-            loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
-            exchanges: exchanges(scenario, link, seed),
-            other_way: link.other_way.map(|other| other.0),
-        })
+pub fn links(scenario: &Scenario, tables: &FlowTables, numbers: &Numbers, seed: u64) -> Vec<Link> {
+    let link = |index| {
+        let of: &apportion_scenario::model::Link = &scenario.links[index];
+        let parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
+        Link::new(parts, Pace::rate(of.rate), of.other_way.map(|other| other.0))
     };
-    (0..).zip(&scenario.links).map(link).collect()
+    (0..scenario.links.len()).map(link).collect()
 }

@@ -16,7 +16,6 @@ use super::error::LabError;
 use super::results::Baseline;
 use super::world::LabWorld;
 use crate::engine::Engine;
-use crate::link::FlowSetting;
 use crate::pace::Pace;
 use crate::packet::Packet;
 
@@ -131,11 +130,12 @@ impl<'a> Lab<'a> {
     /// Collects overload notifications of disciplines, which reach their sources after the delay of the wires in between, as in a
     /// simulation.
     fn collect_overloads(&mut self) {
-        while let Some((at, link, exception)) = self.engine.books.exceptions.pop_front() {
+        while let Some((at, link, exception)) = self.engine.shared.overloads.pop_front() {
             let Some(flow) = self.numbers.flow_of(exception.flow) else { continue };
             let path = &self.scenario.flows[flow].path;
             let Some(before) = path.iter().position(|on| on.0 == link) else { continue };
-            let delays = path[..before].iter().filter_map(|on| Some(self.engine.link(on.index())?.delay()));
+            let delays =
+                path[..before].iter().filter_map(|on| Some(self.engine.link(on.index())?.state.delay()));
             let arrival = at + delays.fold(Span::ZERO, |sum, delay| sum + delay);
             self.overloads.insert((arrival, self.overload_count), (flow as u32, exception));
             self.overload_count += 1;
@@ -144,9 +144,9 @@ impl<'a> Lab<'a> {
 
     fn notify_source(&mut self, flow: u32, exception: Overload) -> Result<(), LabError> {
         if !exception.is_over
-            && let Some(counters) = self.engine.books.account(exception.flow.0)
+            && let Some(counters) = self.engine.shared.account(exception.flow.0)
         {
-            counters.exceptions += 1;
+            counters.overloads += 1;
         }
         // Each connection gets its share.
         let members = self.numbers.members(flow as usize).len().max(1) as u64;
@@ -166,14 +166,18 @@ impl<'a> Lab<'a> {
         let engine = &mut self.engine;
         match to {
             Setting::LinkRate(link, rate) => {
-                engine.change(link.index(), |link, books| link.set_pace(now, Pace::rate(*rate), books));
+                engine.change(link.index(), |link, shared| link.set_pace(now, Pace::rate(*rate), shared));
             }
-            Setting::LinkDelay(link, delay) => engine.change(link.index(), |link, _| link.set_delay(*delay)),
-            Setting::LinkLoss(link, loss) => engine.change(link.index(), |link, _| link.set_loss(*loss)),
+            Setting::LinkDelay(link, delay) => {
+                engine.change(link.index(), |link, _| link.state.set_delay(*delay));
+            }
+            Setting::LinkLoss(link, loss) => {
+                engine.change(link.index(), |link, _| link.state.set_loss(*loss));
+            }
             Setting::LinkQueue(at, params) => {
-                let rate = engine.link(at.index()).map(crate::link::Link::rate).unwrap_or_default();
+                let rate = engine.link(at.index()).map(|link| link.state.rate()).unwrap_or_default();
                 let queue = self.tables.discipline(&self.scenario.links[at.index()], params, rate);
-                engine.change(at.index(), |link, books| link.set_queue(now, queue, books));
+                engine.change(at.index(), |link, shared| link.set_queue(now, queue, shared));
             }
             Setting::FlowRate(flow, rate) => {
                 return self.send(Command::SetRate(*flow as u32, *rate));
@@ -185,40 +189,29 @@ impl<'a> Lab<'a> {
                 self.marks(*flow, |marks| marks.issue::<Packet>(now, LabelKind::AckTickets, *tickets));
             }
             Setting::LinkTickets(link, tickets) => {
-                engine.change(link.index(), |link, _| link.issue(now, LabelKind::Tickets, *tickets));
+                engine.change(link.index(), |link, _| link.state.issue(now, LabelKind::Tickets, *tickets));
             }
             Setting::LinkAckTickets(link, tickets) => {
                 // They are exchanged where acknowledgements go.
                 if let Some(other) = self.scenario.links[link.index()].other_way {
-                    engine.change(other.index(), |link, _| link.issue(now, LabelKind::AckTickets, *tickets));
+                    engine.change(other.index(), |link, _| {
+                        link.state.issue(now, LabelKind::AckTickets, *tickets);
+                    });
                 }
             }
-            Setting::FlowGuarantee(flow, guarantee) => self.set_flow(now, *flow, |tables, id| {
-                tables.set_guarantee(id, *guarantee);
-                FlowSetting::Guarantee(*guarantee, tables.rtt(id))
-            }),
-            Setting::FlowClass(flow, class) => self.set_flow(now, *flow, |tables, id| {
-                tables.set_class(id, *class);
-                FlowSetting::Class(*class)
-            }),
-            Setting::FlowWeight(flow, weight) => self.set_flow(now, *flow, |tables, id| {
-                tables.set_weight(id, *weight);
-                FlowSetting::Weight(*weight)
-            }),
+            Setting::FlowGuarantee(flow, _) | Setting::FlowClass(flow, _) | Setting::FlowWeight(flow, _) => {
+                self.set_flow(now, *flow, to);
+            }
         }
         Ok(())
     }
 
-    fn set_flow(
-        &mut self,
-        now: Time,
-        flow: usize,
-        mut set: impl FnMut(&mut FlowTables, FlowId) -> FlowSetting,
-    ) {
+    /// Changes what disciplines know of a flow, for all its ids on every link.
+    fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
         for id in self.numbers.ids(flow).map(FlowId) {
-            let setting = set(&mut self.tables, id);
+            let Some(setting) = self.tables.change(id, to) else { continue };
             for link in 0..self.scenario.links.len() {
-                self.engine.change(link, |link, books| link.set_flow(now, id, &setting, books));
+                self.engine.change(link, |link, shared| link.set_flow(now, id, &setting, shared));
             }
         }
     }

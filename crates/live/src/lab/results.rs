@@ -1,6 +1,5 @@
 //! What is measured while the laboratory runs, and the outcome at its end.
 
-use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
@@ -30,7 +29,7 @@ impl Lab<'_> {
     /// The measured part begins.
     pub fn begin_measuring(&mut self, now: Time) {
         for link in 0..self.scenario.links.len() {
-            self.engine.change(link, |link, _| link.probe_mut().restart(now));
+            self.engine.change(link, |link, shared| link.state.begin_measuring(now, shared));
         }
         for probe in &mut self.engine.world.probes {
             probe.delay = Histogram::default();
@@ -43,8 +42,8 @@ impl Lab<'_> {
         let links = 0..self.scenario.links.len();
         Baseline {
             at: now,
-            flows: self.engine.books.flows.clone(),
-            links: links.filter_map(|link| Some(self.engine.link(link)?.counts(now))).collect(),
+            flows: self.engine.shared.flows.clone(),
+            links: links.filter_map(|link| Some(self.engine.link(link)?.state.counts(now))).collect(),
             ports: all_ports(&mut self.engine),
             malformed: self.engine.malformed().map(|(_, count)| count).sum(),
         }
@@ -52,14 +51,12 @@ impl Lab<'_> {
 
     /// A sample interval ends.
     pub fn take_sample(&mut self, now: Time) {
-        let numbers = &self.numbers;
-        let member = |id: FlowId| numbers.flow_of(id).map(|flow| flow as u32);
         for link in 0..self.scenario.links.len() {
-            self.engine.change(link, |link, books| link.sample(now, &member, books));
+            self.engine.change(link, |link, shared| link.state.sample(now, shared));
         }
         for (flow, probe) in self.engine.world.probes.iter_mut().enumerate() {
             let ids = self.numbers.ids(flow);
-            let counters = &self.engine.books.flows[ids.start as usize..ids.end as usize];
+            let counters = &self.engine.shared.flows[ids.start as usize..ids.end as usize];
             probe.sample(counters.iter().map(|counters| counters.delivered.bytes).sum());
         }
     }
@@ -71,7 +68,7 @@ impl Lab<'_> {
         // It was taken when the measured part began, which is not after the end.
         let start = self.baseline.take().unwrap_or_else(|| self.counts(stop));
         let links =
-            (0..self.scenario.links.len()).map(|link| self.link_outcome(link, &start, &end)).collect();
+            (0..self.scenario.links.len()).map(|link| self.link_outcome(link, &start, end.at)).collect();
         let mut timekeeping = self.timekeeping(&start, &end);
         let mut flows: Vec<FlowOutcome> =
             (0..self.scenario.flows.len()).map(|flow| self.flow_outcome(flow, &start, &end)).collect();
@@ -105,7 +102,7 @@ impl Lab<'_> {
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..FlowOutcome::default() };
         for id in self.numbers.ids(index) {
-            end.flows[id as usize].tell_since(&start.flows[id as usize], &mut outcome);
+            end.flows[id as usize].add_since(&start.flows[id as usize], &mut outcome);
         }
         let probe = &mut self.engine.world.probes[index];
         outcome.delay = probe.delay.distribution();
@@ -113,30 +110,14 @@ impl Lab<'_> {
         outcome
     }
 
-    fn link_outcome(&mut self, index: usize, start: &Baseline, end: &Baseline) -> LinkOutcome {
-        let model = &self.scenario.links[index];
-        let measured = end.at.since(start.at);
-        let mut outcome = end.links[index].since(&start.links[index], measured);
-        outcome.name.clone_from(&model.name);
-        outcome.watched = model.watched;
-        let numbers = &self.numbers;
-        self.engine.change(index, |link, _| {
-            link.statistics(&mut |name, value| outcome.statistics.push((name, value)));
-            link.flow_statistics(&mut |id, name, value| {
-                if let Some(flow) = numbers.flow_of(id) {
-                    outcome.flow_statistics.push((flow, name, value));
-                }
-            });
-            if model.watched {
-                let backlog = link.backlog();
-                let probe = link.probe_mut();
-                outcome.queue_mean = probe.queue_mean(end.at, backlog, measured);
-                outcome.queue_delay = probe.delay.distribution();
-                outcome.backlog = std::mem::take(&mut probe.backlog);
-                outcome.series = std::mem::take(&mut probe.series);
-                outcome.allocations = probe.allocations.take();
-            }
+    fn link_outcome(&mut self, index: usize, start: &Baseline, end: Time) -> LinkOutcome {
+        let (model, numbers) = (&self.scenario.links[index], &self.numbers);
+        let (before, measured) = (&start.links[index], end.since(start.at));
+        let mut outcome = LinkOutcome::default();
+        self.engine.change(index, |link, shared| {
+            outcome = link.state.outcome(end, before, measured, &|id| numbers.flow_of(id), shared);
         });
+        outcome.name.clone_from(&model.name);
         if let Some(routers) = &self.engine.world.routers {
             routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
         }

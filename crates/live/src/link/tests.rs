@@ -1,10 +1,14 @@
 //! A link with hand-made times.
 
-use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::packet::{Ecn, FlowClass, Protocol};
+use apportion_core::queue::DropReason;
+use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Packets};
 use apportion_linux::pool::HEAD;
+use apportion_runtime::outcome::LinkOutcome;
+use apportion_runtime::probe::LinkCounts;
 
 use super::*;
 use crate::packet::Description;
@@ -17,19 +21,18 @@ fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
 
 /// 10 Mb/s and 20 ms, with a FIFO of 10 packets.
 fn link() -> Link {
-    Link::new(LinkParts {
-        delay: Span::from_millis(20),
-        ..LinkParts::new(0, queue("fifo", "10p"), Pace::rate(Rate::from_mbit(10)), Stream::new(1, "loss"))
-    })
+    let parts = LinkParts::new(0, queue("fifo", "10p"), Rate::from_mbit(10), Stream::new(1, "loss"));
+    let parts = LinkParts { delay: Span::from_millis(20), ..parts };
+    Link::new(parts, Pace::rate(Rate::from_mbit(10)), None)
 }
 
-fn books() -> Books {
-    Books::new(Pool::new(64, 1_514), 2)
+fn shared() -> SharedState {
+    SharedState::new(Pool::new(64, 1_514), 2)
 }
 
 /// A packet of 1250 bytes, 1 ms at 10 Mb/s.
-fn packet(books: &mut Books, now: Time) -> Packet {
-    let buffer = books.pool.take(0).unwrap();
+fn packet(shared: &mut SharedState, now: Time) -> Packet {
+    let buffer = shared.pool.take(0).unwrap();
     let description = Description {
         flow: FlowId(1),
         size: Bytes::new(1_250),
@@ -44,18 +47,18 @@ fn packet(books: &mut Books, now: Time) -> Packet {
     Packet::new((buffer, HEAD as u8, 1_250), &description, 0, now)
 }
 
-fn enter(link: &mut Link, books: &mut Books, now: Time) {
-    let packet = packet(books, now);
-    link.enter(now, packet, books);
+fn enter(link: &mut Link, shared: &mut SharedState, now: Time) {
+    let packet = packet(shared, now);
+    link.enter(now, packet, shared);
 }
 
 /// Handles what is due, each at its time, though nobody came before `late`; the times of arrivals.
-fn arrivals(link: &mut Link, books: &mut Books, late: Time) -> Vec<Time> {
+fn arrivals(link: &mut Link, shared: &mut SharedState, late: Time) -> Vec<Time> {
     let mut all = Vec::new();
     while link.next() <= late {
         let at = link.next();
-        if let Some(packet) = link.handle(at, books) {
-            books.pool.give_back(packet.buffer);
+        if let Some(packet) = link.on_timer(at, shared) {
+            shared.pool.give_back(packet.buffer);
             all.push(at);
         }
     }
@@ -68,52 +71,108 @@ fn ms(ms: u64) -> Time {
 
 #[test]
 fn departures_follow_from_the_last_one_however_late_somebody_comes() {
-    let (mut link, mut books) = (link(), books());
-    (0..3).for_each(|_| enter(&mut link, &mut books, ms(0)));
+    let (mut link, mut shared) = (link(), shared());
+    (0..3).for_each(|_| enter(&mut link, &mut shared, ms(0)));
     // Each takes 1 ms and is under way for 20 ms; the caller comes after half a second.
-    assert_eq!(arrivals(&mut link, &mut books, ms(500)), [ms(21), ms(22), ms(23)]);
-    assert_eq!((link.next(), books.pool.used()), (Time::MAX, 0));
+    assert_eq!(arrivals(&mut link, &mut shared, ms(500)), [ms(21), ms(22), ms(23)]);
+    assert_eq!((link.next(), shared.pool.used()), (Time::MAX, 0));
     assert_eq!(link.busy(), Span::from_millis(3));
 }
 
 #[test]
 fn a_full_queue_drops_and_gives_buffers_back() {
-    let (mut link, mut books) = (link(), books());
+    let (mut link, mut shared) = (link(), shared());
     // One in transmission and ten that wait.
-    (0..15).for_each(|_| enter(&mut link, &mut books, ms(0)));
-    assert_eq!(link.backlog().packets, Packets::new(10));
-    assert_eq!(books.flows[1].dropped[DropReason::Overflow as usize], 4);
-    assert_eq!((books.pool.used(), arrivals(&mut link, &mut books, ms(100)).len()), (11, 11));
-    assert_eq!(books.pool.used(), 0);
+    (0..15).for_each(|_| enter(&mut link, &mut shared, ms(0)));
+    assert_eq!(link.state.backlog().packets, Packets::new(10));
+    assert_eq!(shared.flows[1].dropped[DropReason::Overflow as usize], 4);
+    assert_eq!((shared.pool.used(), arrivals(&mut link, &mut shared, ms(100)).len()), (11, 11));
+    assert_eq!(shared.pool.used(), 0);
 }
 
 #[test]
 fn rate_zero_holds_packets_until_there_is_a_rate_again() {
-    let (mut link, mut books) = (link(), books());
-    enter(&mut link, &mut books, ms(0));
-    link.set_pace(ms(0), Pace::rate(Rate::ZERO), &mut books);
-    enter(&mut link, &mut books, ms(0));
+    let (mut link, mut shared) = (link(), shared());
+    enter(&mut link, &mut shared, ms(0));
+    link.set_pace(ms(0), Pace::rate(Rate::ZERO), &mut shared);
+    enter(&mut link, &mut shared, ms(0));
     // The one in transmission finishes as it began.
-    assert_eq!(arrivals(&mut link, &mut books, ms(1_000)), [ms(21)]);
-    link.set_pace(ms(1_000), Pace::rate(Rate::from_mbit(1)), &mut books);
+    assert_eq!(arrivals(&mut link, &mut shared, ms(1_000)), [ms(21)]);
+    link.set_pace(ms(1_000), Pace::rate(Rate::from_mbit(1)), &mut shared);
     // 10 ms at the new rate.
-    assert_eq!(arrivals(&mut link, &mut books, ms(2_000)), [ms(1_030)]);
+    assert_eq!(arrivals(&mut link, &mut shared, ms(2_000)), [ms(1_030)]);
 }
 
 #[test]
 fn no_packet_overtakes_another_when_the_delay_shrinks() {
-    let (mut link, mut books) = (link(), books());
-    (0..2).for_each(|_| enter(&mut link, &mut books, ms(0)));
-    link.set_delay(Span::from_millis(1));
+    let (mut link, mut shared) = (link(), shared());
+    (0..2).for_each(|_| enter(&mut link, &mut shared, ms(0)));
+    link.state.set_delay(Span::from_millis(1));
     // The first left before the change. The second would be there at 3 ms.
-    assert_eq!(arrivals(&mut link, &mut books, ms(100)), [ms(21), ms(21)]);
+    assert_eq!(arrivals(&mut link, &mut shared, ms(100)), [ms(21), ms(21)]);
 }
 
 #[test]
 fn another_discipline_loses_no_packet_and_keeps_their_order() {
-    let (mut link, mut books) = (link(), books());
-    (0..5).for_each(|_| enter(&mut link, &mut books, ms(0)));
-    link.set_queue(ms(0), queue("drr", "10p"), &mut books);
-    assert_eq!(link.backlog().packets, Packets::new(4));
-    assert_eq!(arrivals(&mut link, &mut books, ms(100)), [ms(21), ms(22), ms(23), ms(24), ms(25)]);
+    let (mut link, mut shared) = (link(), shared());
+    (0..5).for_each(|_| enter(&mut link, &mut shared, ms(0)));
+    link.set_queue(ms(0), queue("drr", "10p"), &mut shared);
+    assert_eq!(link.state.backlog().packets, Packets::new(4));
+    assert_eq!(arrivals(&mut link, &mut shared, ms(100)), [ms(21), ms(22), ms(23), ms(24), ms(25)]);
+}
+
+type Change = dyn Fn(&mut Link, &mut SharedState, Time);
+
+/// A link of 10 Mb/s whose RAMP queue serves one real-rate flow: 4 Mb/s for a second, silence to 1.17 s, when `change`
+/// is made, and 4 Mb/s again to 2 s. What it measured. The discipline is brought up to date just before the change if
+/// `is_current`.
+fn measured(is_current: bool, change: &Change) -> LinkOutcome {
+    let mut link = Link::new(
+        LinkParts { watched: true, ..LinkParts::new(0, ramp(), Rate::from_mbit(10), Stream::new(1, "loss")) },
+        Pace::rate(Rate::from_mbit(10)),
+        None,
+    );
+    let mut shared = SharedState::new(Pool::new(1_000, 1_514), 2);
+    shared.flow_of_id = vec![0, 1];
+    let sends = |link: &mut Link, shared: &mut SharedState, from: u64, to: u64| {
+        for at in (from..to).map(|number| Time::from_nanos(2_500_000 * number)) {
+            arrivals(link, shared, at);
+            enter(link, shared, at);
+        }
+    };
+    sends(&mut link, &mut shared, 0, 400);
+    let at = ms(1_170);
+    arrivals(&mut link, &mut shared, at);
+    if is_current {
+        link.state.catch_up(at, &mut shared);
+    }
+    change(&mut link, &mut shared, at);
+    sends(&mut link, &mut shared, 480, 800);
+    let end = ms(2_000);
+    arrivals(&mut link, &mut shared, end);
+    link.state.outcome(end, &LinkCounts::default(), end.since(Time::ZERO), &|_| Some(1), &mut shared)
+}
+
+fn ramp() -> Discipline<Packet> {
+    let params = DisciplineParams::from_args(&Selection::new("ramp", None, None).unwrap()).unwrap();
+    let classes = [FlowClass::Greedy, FlowClass::RealRate];
+    params.build(&LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
+}
+
+#[test]
+fn a_change_finds_a_discipline_that_has_done_what_was_due_before_it() {
+    let unchanged = measured(false, &|_, _, _| ());
+    assert!(unchanged.allocations[0].measured > Bytes::new(500_000), "{unchanged:?}");
+    let changes: [(&str, &Change); 3] = [
+        ("rate", &|link, shared, now| link.set_pace(now, Pace::rate(Rate::from_mbit(3)), shared)),
+        ("class", &|link, shared, now| {
+            link.set_flow(now, FlowId(1), &FlowSetting::Class(FlowClass::Greedy), shared);
+        }),
+        ("queue", &|link, shared, now| link.set_queue(now, ramp(), shared)),
+    ];
+    for (name, change) in changes {
+        let [late, current] = [false, true].map(|is_current| format!("{:?}", measured(is_current, change)));
+        assert_eq!(late, current, "{name}");
+        assert_ne!(late, format!("{unchanged:?}"), "{name}");
+    }
 }

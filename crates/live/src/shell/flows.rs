@@ -8,7 +8,7 @@ use apportion_runtime::probe::{Counters, FlowProbe};
 use super::Addresses;
 use crate::bridge::Bridge;
 use crate::frame::FlowTuple;
-use crate::link::Books;
+use crate::link::SharedState;
 
 /// Flows that have a series. Chosen: 74 MB in an hour of tenths of a second.
 const WITH_SERIES: usize = 256;
@@ -25,7 +25,7 @@ pub struct FlowSeries {
 
 impl FlowSeries {
     /// A sample interval ends.
-    pub fn sample(&mut self, bridge: &Bridge, books: &Books) {
+    pub fn sample(&mut self, bridge: &Bridge, shared: &SharedState) {
         let count = (bridge.flows().len() + 1).min(WITH_SERIES);
         while self.probes.len() < count {
             // A flow that comes later had nothing before.
@@ -33,7 +33,7 @@ impl FlowSeries {
             probe.series.resize(self.samples, Bytes::ZERO);
             self.probes.push(probe);
         }
-        for (probe, counters) in self.probes.iter_mut().zip(&books.flows) {
+        for (probe, counters) in self.probes.iter_mut().zip(&shared.flows) {
             probe.sample(counters.delivered.bytes);
         }
         self.samples += 1;
@@ -45,8 +45,13 @@ impl FlowSeries {
     }
 
     /// The largest flows, named by their addresses, and all others.
-    pub fn outcomes(mut self, bridge: &Bridge, books: &Books, addresses: &Addresses) -> Vec<FlowOutcome> {
-        let named = books.flows.iter().enumerate().filter(|(_, counters)| counters.sent.packets.get() > 0);
+    pub fn outcomes(
+        mut self,
+        bridge: &Bridge,
+        shared: &SharedState,
+        addresses: &Addresses,
+    ) -> Vec<FlowOutcome> {
+        let named = shared.flows.iter().enumerate().filter(|(_, counters)| counters.sent.packets.get() > 0);
         let mut flows: Vec<(usize, &Counters)> = named.collect();
         flows.sort_by_key(|(number, counters)| (std::cmp::Reverse(counters.delivered.bytes), *number));
         let mut outcomes = Vec::new();
@@ -66,7 +71,7 @@ impl FlowSeries {
                     .get_or_insert_with(|| FlowOutcome { name: format!("others {group}"), ..single.clone() })
             };
             outcome.group = group.to_owned();
-            counters.tell_since(&Counters::default(), outcome);
+            counters.add_since(&Counters::default(), outcome);
             if place < NAMED {
                 outcomes.push(single);
             }

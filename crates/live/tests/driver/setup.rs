@@ -12,9 +12,10 @@ use apportion_linux::port::Port;
 use apportion_live::bridge::Bridge;
 use apportion_live::engine::Engine;
 use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Plan, Running};
-use apportion_live::link::{Link, LinkParts};
+use apportion_live::link::Link;
 use apportion_live::pace::Pace;
 use apportion_runtime::connections::Load;
+use apportion_runtime::link::LinkParts;
 use apportion_runtime::source::Generator;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
@@ -41,10 +42,8 @@ fn link(number: u32, limit: &str) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", limit).unwrap();
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "wire"));
-    Link::new(LinkParts {
-        delay: DELAY,
-        ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))
-    })
+    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE, Stream::new(1, "loss")) };
+    Link::new(parts, Pace::rate(RATE), None)
 }
 
 pub fn end(host: usize, port: u16) -> End {

@@ -27,10 +27,10 @@ pub fn a_queue_without_a_limit_leaves_the_way_back_its_buffers() {
     let (plan, hosts) = (plan(2, 500, 2_000), hosts());
     let mut engine = engine(&hosts, "1000000p");
     // As many fill within 0.1 s as are left then, and those that frames are read into.
-    engine.books.pool = Pool::new(512, 1_522);
+    engine.shared.pool = Pool::new(512, 1_522);
     let back = Connection { source: end(1, 7_001), sink: end(0, 7_001), ..udp(1, &cbr(2_000, 1_000)) };
     let outcome = play_with(&mut engine, &hosts, vec![udp(0, &cbr(40_000, 1_000)), back], plan, |_| ());
-    let full = engine.link(0).unwrap().backlog().packets.get();
+    let full = engine.link(0).unwrap().state.backlog().packets.get();
     assert!((200..=256).contains(&full), "{full} wait");
     // Of 1000 bytes on the wire 28 are headers.
     let got = mbit(outcome.flows[1].goodput, plan);

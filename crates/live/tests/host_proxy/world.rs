@@ -15,8 +15,9 @@ use apportion_linux::socket_helper::Helper;
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::{Engine, Stop};
 use apportion_live::host_proxy::{Addresses, Counts, HostProxy, ListenerCounts};
-use apportion_live::link::{Link, LinkParts};
+use apportion_live::link::Link;
 use apportion_live::pace::Pace;
+use apportion_runtime::link::LinkParts;
 use nix::sys::eventfd::EventFd;
 
 use crate::processes::enter_as;
@@ -124,8 +125,6 @@ fn link(number: u32) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", "200p").unwrap();
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "test"));
-    Link::new(LinkParts {
-        delay: DELAY,
-        ..LinkParts::new(number, queue, Pace::rate(RATE), Stream::new(1, "loss"))
-    })
+    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE, Stream::new(1, "loss")) };
+    Link::new(parts, Pace::rate(RATE), None)
 }

@@ -253,7 +253,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
             show(|f, _| Some(f.marked as f64)),
             show(|f, _| Some(f.retransmits as f64)),
             show(|f, _| Some(f.timeouts as f64)),
-            show(|f, _| Some(f.exceptions as f64)),
+            show(|f, _| Some(f.overloads as f64)),
         ]
     };
     let rows: Vec<Vec<String>> = shares.iter().take(MAX_FLOWS).map(row).collect();

@@ -84,7 +84,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         dropped: BTreeMap::from([(DropReason::Overflow, bytes / 100_000)]),
         lost: 0,
         marked: 0,
-        exceptions: 0,
+        overloads: 0,
         retransmits: bytes / 98_000,
         timeouts: u64::from(made.delay_ms > 80.0) * 3,
         fast_retransmits: bytes / 300_000,

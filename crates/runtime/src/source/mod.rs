@@ -100,11 +100,11 @@ impl Generator {
         }
     }
 
-    /// A queue says at `now` that the flow has less than it needs, or that this is over. Only an adaptive
-    /// [`Video`] listens.
-    pub fn hear(&mut self, now: Time, exception: &Overload) {
+    /// A queue notifies the source at `now` that the flow has less than it needs, or that this is over. Only an
+    /// adaptive [`Video`] reacts.
+    pub fn on_overload(&mut self, now: Time, overload: &Overload) {
         if let Kind::Video(video) = &mut self.kind {
-            video.hear(now, exception);
+            video.on_overload(now, overload);
         }
     }
 }

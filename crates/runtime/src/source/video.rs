@@ -148,8 +148,8 @@ impl Video {
         }
     }
 
-    pub(super) fn hear(&mut self, now: Time, exception: &Overload) {
-        let &Overload { wanted, granted, is_over, .. } = exception;
+    pub(super) fn on_overload(&mut self, now: Time, overload: &Overload) {
+        let &Overload { wanted, granted, is_over, .. } = overload;
         let full = self.mean * self.scale;
         let Some(quality) = self.quality.as_mut().filter(|_| full > 0.0) else { return };
         let present = quality.at(now);
@@ -359,7 +359,8 @@ mod tests {
             let [wanted, granted] = [wanted, granted].map(Rate::from_kbit);
             (Time::from_secs(seconds), Overload { flow: FlowId(0), wanted, granted, is_over })
         };
-        let hear = |(at, word): (Time, Overload), video: &mut super::super::Generator| video.hear(at, &word);
+        let hear =
+            |(at, word): (Time, Overload), video: &mut super::super::Generator| video.on_overload(at, &word);
         // 400 kb/s: 0.9 of half.
         hear(word(1, 800, 400, false), &mut video);
         assert_eq!(at(2, &mut video), 1_800);

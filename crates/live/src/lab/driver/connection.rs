@@ -346,7 +346,7 @@ impl Driven {
 
     pub(super) fn on_overload(&mut self, now: Time, exception: &Overload) {
         if let Load::Writes(generator, _) = &mut self.load {
-            generator.hear(now, exception);
+            generator.on_overload(now, exception);
         }
     }
 }

@@ -1,0 +1,604 @@
+//! One direction of a link, apart from its transmitter and the packets on its wire: a queue discipline, label exchanges, random
+//! and listed loss, and what is counted and sampled. Every change of a link is written here, so that it means the
+//! same in the simulator and on real packets.
+//!
+//! A backend calls, for each packet, [`arrive`](LinkState::arrive) and [`enqueue`](LinkState::enqueue) when it comes,
+//! [`dequeue`](LinkState::dequeue) when the transmitter is free, and [`transmit`](LinkState::transmit) when it sends.
+//!
+//! Cost: O(1) per packet besides the discipline's; a link without instruments pays two branches.
+
+use apportion_core::Packet;
+use apportion_core::aqm::sffc::Sffc;
+use apportion_core::counted::Counted;
+use apportion_core::mark::currency_exchange::CurrencyExchange;
+use apportion_core::packet::{CustomerId, FlowClass, FlowId, LabelKind};
+use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
+use apportion_core::random::Stream;
+use apportion_core::system::Discipline;
+use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_scenario::model::Scenario;
+
+use crate::connections::Numbers;
+use crate::flow_tables::{FlowTables, exchanges};
+use crate::outcome::{Count, LinkOutcome};
+use crate::probe::{Counters, LinkCounts, LinkProbe};
+
+/// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
+pub trait LinkBackend<P> {
+    /// The counters that `packet` is counted in; `None` if it is not counted.
+    fn counters(&mut self, packet: &P) -> Option<&mut Counters>;
+    /// Frees `packet`, which the discipline of `link` dropped or its wire lost at `now`.
+    fn discard(&mut self, now: Time, link: u32, packet: P);
+    /// Keeps an overload notification of the discipline of `link`, to be delivered to the sources of the flow.
+    fn notify(&mut self, now: Time, link: u32, overload: Overload);
+    /// Notes that `packet` joins a queue at `now`.
+    fn set_queued(&mut self, now: Time, packet: &mut P);
+    /// When `packet` joined the queue that it was in last.
+    fn queued(&self, packet: &P) -> Time;
+    /// The transmission of `packet` over `link` begins at `now`. Only links made with
+    /// [`captured`](LinkParts::captured) call it.
+    fn capture(&mut self, _now: Time, _link: u32, _packet: &P) {}
+    /// The index in the outcome of the flow with this id, for its allocations; `None` if they are not measured.
+    fn flow_of(&self, id: FlowId) -> Option<u32>;
+}
+
+/// What the state of a link is made of.
+#[derive(Debug)]
+pub struct LinkParts<P: Packet> {
+    /// Its number, by which the backend knows it.
+    pub index: u32,
+    /// Its discipline, empty.
+    pub queue: Discipline<P>,
+    /// Of its transmitter, in bits per second.
+    pub rate: Rate,
+    /// Of its wire. Default: 0.
+    pub delay: Span,
+    /// Probability that the wire loses a packet. Default: 0.
+    pub loss: Ratio,
+    /// Decides which packets the wire loses.
+    pub loss_stream: Stream,
+    /// Losses by ordinal. Default: none.
+    pub listed: Vec<ListedLosses>,
+    /// Whether delay, backlog and allocations are measured besides the counts. Default: false.
+    pub watched: bool,
+    /// Whether [`LinkBackend::capture`] is called for each packet. Default: false.
+    pub captured: bool,
+    /// The exchanges of labels between the routers at its ends, by kind of label. Default: none.
+    pub exchanges: Vec<(LabelKind, CurrencyExchange)>,
+}
+
+impl<P: Packet> LinkParts<P> {
+    /// A link whose wire has no delay and loses nothing, that exchanges no labels and measures nothing besides its counts.
+    #[must_use]
+    pub fn new(index: u32, queue: Discipline<P>, rate: Rate, loss_stream: Stream) -> Self {
+        Self {
+            index,
+            queue,
+            rate,
+            delay: Span::ZERO,
+            loss: Ratio::ZERO,
+            loss_stream,
+            listed: Vec::new(),
+            watched: false,
+            captured: false,
+            exchanges: Vec::new(),
+        }
+    }
+
+    /// Link `index` of `scenario`, in a run with `seed`; its statistics are measured if it is watched.
+    ///
+    /// # Panics
+    /// If the scenario has no link with this index.
+    #[must_use]
+    pub fn of_scenario(
+        scenario: &Scenario,
+        index: usize,
+        tables: &FlowTables,
+        numbers: &Numbers,
+        seed: u64,
+    ) -> Self {
+        let link = &scenario.links[index];
+        let listed = link.lost.iter().flat_map(|lost| {
+            let ids = numbers.ids(lost.flow).map(FlowId);
+            ids.map(|id| ListedLosses::new(id, lost.packets.clone()))
+        });
+        Self {
+            index: index as u32,
+            queue: tables.discipline(link, &link.queue, link.rate),
+            rate: link.rate,
+            delay: link.delay,
+            loss: link.loss,
+            loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
+            listed: listed.collect(),
+            watched: link.watched,
+            captured: false,
+            exchanges: exchanges(scenario, link, seed),
+        }
+    }
+}
+
+/// The parameter of one flow that disciplines know, with its new value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlowSetting {
+    /// Its weight. Default: 1.
+    Weight(Weight),
+    /// Its guaranteed rate, default 0, with its round-trip time without queueing.
+    Guarantee(Rate, Span),
+    /// Its round-trip time without queueing; zero if unknown, the default.
+    Rtt(Span),
+    /// The customer that it belongs to. Default: [`CustomerId::OTHERS`].
+    Customer(CustomerId),
+    /// Its class. Default: greedy.
+    Class(FlowClass),
+}
+
+/// One direction of a link, apart from its transmitter and the packets on its wire. What every packet touches comes first.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LinkState<P: Packet> {
+    index: u32,
+    /// Whether `instruments` have nothing to do.
+    plain: bool,
+    /// Whether the discipline [is transparent](apportion_core::queue::Queue::is_transparent).
+    transparent: bool,
+    delay: Span,
+    /// When the packet that was sent last arrives; no later packet arrives before.
+    last_arrival: Time,
+    instruments: Box<Instruments>,
+    queue: Counted<Discipline<P>>,
+    /// Since the start of the run.
+    counts: LinkCounts,
+    rate: Rate,
+}
+
+/// What most links do not use.
+#[derive(Debug)]
+struct Instruments {
+    loss: Ratio,
+    loss_stream: Stream,
+    listed: Vec<ListedLosses>,
+    probe: Option<LinkProbe>,
+    captured: bool,
+    exchanges: Vec<(LabelKind, CurrencyExchange)>,
+    /// The rate of tickets on the acknowledgements that arrive, until it is taken.
+    ack_ticket_rate: Option<TicketRate>,
+}
+
+impl Instruments {
+    fn are_idle(&self) -> bool {
+        self.loss == Ratio::ZERO
+            && self.listed.is_empty()
+            && self.probe.is_none()
+            && !self.captured
+            && self.exchanges.is_empty()
+    }
+
+    fn before_change(&mut self, now: Time, backlog: Backlog) {
+        if let Some(probe) = &mut self.probe {
+            probe.before_change(now, backlog);
+        }
+    }
+
+    /// Whether the wire loses the next packet, one of `flow`.
+    fn loses(&mut self, flow: FlowId) -> bool {
+        // Both kinds count every packet.
+        let by_chance = self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get());
+        self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(flow) || lost)
+    }
+}
+
+/// The listed losses of what disciplines see as one flow.
+#[derive(Debug)]
+pub struct ListedLosses {
+    flow: FlowId,
+    seen: u64,
+    /// Ordinals still to come, the next one last.
+    ahead: Vec<u64>,
+}
+
+impl ListedLosses {
+    /// Loses the packets of `flow` with these ordinals, counted from 1.
+    #[must_use]
+    pub fn new(flow: FlowId, mut packets: Vec<u64>) -> Self {
+        packets.sort_unstable_by(|a, b| b.cmp(a));
+        Self { flow, seen: 0, ahead: packets }
+    }
+
+    fn hits(&mut self, flow: FlowId) -> bool {
+        if flow != self.flow {
+            return false;
+        }
+        self.seen += 1;
+        let hit = self.ahead.last() == Some(&self.seen);
+        if hit {
+            self.ahead.pop();
+        }
+        hit
+    }
+}
+
+/// Packets on their way through it.
+impl<P: Packet> LinkState<P> {
+    /// An idle link.
+    #[must_use]
+    pub fn new(parts: LinkParts<P>) -> Self {
+        let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, watched, captured, exchanges } =
+            parts;
+        let (probe, ack_ticket_rate) = (watched.then(LinkProbe::default), None);
+        let instruments =
+            Instruments { loss, loss_stream, listed, probe, captured, exchanges, ack_ticket_rate };
+        Self {
+            index,
+            plain: instruments.are_idle(),
+            transparent: queue.is_transparent(),
+            delay,
+            last_arrival: Time::ZERO,
+            instruments: Box::new(instruments),
+            queue: Counted::new(queue),
+            counts: LinkCounts::default(),
+            rate,
+        }
+    }
+
+    /// A packet arrives in front of the queue.
+    #[inline]
+    pub fn arrive<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) {
+        if self.plain {
+            return;
+        }
+        backend.set_queued(now, packet);
+        let Instruments { exchanges, ack_ticket_rate, .. } = &mut *self.instruments;
+        for (kind, exchange) in exchanges {
+            let rate = exchange.arrive(now, packet);
+            if *kind == LabelKind::AckTickets {
+                *ack_ticket_rate = rate.or(*ack_ticket_rate);
+            }
+        }
+    }
+
+    /// A packet that has [arrived](LinkState::arrive) joins the queue.
+    #[inline]
+    pub fn enqueue<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) {
+        self.before_change(now);
+        let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
+        self.queue.enqueue(now, packet, &mut sink);
+    }
+
+    /// The next packet to transmit; `None` if the queue is empty or holds its packets back.
+    #[inline]
+    pub fn dequeue<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) -> Option<P> {
+        self.before_change(now);
+        self.queue.dequeue(now, &mut LinkSink { link: self.index, counts: &mut self.counts, backend })
+    }
+
+    /// The transmission of a packet begins: counts it and exchanges its labels. Gives it back, or `None` if the wire
+    /// loses it.
+    #[inline]
+    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) -> Option<P> {
+        self.counts.sent.add(packet.size());
+        if self.plain { Some(packet) } else { self.transmit_measured(now, packet, backend) }
+    }
+
+    fn transmit_measured<B: LinkBackend<P>>(
+        &mut self,
+        now: Time,
+        mut packet: P,
+        backend: &mut B,
+    ) -> Option<P> {
+        for (_, exchange) in &mut self.instruments.exchanges {
+            exchange.exchange(now, &mut packet);
+        }
+        if let Some(probe) = &mut self.instruments.probe {
+            probe.transmitted(now.since(backend.queued(&packet)));
+        }
+        if self.instruments.captured {
+            backend.capture(now, self.index, &packet);
+        }
+        if !self.instruments.loses(packet.flow()) {
+            return Some(packet);
+        }
+        self.counts.lost += 1;
+        if let Some(flow) = backend.counters(&packet) {
+            flow.lost += 1;
+        }
+        backend.discard(now, self.index, packet);
+        None
+    }
+
+    /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one.
+    #[inline]
+    pub fn arrival(&mut self, sent: Time) -> Time {
+        self.last_arrival = (sent + self.delay).max(self.last_arrival);
+        self.last_arrival
+    }
+
+    /// Must precede each change of the queue.
+    #[inline]
+    fn before_change(&mut self, now: Time) {
+        if !self.plain {
+            self.instruments.before_change(now, self.queue.backlog());
+        }
+    }
+
+    /// The latest rate of tickets on acknowledgements that arrived since the last call; `None` if none brought any.
+    /// It is to be [issued](LinkState::issue) to the link that goes the other way.
+    pub fn take_ack_ticket_rate(&mut self) -> Option<TicketRate> {
+        self.instruments.ack_ticket_rate.take()
+    }
+}
+
+/// Changes while it runs. None of them loses a packet that fits.
+impl<P: Packet> LinkState<P> {
+    /// Lets a discipline that acts by the clock do what was due until `now`, and notes what it has allocated.
+    pub fn catch_up<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
+        let mut shares = Vec::new();
+        let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
+        self.queue.inner_mut().shares(now, &mut sink, &mut |id, share| shares.push((id, share)));
+        let Some(LinkProbe { allocations, .. }) = &mut self.instruments.probe else { return };
+        for (id, share) in shares {
+            if let Some(flow) = backend.flow_of(id) {
+                allocations.add(flow, share);
+            }
+        }
+        allocations.end_round();
+    }
+
+    /// Changes the rate from `now` on. The transmitter of the backend has to change too, and to start if it was held.
+    pub fn set_rate<B: LinkBackend<P>>(&mut self, now: Time, rate: Rate, backend: &mut B) {
+        self.catch_up(now, backend);
+        self.counts = self.counts(now);
+        self.rate = rate;
+        self.queue.inner_mut().set_link_rate(rate);
+    }
+
+    /// Changes the delay of packets sent from now on.
+    pub const fn set_delay(&mut self, delay: Span) {
+        self.delay = delay;
+    }
+
+    /// Changes the probability that the wire loses a packet.
+    pub fn set_loss(&mut self, loss: Ratio) {
+        self.instruments.loss = loss;
+        self.plain = self.instruments.are_idle();
+    }
+
+    /// Replaces the discipline. Packets that wait move into the new one in the order in which they would have been
+    /// sent; it drops those that it has no room for. A transmitter that was idle or held has to try again.
+    pub fn set_queue<B: LinkBackend<P>>(&mut self, now: Time, mut queue: Discipline<P>, backend: &mut B) {
+        queue.set_link_rate(self.rate);
+        self.catch_up(now, backend);
+        if let Some(probe) = &mut self.instruments.probe {
+            probe.allocations.replace();
+        }
+        self.before_change(now);
+        self.transparent = queue.is_transparent();
+        let mut old = std::mem::replace(&mut self.queue, Counted::new(queue));
+        let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
+        while let Some(packet) = old.inner_mut().drain(now) {
+            self.queue.enqueue(now, packet, &mut sink);
+        }
+    }
+
+    /// Changes what the discipline knows of a flow. Whether packets that it held back may now go, so that a
+    /// transmitter that was held has to try again.
+    #[must_use]
+    pub fn set_flow<B: LinkBackend<P>>(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        to: &FlowSetting,
+        backend: &mut B,
+    ) -> bool {
+        if matches!(to, FlowSetting::Class(_)) {
+            self.catch_up(now, backend);
+        }
+        let queue = self.queue.inner_mut();
+        match *to {
+            FlowSetting::Weight(weight) => {
+                queue.set_weight(flow, weight);
+            }
+            FlowSetting::Guarantee(guarantee, rtt) => {
+                queue.set_guarantee(flow, guarantee, rtt);
+            }
+            FlowSetting::Rtt(rtt) => {
+                queue.set_rtt(flow, rtt);
+            }
+            FlowSetting::Customer(customer) => {
+                queue.set_customer(flow, customer);
+            }
+            FlowSetting::Class(class) => return queue.set_class(flow, class),
+        }
+        false
+    }
+
+    /// Replaces the exchanges of labels.
+    pub fn set_exchanges(&mut self, exchanges: Vec<(LabelKind, CurrencyExchange)>) {
+        self.instruments.exchanges = exchanges;
+        self.plain = self.instruments.are_idle();
+    }
+
+    /// Changes the rate of tickets that the router at its end issues to it; for those of acknowledgements, the router
+    /// at its beginning.
+    pub fn issue(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
+        for (_, exchange) in self.instruments.exchanges.iter_mut().filter(|(of, _)| *of == kind) {
+            exchange.issue(now, tickets);
+        }
+    }
+}
+
+/// What it measures.
+impl<P: Packet> LinkState<P> {
+    /// The measured part of the run begins.
+    pub fn begin_measuring<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
+        if self.instruments.probe.is_some() {
+            self.catch_up(now, backend);
+        }
+        if let Some(probe) = &mut self.instruments.probe {
+            probe.restart(now);
+        }
+    }
+
+    /// A sample interval ends: notes what waits, what was sent, and what each flow was allocated. Nothing if the link
+    /// is not watched.
+    pub fn sample<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
+        if self.instruments.probe.is_some() {
+            self.catch_up(now, backend);
+        }
+        if let Some(probe) = &mut self.instruments.probe {
+            probe.sample(self.queue.backlog(), self.counts.sent.bytes);
+        }
+    }
+
+    /// The outcome at `now` of the last `measured`, at whose beginning the counts were `before`; without a name.
+    /// `flow_of` says which flow of the outcome has an id. Takes the series with it.
+    pub fn outcome<B: LinkBackend<P>>(
+        &mut self,
+        now: Time,
+        before: &LinkCounts,
+        measured: Span,
+        flow_of: &dyn Fn(FlowId) -> Option<usize>,
+        backend: &mut B,
+    ) -> LinkOutcome {
+        let mut outcome = self.counts(now).since(before, measured);
+        outcome.watched = self.instruments.probe.is_some();
+        self.statistics(&mut |name, value| outcome.statistics.push((name, value)));
+        self.queue.inner().flow_statistics(&mut |id, name, value| {
+            if let Some(flow) = flow_of(id) {
+                outcome.flow_statistics.push((flow, name, value));
+            }
+        });
+        if outcome.watched {
+            self.catch_up(now, backend);
+        }
+        let backlog = self.queue.backlog();
+        if let Some(probe) = &mut self.instruments.probe {
+            outcome.queue_mean = probe.queue_mean(now, backlog, measured);
+            outcome.queue_delay = probe.delay.distribution();
+            outcome.backlog = std::mem::take(&mut probe.backlog);
+            outcome.series = std::mem::take(&mut probe.series);
+            outcome.allocations = probe.allocations.take();
+        }
+        outcome
+    }
+
+    /// Reports named counters and gauges of the discipline and of the exchanges.
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.inner().statistics(show);
+        for (kind, exchange) in &self.instruments.exchanges {
+            let stats = exchange.stats();
+            let [tickets_in, tickets_out] = match kind {
+                LabelKind::Tickets => ["tickets_in", "tickets_out"],
+                LabelKind::AckTickets => ["ack_tickets_in", "ack_tickets_out"],
+                LabelKind::Rate => continue,
+            };
+            show(tickets_in, stats.tickets_in);
+            show(tickets_out, stats.tickets_out);
+        }
+    }
+
+    /// Packets transmitted since the start of the run.
+    #[must_use]
+    pub const fn sent(&self) -> Count {
+        self.counts.sent
+    }
+
+    /// Counts from the start of the run to `now`.
+    #[must_use]
+    pub fn counts(&self, now: Time) -> LinkCounts {
+        self.counts.until(now, self.rate)
+    }
+}
+
+/// What it is.
+impl<P: Packet> LinkState<P> {
+    /// Its number, by which the backend knows it.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The rate of its transmitter; the mean one of a trace.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The delay of its wire.
+    #[must_use]
+    pub const fn delay(&self) -> Span {
+        self.delay
+    }
+
+    /// The probability that its wire loses a packet.
+    #[must_use]
+    pub const fn loss(&self) -> Ratio {
+        self.instruments.loss
+    }
+
+    /// Its discipline.
+    #[must_use]
+    pub const fn queue(&self) -> &Discipline<P> {
+        self.queue.inner()
+    }
+
+    /// Whether a packet that comes to the empty queue may be [transmitted](LinkState::transmit) without joining it.
+    #[must_use]
+    pub const fn is_transparent(&self) -> bool {
+        self.transparent
+    }
+
+    /// What waits in its queue.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// When a `dequeue` that was refused can succeed without another packet; `None` unless packets are held back.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Time> {
+        self.queue.next_wakeup()
+    }
+
+    /// The exchanges of labels at its ends, by kind of label.
+    #[must_use]
+    pub fn exchanges(&self) -> &[(LabelKind, CurrencyExchange)] {
+        &self.instruments.exchanges
+    }
+
+    /// The part of its discipline that exchanges reports with other routers, if it has one.
+    #[must_use]
+    pub fn reporter(&self) -> Option<&Sffc> {
+        self.queue.inner().link_state()
+    }
+
+    /// The part of its discipline that exchanges reports with other routers, if it has one.
+    pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        self.queue.inner_mut().link_state_mut()
+    }
+}
+
+/// Counts what a discipline does to packets, for the link and for their flows, and frees those that it drops.
+struct LinkSink<'a, B> {
+    link: u32,
+    counts: &'a mut LinkCounts,
+    backend: &'a mut B,
+}
+
+impl<P, B: LinkBackend<P>> Sink<P> for LinkSink<'_, B> {
+    fn dropped(&mut self, now: Time, packet: P, reason: DropReason) {
+        self.counts.dropped[reason as usize] += 1;
+        if let Some(flow) = self.backend.counters(&packet) {
+            flow.dropped[reason as usize] += 1;
+        }
+        self.backend.discard(now, self.link, packet);
+    }
+    fn marked(&mut self, _now: Time, packet: &P) {
+        self.counts.marked += 1;
+        if let Some(flow) = self.backend.counters(packet) {
+            flow.marked += 1;
+        }
+    }
+    fn overload(&mut self, now: Time, overload: Overload) {
+        self.backend.notify(now, self.link, overload);
+    }
+}
