@@ -45,7 +45,7 @@ const SCATTER: &str = "scatter";
 /// What can be said of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Agreement {
     /// They differ by no more than they may.
     Within,
     /// By more.
@@ -75,7 +75,7 @@ pub struct ParityRow {
     pub chance: Option<f64>,
     /// What follows.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: Agreement,
 }
 
 /// Both worlds side by side.
@@ -113,12 +113,12 @@ impl Parity {
     #[must_use]
     pub fn holds(&self) -> bool {
         let of_point =
-            |point: &str, is: Verdict| self.rows.iter().any(|row| row.point == point && row.verdict == is);
-        let is_shown = self.rows.iter().all(|row| of_point(&row.point, Verdict::Within));
-        self.faults.is_empty() && is_shown && self.count(|verdict| verdict == Verdict::Beyond) == 0
+            |point: &str, is: Agreement| self.rows.iter().any(|row| row.point == point && row.verdict == is);
+        let is_shown = self.rows.iter().all(|row| of_point(&row.point, Agreement::Within));
+        self.faults.is_empty() && is_shown && self.count(|verdict| verdict == Agreement::Beyond) == 0
     }
 
-    fn count(&self, is: impl Fn(Verdict) -> bool) -> usize {
+    fn count(&self, is: impl Fn(Agreement) -> bool) -> usize {
         self.rows.iter().filter(|row| is(row.verdict)).count()
     }
 }
@@ -216,16 +216,16 @@ fn compare(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRo
 
 /// Where chance may be more than the budget, a small difference is no sign of parity, though a large one is a sign
 /// against it.
-fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -> Verdict {
+fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -> Agreement {
     let (Some(difference), Some(allowed), Some(chance)) = (difference, allowed, chance) else {
-        return Verdict::NotComparable(FEW_PACKETS);
+        return Agreement::NotComparable(FEW_PACKETS);
     };
     if difference.abs() > allowed + chance {
-        Verdict::Beyond
+        Agreement::Beyond
     } else if chance > allowed {
-        Verdict::NotComparable(SCATTER)
+        Agreement::NotComparable(SCATTER)
     } else {
-        Verdict::Within
+        Agreement::Within
     }
 }
 
@@ -247,9 +247,9 @@ impl fmt::Display for Parity {
                 shown(row.allowed),
                 shown(row.chance),
                 match row.verdict {
-                    Verdict::Within => String::new(),
-                    Verdict::Beyond => "BEYOND".to_owned(),
-                    Verdict::NotComparable(why) => format!("not comparable: {why}"),
+                    Agreement::Within => String::new(),
+                    Agreement::Beyond => "BEYOND".to_owned(),
+                    Agreement::NotComparable(why) => format!("not comparable: {why}"),
                 },
             ]);
         }
@@ -257,7 +257,7 @@ impl fmt::Display for Parity {
         for fault in &self.faults {
             writeln!(f, "NOT VALID: {fault}")?;
         }
-        let [within, beyond] = [Verdict::Within, Verdict::Beyond].map(|of| self.count(|is| is == of));
+        let [within, beyond] = [Agreement::Within, Agreement::Beyond].map(|of| self.count(|is| is == of));
         let rest = self.rows.len() - within - beyond;
         writeln!(
             f,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     /// What is said of one metric of the first flow.
-    fn said(parity: &Parity, metric: &str) -> Verdict {
+    fn said(parity: &Parity, metric: &str) -> Agreement {
         parity.rows.iter().find(|row| row.metric == metric).unwrap().verdict
     }
 
@@ -364,12 +364,12 @@ mod tests {
         assert!(parity(1.0).holds() && parity(1.7).holds() && parity(0.3).holds());
         assert!(!parity(1.8).holds() && !parity(0.2).holds());
         let row = &parity(2.0).rows[0];
-        assert_eq!((row.metric, row.verdict), ("throughput, Mb/s", Verdict::Beyond));
+        assert_eq!((row.metric, row.verdict), ("throughput, Mb/s", Agreement::Beyond));
         assert!(close(row.difference, 1.0) && close(row.allowed, 0.75) && close(row.chance, 0.0), "{row:?}");
         // 2 of 11 for 1 of 10 are 8.2 points more, and 15 % of a half are 7.5; 1.8 of 10.8 are 6.7 more.
-        assert_eq!(said(&parity(2.0), "share, %"), Verdict::Beyond);
+        assert_eq!(said(&parity(2.0), "share, %"), Agreement::Beyond);
         let row = &parity(1.8).rows[1];
-        assert_eq!((row.metric, row.verdict), ("share, %", Verdict::Within));
+        assert_eq!((row.metric, row.verdict), ("share, %", Agreement::Within));
         assert!(close(row.allowed, 7.5), "{row:?}");
     }
 
@@ -378,18 +378,18 @@ mod tests {
         let parity = |sim, lab| one_point(&[&[sim]], &[lab]);
         let median = |sim, lab| said(&parity(delayed(20, sim, 90.0), delayed(20, lab, 90.0)), METRICS[2]);
         // A quarter of 40 ms is 10.
-        assert_eq!(median(40.0, 50.0), Verdict::Within);
-        assert_eq!(median(40.0, 50.1), Verdict::Beyond);
-        assert_eq!(median(40.0, 29.9), Verdict::Beyond);
+        assert_eq!(median(40.0, 50.0), Agreement::Within);
+        assert_eq!(median(40.0, 50.1), Agreement::Beyond);
+        assert_eq!(median(40.0, 29.9), Agreement::Beyond);
         // Of 4 ms it is 1, and 3 is more.
-        assert_eq!(median(4.0, 7.0), Verdict::Within);
-        assert_eq!(median(4.0, 7.1), Verdict::Beyond);
+        assert_eq!(median(4.0, 7.0), Agreement::Within);
+        assert_eq!(median(4.0, 7.1), Agreement::Beyond);
         // The 95th percentile by itself: a quarter of 90 ms is 22.5.
         let p95 = |lab| parity(delayed(20, 40.0, 90.0), delayed(20, 40.0, lab));
         assert!(p95(112.5).holds());
         let beyond = p95(112.6);
-        assert_eq!(said(&beyond, METRICS[3]), Verdict::Beyond);
-        assert!(!beyond.holds() && said(&beyond, METRICS[2]) == Verdict::Within);
+        assert_eq!(said(&beyond, METRICS[3]), Agreement::Beyond);
+        assert!(!beyond.holds() && said(&beyond, METRICS[2]) == Agreement::Within);
     }
 
     #[test]
@@ -397,8 +397,8 @@ mod tests {
         // 5 % in the simulator: 8 % is within, 8.1 % is not.
         let parity = |lab| one_point(&[&[dropped(50, 1_000)]], &[dropped(lab, 1_000)]);
         assert!(parity(80).holds() && parity(20).holds());
-        assert_eq!(said(&parity(81), METRICS[4]), Verdict::Beyond);
-        assert_eq!(said(&parity(19), METRICS[4]), Verdict::Beyond);
+        assert_eq!(said(&parity(81), METRICS[4]), Agreement::Beyond);
+        assert_eq!(said(&parity(19), METRICS[4]), Agreement::Beyond);
     }
 
     #[test]
@@ -408,8 +408,8 @@ mod tests {
         let parity = |lab| one_point(&[&[flow(4.9)], &[flow(5.1)]], &[flow(lab)]);
         let row = &parity(6.09).rows[0];
         assert!(close(row.allowed, 0.75) && close(row.chance, 0.12_f64.sqrt()), "{row:?}");
-        assert_eq!(row.verdict, Verdict::Within);
-        assert_eq!(said(&parity(6.1), METRICS[0]), Verdict::Beyond);
+        assert_eq!(row.verdict, Agreement::Within);
+        assert_eq!(said(&parity(6.1), METRICS[0]), Agreement::Beyond);
         let text = parity(6.09).to_string();
         let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut lines = text.lines().map(cells);
@@ -426,11 +426,11 @@ mod tests {
         // 4 and 6 Mb/s deviate by sqrt(2): chance is 2 · sqrt(2) · sqrt(3/2) = 3.46, more than 0.75.
         let parity = |lab| one_point(&[&[flow(4.0)], &[flow(6.0)]], &[flow(lab)]);
         for lab in [5.0, 9.0, 1.0] {
-            assert_eq!(said(&parity(lab), METRICS[0]), Verdict::NotComparable("scatter"), "{lab}");
+            assert_eq!(said(&parity(lab), METRICS[0]), Agreement::NotComparable("scatter"), "{lab}");
             assert!(parity(lab).holds(), "no reason to fail either");
         }
         // 4.21 apart is more than both together.
-        assert_eq!(said(&parity(9.3), METRICS[0]), Verdict::Beyond);
+        assert_eq!(said(&parity(9.3), METRICS[0]), Agreement::Beyond);
         assert!(!parity(9.3).holds());
     }
 
@@ -442,14 +442,14 @@ mod tests {
         let delay = |parity: &Parity| [METRICS[2], METRICS[3]].map(|metric| said(parity, metric));
         assert_eq!(
             delay(&one_point(&[from_ref(&enough)], &[delayed(20, 135.0, 135.0)])),
-            [Verdict::Beyond; 2]
+            [Agreement::Beyond; 2]
         );
         for (sim, lab) in [(&enough, &few), (&few, &enough)] {
             let parity = one_point(&[from_ref(sim)], from_ref(lab));
-            assert_eq!(delay(&parity), [Verdict::NotComparable("few packets"); 2]);
+            assert_eq!(delay(&parity), [Agreement::NotComparable("few packets"); 2]);
             assert!(parity.holds());
             // What it has got is compared all the same.
-            assert_eq!(said(&parity, METRICS[0]), Verdict::Within);
+            assert_eq!(said(&parity, METRICS[0]), Agreement::Within);
         }
         // One run of several is enough: a mean without it would be of a choice.
         let parity = one_point(&[from_ref(&enough), &[few]], from_ref(&enough));
@@ -461,11 +461,11 @@ mod tests {
     fn a_share_of_drops_is_measured_where_a_packet_is_worth_less_than_the_budget() {
         // Of 34 packets one is 2.94 points, of 33 it is 3.03.
         let parity = |sent| one_point(&[&[dropped(0, sent)]], &[dropped(sent / 2, sent)]);
-        assert_eq!(said(&parity(34), METRICS[4]), Verdict::Beyond);
-        assert_eq!(said(&parity(33), METRICS[4]), Verdict::NotComparable("few packets"));
-        assert_eq!(said(&parity(0), METRICS[4]), Verdict::NotComparable("few packets"));
+        assert_eq!(said(&parity(34), METRICS[4]), Agreement::Beyond);
+        assert_eq!(said(&parity(33), METRICS[4]), Agreement::NotComparable("few packets"));
+        assert_eq!(said(&parity(0), METRICS[4]), Agreement::NotComparable("few packets"));
         let neither = one_point(&[&[flow(0.0)]], &[flow(0.0)]);
-        assert_eq!(said(&neither, METRICS[1]), Verdict::NotComparable("few packets"), "a share of nothing");
+        assert_eq!(said(&neither, METRICS[1]), Agreement::NotComparable("few packets"), "a share of nothing");
     }
 
     #[test]
@@ -495,7 +495,7 @@ mod tests {
         let parity = |sim, lab| parity(points(sim), points(lab));
         assert!(parity(9.0, 9.0).holds());
         let beyond = parity(9.0, 5.0);
-        let found: Vec<_> = beyond.rows.iter().filter(|row| row.verdict == Verdict::Beyond).collect();
+        let found: Vec<_> = beyond.rows.iter().filter(|row| row.verdict == Agreement::Beyond).collect();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].point.as_str(), found[0].metric), ("b", METRICS[0]));
     }

@@ -265,24 +265,37 @@ impl Claim {
 
 /// A claim as a JSON line shows it.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "the interface that scripts rely on names them")]
 pub struct Row<'a> {
+    /// The id of the experiment.
     pub experiment: &'a str,
+    /// The name of the metric.
     pub metric: &'a str,
+    /// The unit of all its numbers.
     pub unit: &'a str,
+    /// As in the paper.
     pub published: &'a Numbers,
+    /// What it would be with every flow at its entitlement; `None` if that is not known.
     pub ideal: Option<Numbers<Option<f64>>>,
+    /// Means over seeds; null if not finite.
     pub measured: Numbers<Option<f64>>,
+    /// Half the 95 % confidence intervals.
     pub ci95: Numbers<Option<f64>>,
+    /// Replications.
     pub seeds: usize,
+    /// How measured and published are compared.
     pub op: Op,
+    /// Whether the claim holds.
     pub holds: bool,
+    /// Why the claim is known not to hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuted: Option<&'a str>,
+    /// Whether the mechanism was switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ablated: Option<bool>,
+    /// Whether the claim must then fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<bool>,
+    /// Measured in variants, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub beside: BTreeMap<&'a str, Numbers<Option<f64>>>,
 }

@@ -271,12 +271,16 @@ pub enum Shape {
 /// A reason of drops, as results call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "they are those of DropReason")]
 pub enum Reason {
+    /// See [`DropReason::Early`].
     Early,
+    /// See [`DropReason::Forced`].
     Forced,
+    /// See [`DropReason::Overflow`].
     Overflow,
+    /// See [`DropReason::Policy`].
     Policy,
+    /// See [`DropReason::PushOut`].
     PushOut,
 }
 

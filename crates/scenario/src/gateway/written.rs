@@ -9,25 +9,42 @@ use crate::text::{join, quoted};
 
 /// What can differ between two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each is the key of its name")]
 pub enum Setting {
+    /// The name that the user gave.
     Title,
+    /// The seed of all random streams.
     Seed,
+    /// The interface towards the inside.
     Inside,
+    /// The interface towards the outside.
     Outside,
+    /// The address that serves metrics.
     Metrics,
+    /// The address of the gateway for reports.
     Address,
+    /// The key that authenticates reports.
     ReportKey,
+    /// The silence after which a flow is forgotten.
     FlowIdle,
+    /// The limit of flows kept apart.
     Flows,
+    /// The rate of a transmitter.
     Rate(Direction),
+    /// The bytes charged to each packet in addition.
     Overhead(Direction),
+    /// A queue discipline.
     Queue(Direction),
+    /// A delay.
     Delay(Direction),
+    /// A share of random losses.
     Loss(Direction),
+    /// What happens to labels on the wire.
     Labels(Direction),
+    /// Tickets a second that senders issue.
     Tickets(Direction),
+    /// Tickets a second that receivers issue.
     AckTickets(Direction),
+    /// An exchange of currencies.
     Exchange(Direction),
     /// Which there are, their order, or what one of them says.
     Rules,
