@@ -64,7 +64,8 @@ impl AverageQueue {
     }
 
     /// Takes the next packet of `scheduler`; idle time starts when there is none.
-    #[inline]
+    // A packet handed up through a call by way of memory costs 20 instructions.
+    #[inline(always)]
     pub(crate) fn pop<P: Packet, S: Scheduler<P>>(
         &mut self,
         now: Time,
