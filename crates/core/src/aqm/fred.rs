@@ -1,5 +1,5 @@
-//! FRED, flow random early drop: RED that drops by what a flow holds of the buffer, and remembers who would
-//! not give way.
+//! FRED, flow random early drop: RED that drops by what a flow holds of the buffer, and remembers unresponsive
+//! flows.
 //!
 //! Lin, Morris, "Dynamics of random early detection", SIGCOMM 1997, the pseudo-code of FRED. A flow may
 //! always hold `min_q` packets, or the average per flow if that is more, before it faces RED's ramp; it may
@@ -40,7 +40,7 @@ use crate::units::{Bytes, Packets, Rate, Ratio, Time};
 pub const ENTRY: Entry = Entry {
     name: "fred",
     role: Role::Policy,
-    summary: "Flow random early drop: RED by what each flow holds, hard on flows that do not give way.",
+    summary: "Flow random early drop: RED with a count for each flow; drops more of unresponsive flows.",
     reference: "Lin, Morris 1997",
     cost: "O(1) per packet, 8 bytes per flow",
     params: &[

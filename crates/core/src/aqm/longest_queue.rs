@@ -24,7 +24,7 @@ use crate::units::{Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "lqd",
     role: Role::Policy,
-    summary: "Longest queue drop: the flow that holds most of a full buffer gives up its front packet.",
+    summary: "Longest queue drop: the flow that holds most of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: &[
@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Choice(&["ratio", "difference"]),
             "ratio",
             "chosen: the same for all scales of thresholds; 1998 paper: difference",
-            "Who gives up a packet: the flow with the largest q_i/b_i, or with the largest q_i - b_i.",
+            "Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.",
         ),
     ],
 };

@@ -68,7 +68,7 @@ pub enum Admission {
 /// The packet that is pushed out of a buffer that is too full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The flow that gives up a packet. It must have one in the buffer.
+    /// The flow that loses a packet. It must have one in the buffer.
     pub flow: FlowId,
     /// From which end.
     pub end: End,

@@ -84,7 +84,7 @@ pub(crate) const fn thresholds(default: &'static str, source: &'static str) -> P
 }
 
 impl Thresholds {
-    /// From the catalogue's word.
+    /// From the value in the catalogue.
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "weights" => Self::Weights,
@@ -95,7 +95,7 @@ impl Thresholds {
 }
 
 impl Choice {
-    /// From the catalogue's word.
+    /// From the value in the catalogue.
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "difference" => Self::Difference,

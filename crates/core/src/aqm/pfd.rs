@@ -68,7 +68,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Choice(&["ratio", "difference", "proportional"]),
             "ratio",
             "figure 3",
-            "Who gives up a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.",
+            "Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.",
         ),
         Param::new(
             "end",

@@ -23,7 +23,7 @@ use crate::units::{Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "rnd",
     role: Role::Policy,
-    summary: "Random queue drop: a random flow above its share of a full buffer gives up its front packet.",
+    summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4")],

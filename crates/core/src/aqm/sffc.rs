@@ -1,5 +1,5 @@
-//! SF-FC and NBQ: what the next router could not forward of an unresponsive flow is discarded here already,
-//! in front of a plain FIFO.
+//! SF-FC and NBQ: packets of an unresponsive flow that the next router could not forward are dropped here
+//! already, in front of a plain FIFO.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and
 //! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This
@@ -82,7 +82,7 @@ pub struct Sffc {
     /// Demands and shares in the making.
     scratch: [Vec<f64>; 2],
     random: Stream,
-    /// If flows are not believed.
+    /// Recognises adaptive flows by their behaviour, if configured.
     recognition: Option<Recognition>,
 }
 

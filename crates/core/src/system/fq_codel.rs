@@ -63,7 +63,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Bytes,
             default: Some("1514B"),
             source: "RFC 8290 section 5.2.4: the MTU of Ethernet",
-            doc: "What a turn is worth to the flow with the smallest weight; others have more.",
+            doc: "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
         },
         Param {
             name: "drop_batch",

@@ -12,7 +12,7 @@ use crate::units::{Ratio, Span};
 pub const SFFC: Entry = Entry {
     name: "sffc",
     role: Role::Policy,
-    summary: "Soft fair flow control: discards early what routers ahead report as lost of unresponsive flows.",
+    summary: "Soft fair flow control: drops early what downstream routers report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
     cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
     params: &PARAMS,
@@ -53,7 +53,7 @@ static PARAMS: [Param; 17] = [
         Kind::Ratio,
         "0.5",
         "not stated; chosen: the error halves in an interval",
-        "Weight of the basic discard rate before, against the one that a report asks for.",
+        "Weight of the previous basic discard rate, against the one that a report asks for.",
     ),
     Param::new(
         "history",
@@ -85,7 +85,7 @@ static PARAMS: [Param; 17] = [
         Kind::Span,
         "500ms",
         "not stated; chosen: 10 intervals",
-        "A flow counts as active, and has state, until it has been silent for so long.",
+        "A flow counts as active, and has state, until it has been silent for this time.",
     ),
     Param::new(
         "reports",
@@ -101,7 +101,7 @@ static PARAMS: [Param; 17] = [
         Kind::Choice(&["bdr", "final"]),
         "bdr",
         "eq. 3 has v, which is final",
-        "What eqs. 3 and 4 go on from: the basic discard rate before, or the final one, v.",
+        "Start of eqs. 3 and 4: the previous basic discard rate, or the final one, v.",
     ),
     Param {
         name: "report_discards",

@@ -178,7 +178,7 @@ impl Requirement {
         self.pending.push(self.latest)
     }
 
-    /// The newest word of the controller, which `control_delay` may still hold back.
+    /// The newest order of the controller, which `control_delay` may still hold back.
     #[must_use]
     pub const fn latest(&self) -> f64 {
         self.latest
