@@ -2,22 +2,15 @@
 
 mod common;
 
-use apportion_core::counted::Counted;
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
 use apportion_core::system::Catalog;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Rate, Span, Time, Weight};
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
-use common::{Log, SimplePacket, build, combinations, packet, serve_backlogged};
+use apportion_laws::{Laws, Op};
+use common::{Log, SimplePacket, build, combinations, packet, read, serve_backlogged};
 use proptest::prelude::*;
-
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    Enqueue { flow: u32, size: u64, capable: bool },
-    Dequeue,
-    Advance(u64),
-}
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let enqueue = (0u32..5, 40u64..1_500, any::<bool>());
@@ -54,123 +47,86 @@ fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "sred" => "zombies=3 crowd=2".to_owned(),
         "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
-        _ => String::new(),
+        // No average and no threshold, or one that drops within a few packets as it is.
+        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
+        | "fq_codel" | "ramp" => String::new(),
+        other => panic!(
+            "`{other}` has no row in `keys` of crates/core/tests/laws.rs: add one with parameters at which it drops, \
+             marks and reorders within a few packets, or name it among those that need none"
+        ),
     };
     let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
     format!("{drop}limit={limit}p {brisk}").split_whitespace().map(str::to_owned).collect()
 }
 
-/// What a run of operations did: who left, in order, who was dropped and who marked.
-fn run(
-    queue: Discipline<SimplePacket>,
-    ops: &[Op],
-    shaped: bool,
-    limit: u64,
-    spurious: bool,
-) -> (Vec<u32>, Log) {
-    let mut queue = Counted::new(queue);
-    let (mut log, mut left) = (Log::default(), Vec::new());
-    let mut now = Time::ZERO;
+#[test]
+fn every_discipline_keeps_the_laws_of_all() {
+    for (kind, drop) in combinations() {
+        for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
+            // RAMP uses no rate but its link's.
+            if kind == "ramp" && shaper.is_some() {
+                continue;
+            }
+            for limit in [6, 20] {
+                let keys = keys(kind, drop, limit);
+                let pairs: Vec<&str> =
+                    keys.iter().map(String::as_str).chain(shaper.into_iter().flatten()).collect();
+                let laws = Laws::default().cases(32).limit(Packets::new(limit));
+                let laws = if shaper.is_some() { laws.holds_back() } else { laws };
+                let tried = laws.verify(|_| build(kind, &pairs, &[1.0, 2.0]));
+                tried.unwrap_or_else(|violation| panic!("{kind} {pairs:?}: {violation}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn schedulers_that_promise_a_bound_keep_it() {
+    for (kind, quantum) in [("drr", 1_500), ("stfq", 0), ("scfq", 0)] {
+        let params = read(kind, &["limit=100000p"]).expect("a valid table");
+        let tried = Laws::default().cases(8).fair(Bytes::new(quantum)).verify(|link| params.build(link));
+        tried.unwrap_or_else(|violation| panic!("{kind}: {violation}"));
+    }
+}
+
+/// Who left, in order. `spurious`: whenever the queue is empty, it is asked once more.
+fn run(mut queue: Discipline<SimplePacket>, ops: &[Op], spurious: bool) -> Vec<u32> {
+    let (mut log, mut left, mut now) = (Log::default(), Vec::new(), Time::ZERO);
     for (id, op) in (0..).zip(ops) {
         match *op {
             Op::Advance(ns) => now += Span::from_nanos(ns),
             Op::Enqueue { flow, size, capable } => {
                 queue.enqueue(now, arrival(id, flow, size, capable), &mut log);
             }
-            Op::Dequeue => {
-                let waiting = !queue.backlog().is_empty();
-                let sent = queue.dequeue(now, &mut log);
-                assert!(shaped || sent.is_some() == waiting, "work conservation");
-                if shaped && sent.is_none() && waiting {
-                    assert!(queue.next_wakeup().is_some_and(|wakeup| wakeup > now), "a way on is known");
-                }
-                left.extend(sent.map(|packet| packet.id));
-            }
+            Op::Dequeue => left.extend(queue.dequeue(now, &mut log).map(|packet| packet.id)),
         }
-        // The packet that a shaper holds is beyond the reach of the limit.
-        assert!(queue.backlog().packets.get() <= limit + u64::from(shaped), "limit");
         if spurious && queue.backlog().is_empty() {
             assert_eq!(queue.dequeue(now, &mut log), None, "spurious dequeue");
         }
     }
-    (left, log)
-}
-
-fn flow_of(ops: &[Op], id: u32) -> u32 {
-    match ops[id as usize] {
-        Op::Enqueue { flow, .. } => flow,
-        _ => unreachable!("only enqueued packets leave"),
-    }
-}
-
-/// What a run of operations did in which most arrivals are followed at once by a request. `bypass`: those
-/// that find a transparent queue empty go by it.
-fn run_passing(mut queue: Discipline<SimplePacket>, ops: &[Op], bypass: bool) -> (Vec<u32>, Log) {
-    let (mut log, mut left) = (Log::default(), Vec::new());
-    let mut now = Time::ZERO;
-    for (id, op) in (0..).zip(ops) {
-        match *op {
-            Op::Advance(ns) => now += Span::from_nanos(ns),
-            Op::Enqueue { flow, size, capable } => {
-                let packet = arrival(id, flow, size, capable);
-                // Some arrivals stay, so that the queue is not always empty.
-                let sent = if size % 3 == 0 {
-                    queue.enqueue(now, packet, &mut log);
-                    None
-                } else if bypass && queue.backlog().is_empty() && queue.is_transparent() {
-                    Some(packet)
-                } else {
-                    queue.enqueue(now, packet, &mut log);
-                    queue.dequeue(now, &mut log)
-                };
-                left.extend(sent.map(|packet| packet.id));
-            }
-            Op::Dequeue => left.extend(queue.dequeue(now, &mut log).map(|packet| packet.id)),
-        }
-    }
-    (left, log)
+    left
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn going_by_a_transparent_queue_is_enqueueing_and_dequeueing(ops in ops()) {
+    fn requests_to_an_empty_queue_change_nothing(ops in ops()) {
+        // RED and its relatives learn of idle time by them, as do schedulers whose debts end with it, and FQ-CoDel
+        // tidies its rounds.
+        let hears = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
         for (kind, drop) in combinations() {
-            let keys = keys(kind, drop, 6);
-            let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let [by, through] =
-                [true, false].map(|bypass| run_passing(build(kind, &pairs, &[1.0, 2.0]), &ops, bypass));
-            prop_assert_eq!(by, through, "{} {:?}", kind, pairs);
-        }
-    }
-
-    #[test]
-    fn any_discipline_conserves_keeps_order_works_and_respects_its_limit(ops in ops()) {
-        for (kind, drop) in combinations() {
+            if [Some(kind), drop].iter().flatten().any(|part| hears.contains(part)) {
+                continue;
+            }
             for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
-                // RAMP knows no rate but its link's.
                 if kind == "ramp" && shaper.is_some() {
                     continue;
                 }
                 let keys = keys(kind, drop, 20);
-                let mut pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
-                pairs.extend(shaper.iter().flatten());
-                let (left, log) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, true);
-                for flow in 0..5 {
-                    let order: Vec<_> = left.iter().filter(|&&id| flow_of(&ops, id) == flow).collect();
-                    prop_assert!(order.is_sorted(), "{kind} {pairs:?}: order of flow {flow}");
-                }
-                let lost = |id| log.dropped.iter().any(|dropped| dropped.1 == id);
-                prop_assert!(!left.iter().any(|&id| lost(id)), "{kind} {pairs:?}: dropped and delivered");
-                // The same again, without the questions to an empty queue. RED and its relatives learn of
-                // idle time by them, as do schedulers whose debts end with it, and FQ-CoDel tidies its
-                // rounds; for them the laws above must do.
-                let hears = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
-                if ![Some(kind), drop].iter().flatten().any(|part| hears.contains(part)) {
-                    let (again, _) = run(build(kind, &pairs, &[1.0, 2.0]), &ops, shaper.is_some(), 20, false);
-                    prop_assert_eq!(&left, &again, "{} {:?}: spurious dequeues", kind, pairs);
-                }
+                let pairs: Vec<&str> = keys.iter().map(String::as_str).chain(shaper.into_iter().flatten()).collect();
+                let [asked, unasked] = [true, false].map(|spurious| run(build(kind, &pairs, &[1.0, 2.0]), &ops, spurious));
+                prop_assert_eq!(asked, unasked, "{} {:?}", kind, pairs);
             }
         }
     }

@@ -1,0 +1,206 @@
+//! The laws that every queue discipline keeps, as one call in a test.
+//!
+//! ```
+//! # use std::collections::VecDeque;
+//! # use apportion_core::{Backlog, Queue, SimplePacket, Sink, units::Time};
+//! # #[derive(Default)]
+//! # struct MyQueue(VecDeque<SimplePacket>, Backlog);
+//! # impl Queue<SimplePacket> for MyQueue {
+//! #     fn enqueue(&mut self, _: Time, packet: SimplePacket, _: &mut dyn Sink<SimplePacket>) {
+//! #         self.1.add(&packet);
+//! #         self.0.push_back(packet);
+//! #     }
+//! #     fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
+//! #         let packet = self.0.pop_front()?;
+//! #         self.1.remove(&packet);
+//! #         Some(packet)
+//! #     }
+//! #     fn backlog(&self) -> Backlog { self.1 }
+//! # }
+//! apportion_laws::check(|_link| MyQueue::default());
+//! ```
+//!
+//! The discipline is put through random sequences of arrivals, requests and pauses, the same in each run of the
+//! test. When one breaks a law, the sequence is made shorter as long as a law breaks, and the test fails with the
+//! law, the step and the sequence. [`Laws`] says more about a discipline: its buffer, that it holds packets back,
+//! that it divides the link by weights.
+
+mod fairness;
+mod sequence;
+
+use std::fmt;
+
+use apportion_core::system::LinkContext;
+use apportion_core::units::{Bytes, Packets, Rate, Span};
+use apportion_core::{Queue, SimplePacket};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+pub use sequence::Op;
+
+/// A law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Law {
+    /// Every packet that arrives leaves or is dropped, once and unchanged but for marks, colour and labels; `backlog`
+    /// counts those that did neither.
+    Conservation,
+    /// Packets of a flow leave in the order in which they arrived.
+    Order,
+    /// While packets wait, a request gets one. Not for disciplines that [hold packets back](Laws::holds_back).
+    WorkConservation,
+    /// A discipline that refuses a request while packets wait says when it will not, which is later than now, and
+    /// keeps its word.
+    WakeUp,
+    /// No more than the [limit](Laws::limit) waits.
+    Limit,
+    /// Only packets that are ECN-capable are reported as marked, and they leave with "congestion experienced".
+    Marking,
+    /// The same seed and the same sequence give the same departures, drops and marks.
+    Determinism,
+    /// If [`Queue::is_transparent`] holds, a packet that goes by the empty discipline changes nothing.
+    Transparency,
+    /// Over any time in which two flows are backlogged, their services differ by no more than [a
+    /// bound](Laws::fair).
+    Fairness,
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Conservation => "conservation",
+            Self::Order => "order within a flow",
+            Self::WorkConservation => "work conservation",
+            Self::WakeUp => "wake-up",
+            Self::Limit => "limit",
+            Self::Marking => "marking",
+            Self::Determinism => "determinism",
+            Self::Transparency => "transparency",
+            Self::Fairness => "fairness",
+        })
+    }
+}
+
+/// A law that a discipline broke, with the shortest sequence found that shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The law.
+    pub law: Law,
+    /// The step of [`ops`](Self::ops) at which it broke, from 0; their number if it was at the end, when what waits is
+    /// taken out.
+    pub step: usize,
+    /// What happened there.
+    pub what: String,
+    /// The sequence.
+    pub ops: Vec<Op>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { law, step, what, ops } = self;
+        writeln!(f, "the law of {law} is broken: {what}")?;
+        for (number, op) in ops.iter().enumerate() {
+            let mark = if number == *step { "   <-- here" } else { "" };
+            writeln!(f, "  {number:>3}: {}{mark}", op.describe(number))?;
+        }
+        if *step >= ops.len() {
+            writeln!(f, "  {:>3}: dequeue what waits   <-- here", ops.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// What is known of a discipline, and how long it is tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Laws {
+    limit: Option<Packets>,
+    holds_back: bool,
+    quantum: Option<Bytes>,
+    cases: u32,
+}
+
+impl Default for Laws {
+    /// A discipline that always gives a packet if it has one; 256 sequences of up to 200 steps.
+    fn default() -> Self {
+        Self { limit: None, holds_back: false, quantum: None, cases: 256 }
+    }
+}
+
+impl Laws {
+    /// At most `limit` packets wait in it.
+    #[must_use]
+    pub const fn limit(self, limit: Packets) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// It may refuse a request while packets wait, as a shaper does, and then says when to ask again.
+    #[must_use]
+    pub const fn holds_back(self) -> Self {
+        Self { holds_back: true, ..self }
+    }
+
+    /// It divides the link by weights: over any time in which flows f and m are backlogged, W_f/w_f and W_m/w_m differ
+    /// by at most `quantum`/w + L/w_f + L/w_m, with W bytes served, w the weights (the smallest for the quantum)
+    /// and L the largest packet. That is the bound of DRR with its quantum (Shreedhar, Varghese 1996, theorem 2), and
+    /// of start-time and self-clocked fair queueing with 0 (Goyal, Vin, Cheng 1997, theorem 1). Its buffer must hold
+    /// 600 packets.
+    #[must_use]
+    pub const fn fair(self, quantum: Bytes) -> Self {
+        Self { quantum: Some(quantum), ..self }
+    }
+
+    /// How many sequences are tried. Default: 256.
+    #[must_use]
+    pub const fn cases(self, cases: u32) -> Self {
+        Self { cases, ..self }
+    }
+
+    /// Tries the discipline that `build` makes for a link of 10 Mb/s.
+    ///
+    /// # Errors
+    /// The first law that it breaks.
+    pub fn verify<Q: Queue<SimplePacket>>(
+        self,
+        build: impl Fn(&LinkContext<'_>) -> Q,
+    ) -> Result<(), Box<Violation>> {
+        let config = Config { cases: self.cases, failure_persistence: None, ..Config::default() };
+        let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+        let new = || build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
+        let run = |ops: &[Op]| sequence::check(&new, ops, self.limit, self.holds_back);
+        let found =
+            runner.run(&sequence::ops(), |ops| run(&ops).map_err(|broken| TestCaseError::fail(broken.what)));
+        if let Err(TestError::Fail(reason, ops)) = found {
+            let Err(broken) = run(&ops) else {
+                let what = format!("a second run does not show what the first one did: {reason}");
+                return Err(Box::new(Violation { law: Law::Determinism, step: ops.len(), what, ops }));
+            };
+            let (sequence::Broken { law, step, what }, ops) = sequence::shortest(broken, ops, &run);
+            return Err(Box::new(Violation { law, step, what, ops }));
+        }
+        match self.quantum {
+            Some(quantum) => fairness::check(&build, quantum),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`verify`](Self::verify), for a test.
+    ///
+    /// # Panics
+    /// With the first law that it breaks.
+    pub fn check<Q: Queue<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
+        if let Err(violation) = self.verify(build) {
+            panic!("{violation}");
+        }
+    }
+}
+
+/// Checks the laws that hold for every discipline: those of [`Laws::default`].
+///
+/// # Panics
+/// With the first law that it breaks.
+pub fn check<Q: Queue<SimplePacket>>(build: impl Fn(&LinkContext<'_>) -> Q) {
+    Laws::default().check(build);
+}
+
+/// The longest pause between two steps: three times RED's longest wait at this rate.
+const MAX_PAUSE: Span = Span::from_millis(60);

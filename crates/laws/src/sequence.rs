@@ -1,0 +1,331 @@
+//! Random sequences, and the laws that are checked at every step of one.
+
+use std::collections::BTreeMap;
+
+use apportion_core::label::Label;
+use apportion_core::units::{Bytes, Packets, Span, Time};
+use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet as _, Queue, SimplePacket, Sink};
+use proptest::prelude::*;
+
+use crate::{Law, MAX_PAUSE};
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A packet arrives; its number is that of the step.
+    Enqueue {
+        /// Of the packet.
+        flow: u32,
+        /// Of the packet, in bytes.
+        size: u64,
+        /// Whether it is ECN-capable.
+        capable: bool,
+    },
+    /// The link asks for a packet.
+    Dequeue,
+    /// Time passes, in nanoseconds.
+    Advance(u64),
+}
+
+impl Op {
+    /// In words; `step` is its number.
+    pub(crate) fn describe(self, step: usize) -> String {
+        match self {
+            Self::Enqueue { flow, size, capable } => {
+                let ecn = if capable { ", ECN-capable" } else { "" };
+                format!("enqueue packet {step} of flow {flow}, {size}B{ecn}")
+            }
+            Self::Dequeue => "dequeue".to_owned(),
+            Self::Advance(nanos) => format!("{} pass", Span::from_nanos(nanos)),
+        }
+    }
+}
+
+pub fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let enqueue = (0u32..5, 40u64..=1_500, any::<bool>());
+    let op = prop_oneof![
+        4 => enqueue.prop_map(|(flow, size, capable)| Op::Enqueue { flow, size, capable }),
+        3 => Just(Op::Dequeue),
+        2 => (0..MAX_PAUSE.as_nanos()).prop_map(Op::Advance),
+    ];
+    prop::collection::vec(op, 1..200)
+}
+
+/// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
+fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
+    let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+    let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
+    let new = SimplePacket::new(id, FlowId(flow), Bytes::new(size));
+    let mut packet = SimplePacket { ecn, colour, ..new };
+    if !size.is_multiple_of(5) {
+        packet.set_label(LabelKind::Tickets, Label::new((size / 20) as f64));
+    }
+    packet
+}
+
+/// A law that broke.
+#[derive(Debug)]
+pub struct Broken {
+    pub law: Law,
+    pub step: usize,
+    pub what: String,
+}
+
+/// Everything that a discipline did, in order.
+#[derive(Clone, Debug, PartialEq)]
+enum Event {
+    Left(u32),
+    Dropped(u32, DropReason),
+    Marked(u32),
+}
+
+/// What went in and out.
+#[derive(Default)]
+struct Ledger {
+    waiting: BTreeMap<u32, SimplePacket>,
+    marked: Vec<u32>,
+    events: Vec<Event>,
+    wrong: Option<(Law, String)>,
+}
+
+impl Ledger {
+    fn blame(&mut self, law: Law, what: String) {
+        self.wrong.get_or_insert((law, what));
+    }
+
+    /// Takes note that `packet` was given up.
+    fn gone(&mut self, packet: &SimplePacket, how: &str) {
+        let id = packet.id;
+        match self.waiting.remove(&id) {
+            None => self.blame(Law::Conservation, format!("packet {id} was {how}, but does not wait")),
+            Some(came) if (came.flow, came.size) != (packet.flow, packet.size) => {
+                self.blame(Law::Conservation, format!("packet {id} was {how} with another flow or size"));
+            }
+            Some(_) => (),
+        }
+    }
+
+    fn left(&mut self, packet: &SimplePacket) {
+        self.gone(packet, "delivered");
+        self.events.push(Event::Left(packet.id));
+        let earlier = self.waiting.values().find(|other| other.flow == packet.flow && other.id < packet.id);
+        if let Some(earlier) = earlier {
+            let what =
+                format!("packet {} of flow {} left before packet {}", packet.id, packet.flow.0, earlier.id);
+            self.blame(Law::Order, what);
+        }
+        if self.marked.contains(&packet.id) && packet.ecn != Ecn::Ce {
+            self.blame(Law::Marking, format!("packet {} was marked, and left without the mark", packet.id));
+        }
+    }
+}
+
+impl Sink<SimplePacket> for Ledger {
+    fn dropped(&mut self, _: Time, packet: SimplePacket, reason: DropReason) {
+        self.gone(&packet, "dropped");
+        self.events.push(Event::Dropped(packet.id, reason));
+    }
+    fn marked(&mut self, _: Time, packet: &SimplePacket) {
+        let id = packet.id;
+        self.marked.push(id);
+        self.events.push(Event::Marked(id));
+        if !self.waiting.get(&id).is_some_and(|came| came.ecn.is_capable()) {
+            self.blame(
+                Law::Marking,
+                format!("packet {id} was marked, but does not wait or is not ECN-capable"),
+            );
+        }
+    }
+}
+
+struct Run<Q> {
+    queue: Q,
+    ledger: Ledger,
+    now: Time,
+    limit: Option<Packets>,
+    holds_back: bool,
+}
+
+impl<Q: Queue<SimplePacket>> Run<Q> {
+    fn new(queue: Q, limit: Option<Packets>, holds_back: bool) -> Self {
+        Self { queue, ledger: Ledger::default(), now: Time::ZERO, limit, holds_back }
+    }
+
+    fn enqueue(&mut self, packet: SimplePacket) {
+        self.ledger.waiting.insert(packet.id, packet);
+        self.queue.enqueue(self.now, packet, &mut self.ledger);
+    }
+
+    /// Asks for a packet. When that is refused, the time at which it is to succeed.
+    fn dequeue(&mut self) -> Option<Time> {
+        let waited = !self.ledger.waiting.is_empty();
+        let sent = self.queue.dequeue(self.now, &mut self.ledger);
+        if let Some(packet) = sent {
+            self.ledger.left(&packet);
+            return None;
+        }
+        let waits = self.ledger.waiting.len();
+        // A discipline may drop all that waits when it is asked.
+        if waits == 0 || !waited {
+            return None;
+        }
+        if !self.holds_back {
+            self.ledger.blame(Law::WorkConservation, format!("no packet came, though {waits} wait"));
+            return None;
+        }
+        let (now, wakeup) = (self.now, self.queue.next_wakeup());
+        match wakeup {
+            None => {
+                self.ledger.blame(Law::WakeUp, format!("no packet came, {waits} wait, and no time is named"));
+            }
+            Some(at) if at <= now => {
+                self.ledger.blame(
+                    Law::WakeUp,
+                    format!("no packet came, and the time named, {at}, is not after {now}"),
+                );
+            }
+            Some(_) => (),
+        }
+        wakeup
+    }
+
+    /// Checks what holds after every step.
+    fn settle(&mut self, step: usize) -> Result<(), Broken> {
+        let claimed = self.queue.backlog();
+        let packets = Packets::new(self.ledger.waiting.len() as u64);
+        let bytes = Bytes::new(self.ledger.waiting.values().map(|packet| packet.size.get()).sum());
+        if (claimed.packets, claimed.bytes) != (packets, bytes) {
+            let what = format!(
+                "it says that {} with {} wait, of those that arrived {packets} with {bytes} neither left nor were dropped",
+                claimed.packets, claimed.bytes
+            );
+            self.ledger.blame(Law::Conservation, what);
+        }
+        // The packet that a shaper holds is beyond the reach of the limit.
+        let limit = self.limit.map(|limit| limit + Packets::new(u64::from(self.holds_back)));
+        if let Some(limit) = limit.filter(|limit| packets > *limit) {
+            self.ledger.blame(Law::Limit, format!("{packets} wait, and the limit is {limit}"));
+        }
+        match self.ledger.wrong.take() {
+            Some((law, what)) => Err(Broken { law, step, what }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes out what waits.
+    fn empty(&mut self, step: usize) -> Result<(), Broken> {
+        while !self.ledger.waiting.is_empty() {
+            let before = self.ledger.waiting.len();
+            let wakeup = self.dequeue();
+            self.settle(step)?;
+            if let Some(at) = wakeup {
+                self.now = at;
+                if self.dequeue() == Some(at) || self.ledger.waiting.len() == before {
+                    let what = format!("no packet came at {at}, the time that it had named");
+                    self.ledger.blame(Law::WakeUp, what);
+                }
+                self.settle(step)?;
+            }
+        }
+        // One more request, as a link makes.
+        if self.queue.dequeue(self.now, &mut self.ledger).is_some() {
+            self.ledger.blame(Law::Conservation, "a packet came though none waits".to_owned());
+        }
+        self.settle(step)
+    }
+}
+
+/// Takes steps out of `ops`, and puts its packets into one flow, as long as the same law breaks.
+pub fn shortest(
+    mut broken: Broken,
+    mut ops: Vec<Op>,
+    run: &impl Fn(&[Op]) -> Result<(), Broken>,
+) -> (Broken, Vec<Op>) {
+    let mut take = |ops: &mut Vec<Op>, shorter: Vec<Op>| match run(&shorter) {
+        Err(found) if found.law == broken.law => {
+            (broken, *ops) = (found, shorter);
+            true
+        }
+        _ => false,
+    };
+    let in_one_flow = ops.iter().map(|op| match *op {
+        Op::Enqueue { size, capable, .. } => Op::Enqueue { flow: 0, size, capable },
+        other => other,
+    });
+    let in_one_flow = in_one_flow.collect();
+    take(&mut ops, in_one_flow);
+    // A step that was needed may not be any more once another is gone.
+    while (0..ops.len()).rev().any(|at| {
+        let mut shorter = ops.clone();
+        shorter.remove(at);
+        take(&mut ops, shorter)
+    }) {}
+    (broken, ops)
+}
+
+/// Checks every law on `ops`.
+pub fn check<Q: Queue<SimplePacket>>(
+    new: &impl Fn() -> Q,
+    ops: &[Op],
+    limit: Option<Packets>,
+    holds_back: bool,
+) -> Result<(), Broken> {
+    let once = || -> Result<Vec<Event>, Broken> {
+        let mut run = Run::new(new(), limit, holds_back);
+        for (step, op) in ops.iter().enumerate() {
+            match *op {
+                Op::Enqueue { flow, size, capable } => run.enqueue(arrival(step as u32, flow, size, capable)),
+                Op::Dequeue => drop(run.dequeue()),
+                Op::Advance(nanos) => run.now += Span::from_nanos(nanos),
+            }
+            run.settle(step)?;
+        }
+        run.empty(ops.len())?;
+        Ok(run.ledger.events)
+    };
+    let first = once()?;
+    if first != once()? {
+        let what = "two runs with one seed differ".to_owned();
+        return Err(Broken { law: Law::Determinism, step: ops.len(), what });
+    }
+    let [through, by] = [false, true].map(|bypass| passing(new(), ops, bypass));
+    if through != by {
+        let at = through.iter().zip(&by).take_while(|(through, by)| through == by).count();
+        let step = through.get(at).or(by.get(at)).map_or(ops.len(), |event| event.0);
+        let what =
+            "it says that it is transparent, and a packet that went by it changed what came after".to_owned();
+        return Err(Broken { law: Law::Transparency, step, what });
+    }
+    Ok(())
+}
+
+/// What a run did at which step, in which most arrivals are followed at once by a request. `bypass`: those that find a
+/// transparent discipline empty go by it.
+fn passing<Q: Queue<SimplePacket>>(mut queue: Q, ops: &[Op], bypass: bool) -> Vec<(usize, Event)> {
+    let (mut events, mut now) = (Vec::new(), Time::ZERO);
+    for (step, op) in ops.iter().enumerate() {
+        let mut ledger = Ledger::default();
+        let sent = match *op {
+            Op::Advance(nanos) => {
+                now += Span::from_nanos(nanos);
+                None
+            }
+            Op::Enqueue { flow, size, capable } => {
+                let packet = arrival(step as u32, flow, size, capable);
+                let goes_by = bypass && queue.backlog().is_empty() && queue.is_transparent();
+                // Some arrivals stay, so that the discipline is not always empty.
+                let stays = size.is_multiple_of(3);
+                if goes_by && !stays {
+                    Some(packet)
+                } else {
+                    queue.enqueue(now, packet, &mut ledger);
+                    if stays { None } else { queue.dequeue(now, &mut ledger) }
+                }
+            }
+            Op::Dequeue => queue.dequeue(now, &mut ledger),
+        };
+        let left = sent.map(|packet| Event::Left(packet.id));
+        events.extend(ledger.events.into_iter().chain(left).map(|event| (step, event)));
+    }
+    events
+}
