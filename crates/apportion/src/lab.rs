@@ -23,8 +23,8 @@ use crate::scenario::Scenario;
 
 pub use apportion_live::lab::{LabError, enter};
 
-/// Replications in the simulator, at least, that parity is judged by. Chosen: they show what is chance, and take no
-/// time beside those of the lab.
+/// Replications in the simulator, at least, that parity is judged by. Chosen: they show what is chance, in less
+/// time than one in the lab.
 const SIMULATED: u64 = 10;
 
 /// Checks that the lab can run every point of a scenario, without running it.

@@ -47,15 +47,21 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod cancel;
 mod captures;
 pub mod catalogue;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod gateway;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
 mod reproduce;
 mod results;
 mod run;
 mod scenario;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod shell;
 
 pub use apportion_core;
 pub use apportion_core::system::Catalog;

@@ -37,7 +37,8 @@ pub struct Reproduction<'a> {
 
 impl<'a> Reproduction<'a> {
     /// The experiments of these names: an experiment such as `pps/fig4-onehop`, a paper such as `pps`, or a path to
-    /// an `expect.toml` or its folder. All experiments if there are no names.
+    /// an `expect.toml` or its folder. All experiments if there are no names. Papers are those in `papers/` of the
+    /// current folder, else those that are built in.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self {
             names: names.into_iter().map(Into::into).collect(),
@@ -201,10 +202,16 @@ pub struct Experiment {
     pub summary: String,
 }
 
-/// The experiments of all papers.
+/// The experiments of all papers: those in `papers/` of the current folder, else those that are built in.
+///
+/// ```
+/// let experiments = apportion::experiments()?;
+/// assert!(experiments.iter().any(|experiment| experiment.id == "pps/table1-sender"));
+/// # Ok::<(), apportion::ReproduceError>(())
+/// ```
 ///
 /// # Errors
-/// If there are no papers, or one of their files is wrong.
+/// If a file of a paper is wrong.
 pub fn experiments() -> Result<Vec<Experiment>, ReproduceError> {
     let (papers, _) = find(Path::new(PAPERS), &[])?;
     let all = papers.into_iter().flat_map(|paper| paper.content.experiments);

@@ -1,0 +1,149 @@
+//! A gateway between two network interfaces, and requests to one that runs.
+//!
+//! Configuration files are described in `docs/gateway.md`. A gateway needs the capabilities `CAP_NET_ADMIN` and
+//! `CAP_NET_RAW`; it logs by the crate `tracing`, to the subscriber that the caller sets.
+//!
+//! ```no_run
+//! let gateway = apportion::gateway::Gateway::new("scenarios/gateway/home.toml");
+//! println!("{}", gateway.load()?.canonical());
+//! gateway.run()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use apportion_core::system::Catalog;
+use apportion_live::gateway::control::{ask, title};
+use apportion_live::gateway::{control, interfaces, run as live};
+use apportion_scenario::gateway::GatewayConfig;
+
+pub use apportion_live::gateway::interfaces::Interface;
+pub use apportion_live::gateway::log::Log;
+
+/// Where the sockets of gateways are that the system runs.
+const SYSTEM_FOLDER: &str = "/run/apportion";
+
+/// Why a gateway did not start or ended, or a request to one failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// The configuration or the interfaces are wrong, or the running gateway refused: one problem a line.
+    #[error("{0}")]
+    Refused(String),
+    /// No gateway of this title answers; first what is wrong with its file, if something is.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The gateway did not start, or ended.
+    #[error("{}", .0.to_string().trim_end())]
+    Failed(Box<live::GatewayError>),
+}
+
+/// The gateway of a configuration file.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    config: PathBuf,
+    catalog: Catalog,
+}
+
+impl Gateway {
+    /// The gateway of the configuration file at this path, with the disciplines of this project. Nothing is read yet.
+    #[must_use]
+    pub fn new(config: impl Into<PathBuf>) -> Self {
+        Self { config: config.into(), catalog: Catalog::default() }
+    }
+
+    /// The disciplines that its file can name: those of this project by default, and those that you register.
+    #[must_use]
+    pub fn catalog(mut self, catalog: &Catalog) -> Self {
+        self.catalog = catalog.clone();
+        self
+    }
+
+    /// Runs it until SIGINT or SIGTERM stops it; SIGHUP reloads the file. The process must have a single thread.
+    /// The control socket is in `$XDG_RUNTIME_DIR`, or in `/run/apportion`.
+    ///
+    /// # Errors
+    /// Why it did not start, or ended.
+    pub fn run(&self) -> Result<(), GatewayError> {
+        live::run(&self.config, &folders().swap_remove(0), &self.catalog)
+            .map_err(|error| GatewayError::Failed(Box::new(error)))
+    }
+
+    /// Reads and checks the configuration file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(&self) -> Result<GatewayConfig, GatewayError> {
+        control::load(&self.config, &self.catalog)
+            .map_err(|problems| GatewayError::Refused(problems.trim_end().to_owned()))
+    }
+
+    /// Checks the configuration file and its interfaces without changing them; the inner interface comes first.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
+        let place = self.config.display();
+        interfaces::look(&self.load()?).map_err(|problems| {
+            let lines: Vec<_> = problems.iter().map(|problem| format!("{place}: {problem}")).collect();
+            GatewayError::Refused(lines.join("\n"))
+        })
+    }
+
+    /// The configuration that the running gateway of the file's title uses, in canonical form.
+    ///
+    /// # Errors
+    /// If none answers.
+    pub fn running(&self) -> Result<String, GatewayError> {
+        self.request("GET", "/config")
+    }
+
+    /// The statistics of the running gateway of the file's title, as JSON.
+    ///
+    /// # Errors
+    /// If none answers.
+    pub fn stats(&self) -> Result<String, GatewayError> {
+        self.request("GET", "/stats.json")
+    }
+
+    /// Has the running gateway of the file's title read the file again. Returns the changes, one a line; empty if
+    /// there are none.
+    ///
+    /// # Errors
+    /// If none answers, it runs by another file, or it refuses the new configuration.
+    pub fn reload(&self) -> Result<String, GatewayError> {
+        self.is_its_own()?;
+        self.request("POST", "/reload")
+    }
+
+    /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.
+    fn request(&self, method: &str, path: &str) -> Result<String, GatewayError> {
+        let answer = ask(&folders(), &title(&self.config), method, path);
+        let (status, body) = answer.map_err(|error| {
+            let problems = control::load(&self.config, &self.catalog).err().unwrap_or_default();
+            GatewayError::Unreachable(problems + &error)
+        })?;
+        if status == 200 { Ok(body) } else { Err(GatewayError::Refused(body.trim_end().to_owned())) }
+    }
+
+    /// Refuses a file that is not the one which the gateway of its title reads again.
+    fn is_its_own(&self) -> Result<(), GatewayError> {
+        let own = self.request("GET", "/file")?;
+        let own = own.trim_end();
+        match (self.config.canonicalize(), Path::new(own).canonicalize()) {
+            (Ok(named), Ok(read)) if named != read => Err(GatewayError::Refused(format!(
+                "{}: the gateway of this title runs by {own} and reads that again; write the changes there, or give \
+                 this file another `title` and start a gateway by it",
+                self.config.display()
+            ))),
+            // The gateway reports a file that is gone.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The folders of control sockets: the first is for new ones.
+fn folders() -> Vec<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    own.map(PathBuf::from).into_iter().chain([PathBuf::from(SYSTEM_FOLDER)]).collect()
+}
