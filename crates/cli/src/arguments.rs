@@ -2,7 +2,7 @@
 
 mod shell;
 
-pub use shell::{Shell, Wish};
+pub use shell::Shell;
 
 use std::path::PathBuf;
 
@@ -22,20 +22,20 @@ pub enum Command {
     Run(Run),
     /// Run a scenario over the TCP of this machine, in real time, and write results and a report
     Lab(Wanted),
-    /// Compare a paper's claims with measurements
+    /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),
-    /// Run a gateway between two network interfaces, or ask one that runs
+    /// Run a gateway between two network interfaces, or query one that runs
     Gateway(Gateway),
-    /// List what scenarios can name, and experiments of papers
+    /// List disciplines, markers, TCP profiles, sources, topologies and experiments
     List {
-        /// Which of them; all if absent
+        /// Which of them [default: all]
         what: Option<What>,
     },
     /// Explain a discipline, marker, TCP profile, source or topology with its parameters
     Explain {
-        /// As `apportion list` prints it
+        /// A name from `apportion list`
         name: String,
     },
     /// Print a JSON Schema of scenario files, for editors
@@ -45,7 +45,7 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Compare the results of runs with those of the first, or the simulator with the TCP of this machine
+    /// Compare the results of runs with the first of them, or the simulator with the TCP of this machine
     Compare(Compare),
 }
 
@@ -53,7 +53,7 @@ pub enum Command {
 pub struct Run {
     #[command(flatten)]
     pub wanted: Wanted,
-    /// Runs at the same time; 0 for one per core
+    /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
 }
@@ -66,19 +66,19 @@ pub struct Wanted {
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Folder for results [default: results/ and the name of the scenario]
+    /// Folder for results [default: results/SCENARIO]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Put a value into the scenario before it is checked, such as link.bottleneck.rate=5Mbit
+    /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Print results as one JSON object a line and nothing else
+    /// Print results as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print the scenario as it was understood, and do not run it
+    /// Print the scenario with defaults filled in, and do not run it
     #[arg(long)]
     pub show_config: bool,
 }
@@ -88,21 +88,21 @@ pub struct Compare {
     /// Folders that `apportion run --out` wrote
     #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Run this scenario in the simulator and in the lab instead, and hold their differences against what they may
-    /// be
+    /// Run this scenario in the simulator and in the lab instead, and compare their results with the tolerances of
+    /// docs/parity.md
     #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
     pub parity: Option<PathBuf>,
-    /// Replications of each point in either world
+    /// Replications of each point in the lab; the simulator runs at least 10
     #[arg(long, value_name = "N", requires = "parity", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
-    /// Folder for the results of both [default: results/ and the name of the scenario with -parity]
+    /// Folder for the results of both [default: results/SCENARIO-parity]
     #[arg(long, value_name = "DIR", requires = "parity")]
     pub out: Option<PathBuf>,
-    /// Put a value into the scenario before it is checked
+    /// Set a value of the scenario
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
     pub set: Vec<(String, String)>,
-    /// Print one JSON object a line and nothing else
+    /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
 }
@@ -115,26 +115,26 @@ pub struct Gateway {
     /// Run the gateway of this configuration file until a signal stops it
     #[arg(value_name = "CONFIG")]
     pub config: Option<PathBuf>,
-    /// How lines of the log are written
+    /// Format of the log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// What is logged
+    /// Least severe level that is logged
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum GatewayCommand {
-    /// Check a configuration file and the interfaces that it names, and change nothing
+    /// Check a configuration file and its interfaces, and change nothing
     Check {
         /// The configuration file
         config: PathBuf,
     },
-    /// Print a configuration as it was understood
+    /// Print a configuration with defaults filled in
     Show {
         /// The configuration file
         config: PathBuf,
-        /// What the gateway of this title runs by
+        /// Print the configuration of the running gateway of this title instead
         #[arg(long)]
         running: bool,
     },
@@ -143,7 +143,7 @@ pub enum GatewayCommand {
         /// Its configuration file
         config: PathBuf,
     },
-    /// Have the running gateway of this title read its configuration file again
+    /// Reload the configuration file of the running gateway of this title
     Reload {
         /// Its configuration file
         config: PathBuf,
@@ -177,27 +177,26 @@ impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
 
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// An experiment such as pps/fig4-onehop, a paper such as pps, or a path to an expect.toml or its folder;
-    /// everything if absent. Papers are those in papers/ of the current folder, or else those built into the program
+    /// An experiment such as pps/fig4-onehop, a paper such as pps, or a path to an expect.toml or its folder
+    /// [default: all papers]. Papers are those in papers/ of the current folder, else those built into the program
     #[arg(value_name = "ID|PAPER")]
     pub experiments: Vec<String>,
     /// Replications of each run, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Runs at the same time; 0 for one per core
+    /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
-    /// Folder for a page and a file of JSON lines per paper
+    /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
     /// Switch the mechanism of each scheme off: claims that show it must fail
     #[arg(long)]
     pub ablate: bool,
-    /// Also run the experiments with something else changed, by the names the papers' files give that; all of it
-    /// without a name
+    /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
     pub variants: Option<Vec<String>>,
-    /// Print verdicts as one JSON object a line and nothing else
+    /// Print verdicts as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
     /// Print nothing but errors

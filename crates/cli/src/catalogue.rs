@@ -17,14 +17,10 @@ pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
         };
         lists.push((What::from(list.section), list.title, list.entries.into_iter().map(row).collect()));
     }
-    match apportion::experiments() {
-        Ok(all) => {
-            let rows = all.into_iter().map(|one| vec![one.id, one.source, one.summary]).collect();
-            lists.push((What::Experiments, "Experiments", rows));
-        }
-        // Away from a checkout there is nothing to list.
-        Err(error) if what == Some(What::Experiments) => return Err(error.into()),
-        Err(_) => (),
+    if what.is_none_or(|what| what == What::Experiments) {
+        let all = apportion::experiments()?;
+        let rows = all.into_iter().map(|one| vec![one.id, one.source, one.summary]).collect();
+        lists.push((What::Experiments, "Experiments", rows));
     }
     let mut out = String::new();
     for (section, title, rows) in lists {

@@ -12,7 +12,7 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line to standard error. Where even that fails there is nobody left to tell.
+/// Writes a line to standard error. A failure of that cannot be reported anywhere.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

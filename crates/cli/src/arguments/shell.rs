@@ -1,18 +1,19 @@
 //! The command line of `apportion shell`.
 //!
-//! Options of the link hold in both directions; the same ones with `up-` and `down-` before their names hold in
-//! one of them and go before.
+//! Options of the link apply to both directions; the same ones with `up-` and `down-` before their names apply to
+//! one of them and take precedence.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use apportion_core::units::{Rate, Ratio, Span};
+use apportion::shell::LinkOptions;
+use apportion::units::{Rate, Ratio, Span};
 use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Shell {
-    /// Run this at the far end of the link meanwhile, by `sh -c`. The command starts when it listens, or
-    /// after 5 s; its output goes to standard error
+    /// Run this at the far end of the link, by `sh -c`. COMMAND starts when it listens, or after 5 s; its output
+    /// goes to standard error
     #[arg(long, value_name = "COMMAND")]
     pub far: Option<String>,
     /// Let the command reach the network and the loopback services of this machine through the link; $APPORTION_FAR
@@ -22,19 +23,19 @@ pub struct Shell {
     /// Kill the command after this time, with exit status 124
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Span>,
-    /// Write packets to PATH.up and PATH.down, as mahimahi's mm-link logs them
+    /// Log packets to PATH.up and PATH.down, in the format of mahimahi's mm-link
     #[arg(long, value_name = "PATH")]
     pub log: Option<PathBuf>,
-    /// Write results as one JSON object to a file; standard output is the command's
+    /// Write results as one JSON object to a file (standard output is COMMAND's)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Folder for results and a report, as `apportion run` writes them
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// Call the run invalid if more than 1 of 100 packets leaves later than this after it was due
+    /// The run is invalid if more than 1 of 100 packets leaves later than this after it was due
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub max_lateness: Span,
-    /// Of all that is random: losses, and disciplines that draw
+    /// Seed of random losses and of disciplines that draw
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Print nothing but errors
@@ -46,20 +47,9 @@ pub struct Shell {
     pub up: Up,
     #[command(flatten)]
     pub down: Down,
-    /// The command, which sees the far end as $APPORTION_FAR
+    /// The command; $APPORTION_FAR is the address of the far end
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// What is asked of one direction, or of both.
-#[derive(Clone, Debug, Default)]
-pub struct Wish {
-    pub rate: Option<Rate>,
-    pub steps: Option<String>,
-    pub trace: Option<PathBuf>,
-    pub delay: Option<Span>,
-    pub loss: Option<Ratio>,
-    pub queue: Option<String>,
 }
 
 macro_rules! direction {
@@ -69,7 +59,7 @@ macro_rules! direction {
         #[command(next_help_heading = $heading)]
         pub struct $name {
             #[arg(
-                help = concat!("Rate counted at layer 2, such as 10Mbit", $long, "; without one there is no limit"),
+                help = concat!("Rate counted at layer 2, such as 10Mbit", $long, " [default: no limit]"),
                 id = $rate, long = $rate, value_name = "RATE", conflicts_with_all = [$steps, $trace]
             )]
             rate: Option<Rate>,
@@ -79,7 +69,7 @@ macro_rules! direction {
             )]
             steps: Option<String>,
             #[arg(
-                help = concat!("A recorded link: a file of delivery opportunities as mahimahi has them", $long),
+                help = concat!("A recorded link: a file of delivery opportunities in the format of mahimahi", $long),
                 id = $trace, long = $trace, value_name = "FILE"
             )]
             trace: Option<PathBuf>,
@@ -101,9 +91,9 @@ macro_rules! direction {
         }
 
         impl $name {
-            pub fn wish(&self) -> Wish {
+            pub fn options(&self) -> LinkOptions {
                 let Self { rate, steps, trace, delay, loss, queue } = self;
-                Wish {
+                LinkOptions {
                     rate: *rate,
                     steps: steps.clone(),
                     trace: trace.clone(),
@@ -121,39 +111,3 @@ direction!(Up, "From the command to the far end", ", upwards":
     "up-rate", "up-steps", "up-trace", "up-delay", "up-loss", "up-queue");
 direction!(Down, "From the far end to the command", ", downwards":
     "down-rate", "down-steps", "down-trace", "down-delay", "down-loss", "down-queue");
-
-impl Wish {
-    /// This direction's own wishes, and those of both where it has none.
-    pub fn or(self, both: &Self) -> Self {
-        let has_speed = self.rate.is_some() || self.steps.is_some() || self.trace.is_some();
-        let (rate, steps, trace) = if has_speed {
-            (self.rate, self.steps, self.trace)
-        } else {
-            (both.rate, both.steps.clone(), both.trace.clone())
-        };
-        Self {
-            rate,
-            steps,
-            trace,
-            delay: self.delay.or(both.delay),
-            loss: self.loss.or(both.loss),
-            queue: self.queue.or_else(|| both.queue.clone()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directions_own_speed_replaces_that_of_both_whatever_its_kind() {
-        let both =
-            Wish { rate: Some(Rate::from_mbit(10)), delay: Some(Span::from_millis(5)), ..Wish::default() };
-        let own = Wish { steps: Some("0s 1Mbit".to_owned()), ..Wish::default() };
-        let merged = own.or(&both);
-        assert_eq!((merged.rate, merged.steps.as_deref()), (None, Some("0s 1Mbit")));
-        assert_eq!(merged.delay, both.delay);
-        assert_eq!(Wish::default().or(&both).rate, both.rate);
-    }
-}
