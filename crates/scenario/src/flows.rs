@@ -13,8 +13,8 @@ use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
 use crate::marking;
 use crate::model::{
-    Flow, Frames, Law, LawShape, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId, Source, Start,
-    Transport,
+    DurationDistribution, Flow, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId, Shape, Source,
+    Start, Transport,
 };
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
@@ -452,8 +452,8 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
             Source::OnOff {
                 rate: fields.rate("rate", i, problems)?,
                 write: fields.bytes("packet", i, problems)?,
-                on: Law { mean: fields.span("on", i, problems)?, shape },
-                off: Law { mean: fields.span("off", i, problems)?, shape },
+                on: DurationDistribution { mean: fields.span("on", i, problems)?, shape },
+                off: DurationDistribution { mean: fields.span("off", i, problems)?, shape },
             }
         }
         "short_flows" => Source::ShortFlows {
@@ -503,10 +503,10 @@ fn check_arrivals(
     None
 }
 
-fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<LawShape> {
+fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {
     Some(match fields.text("shape")? {
-        "constant" => LawShape::Constant,
-        "exponential" => LawShape::Exponential,
-        _ => LawShape::Pareto(fields.number("alpha", i, problems)?),
+        "constant" => Shape::Constant,
+        "exponential" => Shape::Exponential,
+        _ => Shape::Pareto(fields.number("alpha", i, problems)?),
     })
 }

@@ -222,9 +222,9 @@ pub enum Source {
         /// Of one write.
         write: Bytes,
         /// Length of on periods.
-        on: Law,
+        on: DurationDistribution,
         /// Length of off periods.
-        off: Law,
+        off: DurationDistribution,
     },
     /// A Poisson process of short TCP connections, each sending one file and counted as a flow of its own.
     ShortFlows {
@@ -233,7 +233,7 @@ pub enum Source {
         /// Mean size of a file.
         mean_size: Bytes,
         /// Distribution of sizes.
-        sizes: LawShape,
+        sizes: Shape,
     },
     /// Video: one write per frame at the frame's display time.
     Video {
@@ -253,16 +253,16 @@ pub enum Source {
 
 /// A random length of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Law {
+pub struct DurationDistribution {
     /// Its mean.
     pub mean: Span,
     /// Its distribution.
-    pub shape: LawShape,
+    pub shape: Shape,
 }
 
 /// The shape of a distribution with a given mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LawShape {
+pub enum Shape {
     /// Always the mean.
     Constant,
     /// Exponential.

@@ -16,7 +16,7 @@
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Ratio, Time};
 
-use super::{Carry, Cursor, Spacing, Write};
+use super::timing::{Carry, Cursor, Spacing, Write};
 
 /// Evenly spaced writes.
 #[derive(Clone, Debug)]

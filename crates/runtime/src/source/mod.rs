@@ -27,27 +27,21 @@ pub mod on_off;
 pub mod poisson;
 pub mod replay;
 pub mod short_flows;
+mod timing;
 pub mod video;
 
 use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::model::{LawShape, Source};
+use apportion_core::units::{Rate, Time};
+use apportion_scenario::model::Source;
 
 use cbr::Cbr;
 use on_off::OnOff;
 use poisson::Poisson;
 use replay::Replay;
+use timing::Cursor;
+pub use timing::Write;
 use video::Video;
-
-/// One write of an application to its transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// When.
-    pub at: Time,
-    /// How much; never nothing.
-    pub size: Bytes,
-}
 
 /// What a flow has to send, one write after another.
 #[derive(Clone, Debug)]
@@ -128,117 +122,6 @@ impl Iterator for Generator {
     }
 }
 
-/// Where a generator stands.
-#[derive(Clone, Debug)]
-struct Cursor {
-    /// The last write that was handed out.
-    last: Option<Time>,
-    /// The start, or when the source was last changed.
-    not_before: Time,
-    stop: Time,
-}
-
-impl Cursor {
-    fn new(start: Time, stop: Time) -> Self {
-        Self { last: None, not_before: start, stop }
-    }
-
-    /// The time of a write `gap` after the last one, or of the first one. At the stop `None`, and nothing
-    /// moves.
-    fn step(&mut self, gap: Span) -> Option<Time> {
-        let at = self.last.map_or(self.not_before, |last| (last + gap).max(self.not_before));
-        self.go_to(at)
-    }
-
-    /// Moves to a write at `at`. At the stop `None`, and nothing moves.
-    fn go_to(&mut self, at: Time) -> Option<Time> {
-        if at >= self.stop {
-            return None;
-        }
-        self.last = Some(at);
-        Some(at)
-    }
-
-    fn changed(&mut self, now: Time) {
-        self.not_before = self.not_before.max(now);
-    }
-}
-
-/// Even spacing of writes of one size at a rate. Write `k` is at ⌊k · size / rate⌋ nanoseconds exactly.
-#[derive(Clone, Debug)]
-struct Spacing {
-    size: Bytes,
-    rate: u64,
-    /// size · 8 · 10^9 = whole · rate + rest.
-    whole: Span,
-    rest: u64,
-    /// What is left over of earlier gaps, in nanoseconds over `rate`; below `rate`.
-    carry: u64,
-    /// Whether the next gap is the one before the first write, which is nothing.
-    first: bool,
-}
-
-impl Spacing {
-    fn new(size: Bytes, rate: Rate) -> Self {
-        let mut spacing = Self { size, rate: 0, whole: Span::ZERO, rest: 0, carry: 0, first: true };
-        spacing.set_rate(rate);
-        spacing
-    }
-
-    fn set_rate(&mut self, rate: Rate) {
-        // size < 2^64, so the product is below 2^97.
-        let bit_nanos = u128::from(self.size.get()) * 8 * 1_000_000_000;
-        let bits = u128::from(rate.as_bit().max(1));
-        self.rate = rate.as_bit();
-        self.whole = Span::from_nanos(u64::try_from(bit_nanos / bits).unwrap_or(u64::MAX));
-        // Below `rate`, which fits.
-        self.rest = (bit_nanos % bits) as u64;
-        self.carry = 0;
-    }
-
-    /// The next gap; `None` if there is none: the rate is zero, or a write is empty.
-    fn gap(&mut self) -> Option<Span> {
-        if self.rate == 0 || self.size == Bytes::ZERO {
-            return None;
-        }
-        if std::mem::take(&mut self.first) {
-            return Some(Span::ZERO);
-        }
-        if self.carry < self.rate - self.rest {
-            self.carry += self.rest;
-            return Some(self.whole);
-        }
-        self.carry -= self.rate - self.rest;
-        Some(Span::from_nanos(self.whole.as_nanos().saturating_add(1)))
-    }
-}
-
-/// Whole nanoseconds out of fractional ones: what is left over goes into the next.
-#[derive(Clone, Debug, Default)]
-struct Carry(f64);
-
-impl Carry {
-    fn whole(&mut self, nanos: f64) -> Span {
-        let sum = nanos + self.0;
-        let whole = sum.floor();
-        self.0 = sum - whole;
-        Span::from_nanos(whole as u64)
-    }
-}
-
-/// One draw from a distribution with the given mean. Every shape takes one number from the stream, so that a
-/// change of shape shifts no other draw.
-fn draw(shape: LawShape, mean: f64, stream: &mut Stream) -> f64 {
-    match shape {
-        LawShape::Constant => {
-            stream.uniform();
-            mean
-        }
-        LawShape::Exponential => stream.exponential(mean),
-        LawShape::Pareto(shape) => stream.pareto(shape, mean),
-    }
-}
-
 #[cfg(test)]
 mod testing {
     //! Shared by the tests of all kinds.
@@ -260,22 +143,23 @@ mod testing {
 mod tests {
     use std::sync::Arc;
 
-    use apportion_core::units::Ratio;
-    use apportion_scenario::model::{Frames, Law};
+    use apportion_core::units::{Bytes, Ratio, Span};
+    use apportion_scenario::model::{DurationDistribution, Frames, Shape};
     use proptest::prelude::*;
 
     use super::testing::generator;
+    use super::timing::Spacing;
     use super::*;
 
     /// One source of each kind that has a generator, at about 1 Mb/s.
     fn all() -> Vec<Source> {
         let (rate, write) = (Rate::from_mbit(1), Bytes::new(1_000));
-        let law = |shape| Law { mean: Span::from_millis(200), shape };
+        let law = |shape| DurationDistribution { mean: Span::from_millis(200), shape };
         vec![
             Source::Cbr { rate, write, jitter: Ratio::ZERO },
             Source::Cbr { rate, write, jitter: Ratio::ONE },
             Source::Poisson { rate, write },
-            Source::OnOff { rate, write, on: law(LawShape::Exponential), off: law(LawShape::Pareto(1.5)) },
+            Source::OnOff { rate, write, on: law(Shape::Exponential), off: law(Shape::Pareto(1.5)) },
             Source::Video { fps: 25.0, frames: Frames::Gop { mean: rate }, least: None },
             Source::Video {
                 fps: 25.0,
@@ -288,8 +172,7 @@ mod tests {
 
     #[test]
     fn greedy_sources_files_and_short_flows_have_no_generator() {
-        let short =
-            Source::ShortFlows { per_second: 1.0, mean_size: Bytes::new(1), sizes: LawShape::Constant };
+        let short = Source::ShortFlows { per_second: 1.0, mean_size: Bytes::new(1), sizes: Shape::Constant };
         for source in [Source::Greedy, Source::File { size: Bytes::new(1) }, short] {
             let stream = Stream::new(1, "source");
             assert!(Generator::new(&source, Time::ZERO, Time::from_secs(1), stream).is_none());

@@ -13,9 +13,9 @@
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::model::Law;
+use apportion_scenario::model::DurationDistribution;
 
-use super::{Cursor, Spacing, Write, draw};
+use super::timing::{Cursor, Spacing, Write, draw};
 
 /// CBR that comes and goes.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ pub struct OnOff {
 /// A point in the sequence of on periods.
 #[derive(Clone, Debug)]
 struct Periods {
-    on: Law,
-    off: Law,
+    on: DurationDistribution,
+    off: DurationDistribution,
     stream: Stream,
     /// The point; within an on period.
     at: Time,
@@ -38,7 +38,14 @@ struct Periods {
 }
 
 impl OnOff {
-    pub(super) fn new(rate: Rate, write: Bytes, on: Law, off: Law, cursor: Cursor, stream: Stream) -> Self {
+    pub(super) fn new(
+        rate: Rate,
+        write: Bytes,
+        on: DurationDistribution,
+        off: DurationDistribution,
+        cursor: Cursor,
+        stream: Stream,
+    ) -> Self {
         let start = cursor.not_before;
         let mut periods = Periods { on, off, stream, at: start, until: start };
         periods.until = start + periods.on_period();
@@ -96,20 +103,20 @@ impl Periods {
 
 #[cfg(test)]
 mod tests {
-    use apportion_scenario::model::{LawShape, Source};
+    use apportion_scenario::model::{Shape, Source};
 
     use super::super::testing::{generator, millis};
     use super::*;
 
     /// 1 Mb/s of 1000 B: 8 ms apart.
-    fn on_off(on: (u64, LawShape), off: (u64, LawShape)) -> Source {
-        let law = |(millis, shape)| Law { mean: Span::from_millis(millis), shape };
+    fn on_off(on: (u64, Shape), off: (u64, Shape)) -> Source {
+        let law = |(millis, shape)| DurationDistribution { mean: Span::from_millis(millis), shape };
         Source::OnOff { rate: Rate::from_mbit(1), write: Bytes::new(1_000), on: law(on), off: law(off) }
     }
 
     /// Checks the number of writes in 20,000 s against its 4σ band, given the variances of the periods in
     /// units of their means squared.
-    fn check_mean(on: (u64, LawShape), off: (u64, LawShape), (on_var, off_var): (f64, f64)) {
+    fn check_mean(on: (u64, Shape), off: (u64, Shape), (on_var, off_var): (f64, f64)) {
         const STOP: u64 = 20_000;
         let (m_on, m_off) = (on.0 as f64 / 1e3, off.0 as f64 / 1e3);
         let cycle = m_on + m_off;
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_long_run_mean_is_rate_times_the_share_of_on_time() {
-        use LawShape::{Constant, Exponential, Pareto};
+        use Shape::{Constant, Exponential, Pareto};
         check_mean((500, Exponential), (500, Exponential), (1.0, 1.0));
         check_mean((200, Constant), (600, Exponential), (0.0, 1.0));
         // Pareto with shape a and mean m has variance m² / (a (a - 2)): a third of m² for a = 3.
@@ -140,13 +147,13 @@ mod tests {
         // On for 20 ms, off for 30 ms. On time 0, 8, 16 is in the first period; 24 is 4 into the second,
         // which begins at 50; then 12 into it; 40 is the end of the second and so the beginning of the third,
         // at 100.
-        let source = on_off((20, LawShape::Constant), (30, LawShape::Constant));
+        let source = on_off((20, Shape::Constant), (30, Shape::Constant));
         assert_eq!(millis(generator(&source, 1, 1).take(7)), [0.0, 8.0, 16.0, 54.0, 62.0, 100.0, 108.0]);
     }
 
     #[test]
     fn a_silence_leaves_the_periods_where_they_are() {
-        let source = on_off((20, LawShape::Constant), (30, LawShape::Constant));
+        let source = on_off((20, Shape::Constant), (30, Shape::Constant));
         let mut on_off = generator(&source, 1, 1);
         assert_eq!(millis(on_off.by_ref().take(2)), [0.0, 8.0]);
         on_off.set_rate(Time::from_millis(8), Rate::ZERO);
@@ -161,7 +168,7 @@ mod tests {
     fn heavy_tails_have_heavy_tails() {
         // Off periods of shape 1.5 and mean 300 ms have scale 100 ms: P(> 10 s) = 100^-1.5 = 0.1 %. In 20,000
         // s there are some 25,000 cycles and some 25 such gaps; exponential ones would have e^-33.
-        let source = on_off((500, LawShape::Constant), (300, LawShape::Pareto(1.5)));
+        let source = on_off((500, Shape::Constant), (300, Shape::Pareto(1.5)));
         let times = millis(generator(&source, 20_000, 1));
         let long = times.windows(2).filter(|w| w[1] - w[0] > 10_000.0).count();
         assert!((5..=45).contains(&long), "{long}");

@@ -6,7 +6,7 @@
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Time};
 
-use super::{Carry, Cursor, Write};
+use super::timing::{Carry, Cursor, Write};
 
 /// Writes at the instants of a Poisson process.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-use super::{Carry, Cursor, Write};
+use super::timing::{Carry, Cursor, Write};
 
 /// Packets as captured.
 #[derive(Clone, Debug)]

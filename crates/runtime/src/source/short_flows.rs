@@ -6,9 +6,9 @@
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::model::{LawShape, MAX_ARRIVALS};
+use apportion_scenario::model::{MAX_ARRIVALS, Shape};
 
-use super::{Carry, draw};
+use super::timing::{Carry, draw};
 
 /// The mean is at most [`MAX_ARRIVALS`]; a hundredth of it is ten standard deviations, so a checked scenario
 /// is never cut short.
@@ -18,7 +18,7 @@ const GUARD: usize = MAX_ARRIVALS as usize / 100 * 101;
 pub fn arrivals(
     per_second: f64,
     mean_size: Bytes,
-    sizes: LawShape,
+    sizes: Shape,
     start: Time,
     stop: Time,
     mut stream: Stream,
@@ -38,7 +38,7 @@ pub fn arrivals(
 mod tests {
     use super::*;
 
-    fn collect(per_second: f64, mean: u64, sizes: LawShape, stop: u64) -> Vec<(Time, Bytes)> {
+    fn collect(per_second: f64, mean: u64, sizes: Shape, stop: u64) -> Vec<(Time, Bytes)> {
         let stream = Stream::new(1, "short");
         let (start, stop) = (Time::from_secs(10), Time::from_secs(10 + stop));
         arrivals(per_second, Bytes::new(mean), sizes, start, stop, stream).collect()
@@ -48,8 +48,7 @@ mod tests {
     fn arrivals_are_poisson_and_sizes_have_their_mean() {
         // 20 a second for 5000 s: 100,000, σ = 316.
         // Variance of sizes: exponential m²; Pareto of shape 3, m²/3.
-        let laws =
-            [(LawShape::Exponential, 1.0_f64), (LawShape::Pareto(3.0), 1.0 / 3.0), (LawShape::Constant, 0.0)];
+        let laws = [(Shape::Exponential, 1.0_f64), (Shape::Pareto(3.0), 1.0 / 3.0), (Shape::Constant, 0.0)];
         for (law, variance) in laws {
             let all = collect(20.0, 12_000, law, 5_000);
             let n = all.len() as f64;
@@ -70,21 +69,21 @@ mod tests {
     #[test]
     fn another_law_of_sizes_leaves_the_arrivals_where_they_are() {
         let times = |law| collect(20.0, 12_000, law, 50).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
-        assert_eq!(times(LawShape::Constant), times(LawShape::Exponential));
-        assert_eq!(times(LawShape::Constant), times(LawShape::Pareto(1.2)));
+        assert_eq!(times(Shape::Constant), times(Shape::Exponential));
+        assert_eq!(times(Shape::Constant), times(Shape::Pareto(1.2)));
     }
 
     #[test]
     fn every_file_has_a_byte() {
         // Exponential with mean 1 B: 39 % would round to nothing.
-        assert!(collect(20.0, 1, LawShape::Exponential, 50).iter().all(|&(_, size)| size >= Bytes::new(1)));
+        assert!(collect(20.0, 1, Shape::Exponential, 50).iter().all(|&(_, size)| size >= Bytes::new(1)));
     }
 
     #[test]
     fn a_rate_that_is_none_makes_no_arrivals_and_a_wild_one_ends() {
         for none in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(collect(none, 1_000, LawShape::Constant, 50), []);
+            assert_eq!(collect(none, 1_000, Shape::Constant, 50), []);
         }
-        assert_eq!(collect(1e12, 1_000, LawShape::Constant, 50).len(), GUARD);
+        assert_eq!(collect(1e12, 1_000, Shape::Constant, 50).len(), GUARD);
     }
 }

@@ -43,7 +43,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_scenario::model::Frames;
 
-use super::{Cursor, Write};
+use super::timing::{Cursor, Write};
 
 const PATTERN: &[u8; 12] = b"IBBPBBPBBPBB";
 const SCENE: f64 = 8.0;
