@@ -169,8 +169,8 @@ row! {
         retransmits: u64, "segments";
         /// TCP retransmission timeouts.
         timeouts: u64, "";
-        /// TCP fast retransmits.
-        fast_retransmits: u64, "";
+        /// TCP fast retransmits; missing if they were not measured, as in the lab.
+        fast_retransmits: Option<u64>, "";
         /// Mean one-way delay of packets that reached the sink, ms.
         delay_mean_ms: Option<f64>, "ms";
         /// Median of the same, ms.

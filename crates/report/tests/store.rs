@@ -53,6 +53,20 @@ fn tables_have_units_in_their_columns() {
 }
 
 #[test]
+fn what_was_not_measured_is_empty_and_no_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = weighted(&[7]);
+    let flows = &mut run.points[0].outcomes[0].flows;
+    [flows[0].fast_retransmits, flows[1].fast_retransmits] = [None, Some(0)];
+    write(dir.path(), &run).unwrap();
+    let text = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let column = lines.next().unwrap().iter().position(|name| *name == "fast_retransmits").unwrap();
+    let cells: Vec<&str> = lines.take(2).map(|cells| cells[column]).collect();
+    assert_eq!(cells, ["", "0"]);
+}
+
+#[test]
 fn an_empty_run_still_has_headers_and_reads_back() {
     let dir = tempfile::tempdir().unwrap();
     let mut empty = run("nothing yet", &[7], vec![]);

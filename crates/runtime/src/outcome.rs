@@ -97,8 +97,8 @@ pub struct FlowOutcome {
     pub retransmits: u64,
     /// TCP: retransmission timeouts.
     pub timeouts: u64,
-    /// TCP: fast retransmits.
-    pub fast_retransmits: u64,
+    /// TCP: fast retransmits; `None` if the backend cannot count them: the Linux kernel does not report them.
+    pub fast_retransmits: Option<u64>,
     /// One-way delay of packets that reached the sink.
     pub delay: Distribution,
     /// Finite transfers that finished, in the order of their start.

@@ -131,13 +131,15 @@ impl Simulation<'_> {
                 outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }
         }
+        let mut fast_retransmits = 0;
         for member in self.members(index) {
             let (before, after) = (&baseline.totals[member as usize], &end.totals[member as usize]);
             outcome.goodput += Bytes::new(after.goodput - before.goodput);
             outcome.retransmits += after.retransmits - before.retransmits;
             outcome.timeouts += after.timeouts - before.timeouts;
-            outcome.fast_retransmits += after.fast_retransmits - before.fast_retransmits;
+            fast_retransmits += after.fast_retransmits - before.fast_retransmits;
         }
+        outcome.fast_retransmits = Some(fast_retransmits);
         outcome.completions = std::mem::take(&mut self.completions[index]);
         outcome.completions.sort_by_key(|completion| completion.start);
         if let Some(probe) = self.probes.get_mut(index) {

@@ -176,7 +176,7 @@ fn a_queue_that_does_not_look_at_flows_takes_connections_for_flows() {
     assert_eq!(x.delivered.bytes.get(), all().map(|flow| flow.delivered.bytes.get()).sum::<u64>());
     assert_eq!(common::dropped(&x.dropped), all().map(|flow| common::dropped(&flow.dropped)).sum::<u64>());
     assert_eq!(x.retransmits, all().map(|flow| flow.retransmits).sum::<u64>());
-    assert_eq!(x.fast_retransmits, all().map(|flow| flow.fast_retransmits).sum::<u64>());
+    assert_eq!(x.fast_retransmits, all().map(|flow| flow.fast_retransmits).sum::<Option<u64>>());
     assert_eq!(x.timeouts, all().map(|flow| flow.timeouts).sum::<u64>());
     assert_eq!(x.delay.count, all().map(|flow| flow.delay.count).sum::<u64>());
     let series = (0..x.series.len()).map(|at| all().map(|flow| flow.series[at].get()).sum::<u64>());

@@ -173,7 +173,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     let hash = fnv1a(&text(&outcome));
     assert_eq!(hash, GOLDEN, "0x{hash:016x}");
 }
-const GOLDEN: u64 = 0xd989_6c96_6fb9_07f6;
+const GOLDEN: u64 = 0x3b20_d18f_3420_04fb;
 
 /// A pair of hosts with a link of its own, on which all is random: start, writes, loss, RED, and the phase of
 /// clocks with ticks of 100 ms, which decides whether a round trip of 120 ms measures one tick or two.

@@ -437,7 +437,7 @@ fn what_is_measured_is_what_came_after_measure_from() {
                 flow.lost,
                 flow.retransmits,
                 flow.timeouts,
-                flow.fast_retransmits,
+                flow.fast_retransmits.unwrap(),
                 flow.delay.count,
                 flow.completions.len() as u64,
             ]

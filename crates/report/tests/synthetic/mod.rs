@@ -87,7 +87,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         overloads: 0,
         retransmits: bytes / 98_000,
         timeouts: u64::from(made.delay_ms > 80.0) * 3,
-        fast_retransmits: bytes / 300_000,
+        fast_retransmits: Some(bytes / 300_000),
         delay: distribution(12.0 + stream as f64, 13.0 + stream as f64 + made.delay_ms, bytes / 1_000),
         completions: if made.short { (0..100).map(completion).collect() } else { Vec::new() },
         series: series.collect(),
