@@ -30,7 +30,7 @@
 //! | read, check and vary a scenario | [`Scenario`], [`ScenarioBuilder`] |
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
-//! | read results back and compare them | [`load`], [`compare`] |
+//! | read results back and compare them | [`load`], [`compare()`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
 //! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |

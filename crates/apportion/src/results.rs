@@ -201,7 +201,7 @@ pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
     apportion_report::check(folder.as_ref())
 }
 
-/// Reads the results of a folder, as far as they can be [compared](crate::compare).
+/// Reads the results of a folder, as far as they can be [compared](crate::compare()).
 ///
 /// ```no_run
 /// let runs = [apportion::load("results/one")?, apportion::load("results/two")?];
