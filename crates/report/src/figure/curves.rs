@@ -5,7 +5,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{
+use super::canvas::{
     Drawn, GRID, INK, LEVEL, MUTED, SHADE, axis_end, axis_text, colour, px, shorten, svg, text, tick,
 };
 

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{GRID, INK, LEVEL, MUTED, axis_text, colour, px, shorten, svg, text, tick};
+use super::canvas::{GRID, INK, LEVEL, MUTED, axis_text, colour, px, shorten, svg, text, tick};
 
 /// Bars beside each other.
 pub struct Group {

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{GRID, INK, MUTED, axis_end, axis_text, px, shorten, svg, text, tick};
+use super::canvas::{GRID, INK, MUTED, axis_end, axis_text, px, shorten, svg, text, tick};
 
 /// One row.
 pub(crate) struct Range {

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::{GRID, LEVEL, axis_end, axis_text, colour, px, svg, tick};
+use super::canvas::{GRID, LEVEL, axis_end, axis_text, colour, px, svg, tick};
 
 /// Marks in the colour of one key.
 pub struct Scatter {

@@ -1,0 +1,144 @@
+//! What all figures draw with: colours, sizes, text, and the SVG around them.
+//!
+//! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
+//! Figures are drawn at `SCALE` times the size they are shown at, because the backend rounds coordinates to
+//! whole pixels.
+
+use std::io;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::html::escape;
+
+/// Drawn pixels per shown pixel.
+pub(super) const SCALE: u32 = 2;
+
+/// Text and strong lines.
+pub(super) const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
+/// Labels of axes.
+pub(super) const MUTED: RGBColor = RGBColor(0x5c, 0x65, 0x70);
+/// Grid lines.
+pub(super) const GRID: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
+/// The warm-up.
+pub(super) const SHADE: RGBColor = RGBColor(0xf1, 0xf3, 0xf5);
+/// Lines of entitlements; the style sheet dashes them.
+pub(super) const LEVEL: RGBColor = RGBColor(0x30, 0x35, 0x3b);
+
+/// Colours of keys, with their counterparts in dark mode.
+///
+/// Okabe and Ito, "Color Universal Design", 2008, without black and yellow (too close to text and
+/// background); then Paul Tol's "muted" indigo, wine, olive and teal.
+pub(super) const PALETTE: [(u32, u32); 10] = [
+    (0x00_72B2, 0x4D_A6E0),
+    (0xD5_5E00, 0xF0_7B2A),
+    (0x00_9E73, 0x2F_C298),
+    (0xCC_79A7, 0xDF_95BF),
+    (0xE6_9F00, 0xF0_B429),
+    (0x56_B4E9, 0x8C_CFF5),
+    (0x33_2288, 0x8F_84E0),
+    (0x88_2255, 0xD0_6A9C),
+    (0x99_9933, 0xBD_BD5B),
+    (0x44_AA99, 0x6F_CFC0),
+];
+/// Keys beyond the palette.
+pub(super) const OTHERS: (u32, u32) = (0x8A_9099, 0x9A_A1AB);
+/// Neutral colours with their counterparts in dark mode.
+pub(super) const NEUTRAL: [(RGBColor, u32); 5] =
+    [(INK, 0xE6_EAEE), (MUTED, 0x9A_A4AE), (GRID, 0x30_363D), (SHADE, 0x1C_2128), (LEVEL, 0xC9_D1D9)];
+
+/// How many keys have a colour of their own.
+pub const COLOURS: usize = PALETTE.len();
+
+/// A colour for the key with this index.
+pub(crate) fn colour(key: usize) -> RGBColor {
+    rgb(PALETTE.get(key).unwrap_or(&OTHERS).0)
+}
+
+pub(super) fn rgb(hex: u32) -> RGBColor {
+    let [_, r, g, b] = hex.to_be_bytes();
+    RGBColor(r, g, b)
+}
+
+/// The style sheet rules for key swatches (`.k0` ...) and for figures in dark mode.
+pub(crate) fn style_sheet() -> String {
+    let keys = || PALETTE.iter().chain([&OTHERS]);
+    let swatches: String =
+        keys().enumerate().map(|(i, (light, _))| format!(".k{i}{{background:#{light:06X}}}\n")).collect();
+    let neutral = NEUTRAL.iter().map(|&(RGBColor(r, g, b), dark)| (u32::from_be_bytes([0, r, g, b]), dark));
+    let dark: String = keys()
+        .copied()
+        .chain(neutral)
+        .map(|(light, dark)| {
+            format!(
+                "svg [fill=\"#{light:06X}\"]{{fill:#{dark:06X}}}\n\
+                 svg [stroke=\"#{light:06X}\"]{{stroke:#{dark:06X}}}\n"
+            )
+        })
+        .collect();
+    let dark_swatches: String =
+        keys().enumerate().map(|(i, (_, dark))| format!(".k{i}{{background:#{dark:06X}}}\n")).collect();
+    let RGBColor(r, g, b) = LEVEL;
+    format!(
+        "{swatches}svg [stroke=\"#{r:02X}{g:02X}{b:02X}\"]{{stroke-dasharray:10 8}}\n\
+         @media (prefers-color-scheme:dark){{\n{dark}{dark_swatches}}}\n"
+    )
+}
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+
+/// Draws into a string. What cannot be drawn says so in its place.
+pub(super) fn svg(width: u32, height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, (width * SCALE, height * SCALE)).into_drawing_area();
+    let drawn = draw(&area).and_then(|()| area.present());
+    drop(area);
+    match drawn {
+        Ok(()) => text,
+        Err(error) => format!("<p>This figure could not be drawn: {}</p>\n", escape(&error.to_string())),
+    }
+}
+
+/// Shown pixels in drawn pixels.
+pub(super) const fn px(shown: u32) -> u32 {
+    shown * SCALE
+}
+
+/// Text of `shown` pixels, anchored.
+pub(super) fn text(shown: u32, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
+    // The backend divides sizes by 1.24 to get from a font's height to its CSS size.
+    let size = f64::from(px(shown)) * 1.24;
+    ("system-ui, sans-serif", size).into_font().color(&colour).pos(Pos::new(h, v))
+}
+
+/// Labels of axes.
+pub(super) fn axis_text() -> TextStyle<'static> {
+    text(11, MUTED, HPos::Center, VPos::Center)
+}
+
+/// A number on an axis: no more decimals than it has.
+pub(super) fn tick(x: f64) -> String {
+    let text = format!("{x:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// `name`, shortened in the middle to `max` characters.
+pub(super) fn shorten(name: &str, max: usize) -> String {
+    let count = name.chars().count();
+    if count <= max {
+        return name.to_owned();
+    }
+    let tail = (max - 1) / 2;
+    let head = max - 1 - tail;
+    let start: String = name.chars().take(head).collect();
+    let end: String = name.chars().skip(count - tail).collect();
+    format!("{start}…{end}")
+}
+
+/// `max` if an axis can end there, else 1.
+pub(super) fn axis_end(max: f64) -> f64 {
+    if max.is_finite() && max > 0.0 { max } else { 1.0 }
+}
