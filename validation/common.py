@@ -62,9 +62,9 @@ def ns2_flows(seeds, **options):
 
 def apportion_program(name="apportion"):
     """A program of the release build of this tree."""
-    path = ROOT / "target/release" / name
+    path = ROOT / "target/dist" / name
     if not Path(path).exists():
-        stop(f"{path} is not there: cargo build --release, or --ns2-only for the other half")
+        stop(f"{path} is not there: cargo build --profile dist, or --ns2-only for the other half")
     return str(path)
 
 
