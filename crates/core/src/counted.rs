@@ -58,6 +58,7 @@ impl<Q> Counted<Q> {
 }
 
 impl<P: Packet, Q: Queue<P>> Queue<P> for Counted<Q> {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         if !cfg!(debug_assertions) {
             return self.inner.enqueue(now, packet, sink);
@@ -68,6 +69,7 @@ impl<P: Packet, Q: Queue<P>> Queue<P> for Counted<Q> {
         self.balance();
     }
 
+    #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         if !cfg!(debug_assertions) {
             return self.inner.dequeue(now, sink);
@@ -89,6 +91,7 @@ impl<P: Packet, Q: Queue<P>> Queue<P> for Counted<Q> {
         self.inner.next_wakeup()
     }
 
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.inner.backlog()
     }

@@ -167,6 +167,7 @@ impl Link {
     }
 
     /// Takes the packet that arrives now off the wire.
+    #[inline(always)]
     pub fn arrive(&mut self, shared: &mut SharedState) -> Option<Packet> {
         let (_, packet) = self.wire.pop_front()?;
         if let Some(&(at, _)) = self.wire.front() {

@@ -76,6 +76,7 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
         true
     }
 
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
     }

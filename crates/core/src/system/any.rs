@@ -175,6 +175,7 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
     fn is_transparent(&self) -> bool {
         scheduler!(self, it => Scheduler::<P>::is_transparent(it))
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
         scheduler!(self, it => it.backlog())
     }
@@ -248,6 +249,7 @@ impl<P: Packet> Queue<P> for Core<P> {
     fn next_wakeup(&self) -> Option<Time> {
         core!(self, it => Queue::<P>::next_wakeup(it))
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
         core!(self, it => it.backlog())
     }

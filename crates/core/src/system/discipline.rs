@@ -283,12 +283,14 @@ impl<P: Packet> Discipline<P> {
 }
 
 impl<P: Packet> Queue<P> for Discipline<P> {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         match self {
             Self::Plain(queue) => queue.enqueue(now, packet, sink),
             Self::Shaped(queue) => queue.enqueue(now, packet, sink),
         }
     }
+    #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         match self {
             Self::Plain(queue) => queue.dequeue(now, sink),
@@ -307,6 +309,7 @@ impl<P: Packet> Queue<P> for Discipline<P> {
             Self::Shaped(queue) => queue.next_wakeup(),
         }
     }
+    #[inline(always)]
     fn backlog(&self) -> Backlog {
         match self {
             Self::Plain(queue) => queue.backlog(),
