@@ -76,3 +76,8 @@ pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experi
 pub use results::{PointMetric, Results, check_folder, load};
 pub use run::{Run, RunError};
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
+
+/// The code of `docs/extending.md`, which is compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending.md")]
+struct Extending;

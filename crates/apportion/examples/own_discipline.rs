@@ -1,0 +1,60 @@
+//! A discipline of your own in the simulator, with all others; or, given a command, on its real packets:
+//! `cargo run --example own_discipline`, `cargo run --example own_discipline sh -c 'ping -c 3 $APPORTION_FAR'`.
+#![expect(clippy::print_stdout, reason = "a program")]
+
+use apportion::shell::{LinkOptions, Shell};
+use apportion::{Catalog, Run, ScenarioBuilder};
+use apportion_core::aqm::{Admission, BufferPolicy};
+use apportion_core::param::{Entry, LIMIT, Role};
+use apportion_core::schedule::fifo::Fifo;
+use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit};
+use apportion_core::{random::Stream, units::Time};
+
+/// Drops an arrival with a probability that is the square of how full the buffer is.
+pub(crate) struct Quadratic(pub Limit, pub Stream);
+
+impl<P: Packet> BufferPolicy<P> for Quadratic {
+    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        let early = self.1.chance(self.0.filled_by(backlog).powi(2));
+        let drops = early || !self.0.admits(packet, backlog);
+        if drops { Admission::Drop(DropReason::Early) } else { Admission::Accept }
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.0 = limit;
+    }
+}
+
+static ENTRY: Entry = Entry {
+    name: "quadratic",
+    role: Role::System,
+    summary: "Drops with the square of how full the buffer is.",
+    reference: "–",
+    cost: "O(1) per packet, no state per flow",
+    params: &[LIMIT],
+};
+
+pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {
+    let mut catalog = Catalog::default();
+    catalog.register(
+        &ENTRY,
+        |args| Ok(args.limit("limit")),
+        |limit, link| Buffer::new(Fifo::new(), Quadratic(*limit, link.stream())),
+    )?;
+    Ok(catalog)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (catalog, command) = (catalog()?, std::env::args_os().skip(1).collect::<Vec<_>>());
+    if !command.is_empty() {
+        let up = LinkOptions { queue: Some("quadratic".to_owned()), ..LinkOptions::default() };
+        let results = Shell { up, catalog, ..Shell::new(command) }.prepare()?.run()?;
+        return Ok(println!("{}", results.lines().join("\n")));
+    }
+    let queues = catalog.disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name);
+    let queues = format!("{:?}", queues.collect::<Vec<_>>());
+    let text = include_str!("../../../scenarios/quickstart.toml");
+    let scenario = ScenarioBuilder::from_text(text).catalog(&catalog).set("stop", "8s");
+    let scenario = scenario.set("topology.bottleneck.queue", queues).load()?;
+    println!("{}", Run::new(&scenario).simulate()?.summary());
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The example of a discipline of one's own: within its length, lawful, and in every place where others are.
+#![cfg(all(feature = "live", target_os = "linux"))]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+
+use std::process::{Command, Output};
+
+use apportion::catalogue;
+use apportion_core::buffer::Buffer;
+use apportion_core::schedule::fifo::Fifo;
+
+#[allow(dead_code, reason = "its main runs as a program")]
+#[path = "../examples/own_discipline.rs"]
+mod example;
+
+/// Runs the example, which Cargo builds with the tests.
+fn run(arguments: &[&str]) -> Output {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().and_then(std::path::Path::parent).unwrap().join("examples/own_discipline");
+    Command::new(program).args(arguments).output().unwrap()
+}
+
+#[test]
+fn it_is_at_most_60_lines_and_keeps_the_laws() {
+    assert!(include_str!("../examples/own_discipline.rs").lines().count() <= 60);
+    let limit = "6p".parse().unwrap();
+    apportion_laws::Laws::default()
+        .limit(apportion::units::Packets::new(6))
+        .check(|link| Buffer::new(Fifo::new(), example::Quadratic(limit, link.stream())));
+}
+
+#[test]
+fn it_is_listed_explained_and_in_the_schema() {
+    let catalog = example::catalog().unwrap();
+    let listed = catalogue::list(&catalog).into_iter().flat_map(|list| list.entries);
+    assert!(listed.into_iter().any(|entry| entry.name == "quadratic"));
+    assert!(catalogue::explain(&catalog, "quadratic").unwrap().contains("Drops with the square"));
+    let guess = catalogue::explain(&catalog, "quadrtic").unwrap_err().to_string();
+    assert!(guess.contains("did you mean `quadratic`?"), "{guess}");
+    assert!(catalogue::schema(&catalog).to_string().contains("quadratic"));
+}
+
+#[test]
+fn it_runs_in_a_sweep_with_all_others() {
+    let output = run(&[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for name in ["fifo", "red", "fq_codel", "ramp", "quadratic"] {
+        assert!(text.contains(name), "{name} is not in\n{text}");
+    }
+}
+
+#[test]
+fn it_runs_on_real_packets() {
+    let output = run(&["sh", "-c", "echo word > /dev/udp/x 2>/dev/null; exit 0"]);
+    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if error.contains("user namespace") {
+        return println!("skipped: {error}");
+    }
+    assert!(output.status.success(), "{error}");
+    assert!(text.contains("quadratic"), "{text}");
+}
