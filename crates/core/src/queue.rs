@@ -71,6 +71,7 @@ impl Backlog {
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum DropReason {
     /// A random or timed signal of congestion, before the buffer was full (RED's ramp, CoDel).
     Early,

@@ -13,6 +13,8 @@
 //! | [`Ratio`] | a probability or share in 0..=1 | f64 |
 //! | [`Weight`] | a flow's weight | finite f64 above 0 |
 //! | [`TicketRate`] | tickets per second of some currency | finite f64 from 0 |
+//!
+//! With the feature `serde`, times, spans, rates, bytes and packets serialise as the integers that they hold.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -24,22 +26,27 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A point in time: nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Time(u64);
 
 /// The distance between two [`Time`]s, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Span(u64);
 
 /// A rate in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rate(u64);
 
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bytes(u64);
 
 /// A number of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Packets(u64);
 
 /// A probability or a share, between 0 and 1 inclusive and never NaN.

@@ -216,7 +216,7 @@ fn allocations(point: &PointRecord) -> impl Iterator<Item = AllocationRow> {
 fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
     point.outcomes.iter().flat_map(move |outcome| {
         outcome.links.iter().flat_map(move |link| {
-            let own = link.statistics.iter().map(|&(name, value)| (name.to_owned(), value));
+            let own = link.statistics.iter().map(|(name, value)| (name.to_string(), *value));
             let allocations = link.allocations.iter().filter_map(|of| {
                 let flow = outcome.flows.get(of.flow)?;
                 Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))

@@ -461,10 +461,10 @@ impl<P: Packet> LinkState<P> {
     ) -> LinkOutcome {
         let mut outcome = self.counts(now).since(before, measured);
         outcome.watched = self.instruments.probe.is_some();
-        self.statistics(&mut |name, value| outcome.statistics.push((name, value)));
+        self.statistics(&mut |name, value| outcome.statistics.push((name.into(), value)));
         self.queue.inner().flow_statistics(&mut |id, name, value| {
             if let Some(flow) = flow_of(id) {
-                outcome.flow_statistics.push((flow, name, value));
+                outcome.flow_statistics.push((flow, name.into(), value));
             }
         });
         if outcome.watched {

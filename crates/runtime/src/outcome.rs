@@ -3,15 +3,20 @@
 //! Counts cover the measured part of the run, from [`measure_from`](apportion_scenario::model::Scenario::measure_from) on;
 //! series cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput
 //! is new payload delivered in order.
+//!
+//! All of it is serialisable: times and spans as nanoseconds, rates as bits per second, sizes as bytes, each an
+//! integer; reasons of drops by their [names](DropReason::name). What was not measured is null.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
 
 /// One replication.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The seed of this replication.
     pub seed: u64,
@@ -30,7 +35,7 @@ pub struct Outcome {
 }
 
 /// How well a world that runs in real time kept it. What it measured is worth no more than this.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timekeeping {
     /// How much later than due packets were handed to the system.
     pub lateness: Distribution,
@@ -72,7 +77,7 @@ impl Timekeeping {
 }
 
 /// What one flow of the scenario got.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// As in the scenario.
     pub name: String,
@@ -110,7 +115,7 @@ pub struct FlowOutcome {
 }
 
 /// The state of a TCP sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TcpSample {
     /// Congestion window in segments; zero before the start and after the end.
     pub window: f64,
@@ -119,7 +124,7 @@ pub struct TcpSample {
 }
 
 /// One finite transfer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Completion {
     /// When it started.
     pub start: Time,
@@ -130,7 +135,7 @@ pub struct Completion {
 }
 
 /// What one link did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkOutcome {
     /// As in the scenario.
     pub name: String,
@@ -159,14 +164,14 @@ pub struct LinkOutcome {
     /// What its discipline allocated to flows, where it infers what they need; by flow.
     pub allocations: Vec<Allocation>,
     /// Numbers that the discipline shows of itself, by name, at the end of the run.
-    pub statistics: Vec<(&'static str, f64)>,
+    pub statistics: Vec<(Cow<'static, str>, f64)>,
     /// Numbers that it shows of flows, likewise, by the flow's place in the scenario; one for each of a flow's
     /// connections that it keeps apart.
-    pub flow_statistics: Vec<(usize, &'static str, f64)>,
+    pub flow_statistics: Vec<(usize, Cow<'static, str>, f64)>,
 }
 
 /// What the discipline of a link allocated to one flow, and what it held of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     /// The index of the flow in the scenario.
     pub flow: usize,
@@ -182,7 +187,7 @@ pub struct Allocation {
 pub type Drops = BTreeMap<DropReason, u64>;
 
 /// A distribution of time spans: its count, mean and quantiles.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Number of samples.
     pub count: u64,
@@ -204,7 +209,7 @@ impl Distribution {
 }
 
 /// A count of packets with their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Packets.
     pub packets: Packets,

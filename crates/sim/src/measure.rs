@@ -162,7 +162,8 @@ impl Simulation<'_> {
         outcome.name.clone_from(&self.scenario.links[index].name);
         outcome.watched = self.scenario.links[index].watched;
         if let Some(routers) = &self.routers {
-            routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
+            routers
+                .statistics(index as u32, &mut |name, value| outcome.statistics.push((name.into(), value)));
         }
         outcome
     }

@@ -7,7 +7,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::random::fnv1a;
-use apportion_runtime::outcome::Outcome;
+use apportion_runtime::outcome::{Outcome, Timekeeping};
 use apportion_scenario::replication_seed;
 use apportion_sim::{Job, replicate};
 use common::{flow, run, run_with, scenarios};
@@ -174,6 +174,25 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     assert_eq!(hash, GOLDEN, "0x{hash:016x}");
 }
 const GOLDEN: u64 = 0x3b20_d18f_3420_04fb;
+
+#[test]
+fn an_outcome_that_is_serialised_reads_back_as_it_was() {
+    let mut outcome = run(&rich());
+    outcome.flows[0].fast_retransmits = None;
+    outcome.timekeeping = Some(Timekeeping { failures: vec!["one".to_owned()], ..Timekeeping::default() });
+    let written = serde_json::to_string(&outcome).unwrap();
+    let read: Outcome = serde_json::from_str(&written).unwrap();
+    assert_eq!(text(&read), text(&outcome));
+    // Integers in nanoseconds, bits per second and bytes, and names as results have them.
+    let value: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(value["measured"], outcome.measured.as_nanos());
+    assert_eq!(value["links"][0]["rate"], outcome.links[0].rate.as_bit());
+    assert_eq!(value["flows"][0]["sent"]["bytes"], outcome.flows[0].sent.bytes.get());
+    assert!(value["flows"][0]["fast_retransmits"].is_null());
+    let drops: Vec<&str> =
+        outcome.flows.iter().flat_map(|flow| flow.dropped.keys()).map(|it| it.name()).collect();
+    assert!(!drops.is_empty() && drops.iter().all(|name| written.contains(&format!("\"{name}\":"))));
+}
 
 /// A pair of hosts with a link of its own, on which all is random: start, writes, loss, RED, and the phase of
 /// clocks with ticks of 100 ms, which decides whether a round trip of 120 ms measures one tick or two.

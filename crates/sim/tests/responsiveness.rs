@@ -29,7 +29,7 @@ fn numbers(outcomes: &[Outcome], kind: &str, name: &str) -> Vec<f64> {
     let of_outcome = |outcome: &Outcome| -> Vec<f64> {
         let is_meant = |at: usize| outcome.flows[at].name.split('.').next() == Some(kind);
         let all = link(outcome, "narrow").flow_statistics.iter();
-        all.filter(|&&(at, known, _)| known == name && is_meant(at)).map(|&(.., value)| value).collect()
+        all.filter(|(at, known, _)| *known == name && is_meant(*at)).map(|&(.., value)| value).collect()
     };
     outcomes.iter().flat_map(of_outcome).collect()
 }

@@ -119,7 +119,8 @@ impl Lab<'_> {
         });
         outcome.name.clone_from(&model.name);
         if let Some(routers) = &self.engine.world.routers {
-            routers.statistics(index as u32, &mut |name, value| outcome.statistics.push((name, value)));
+            routers
+                .statistics(index as u32, &mut |name, value| outcome.statistics.push((name.into(), value)));
         }
         outcome
     }

@@ -126,7 +126,7 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
             series: vec![Bytes::new(12_500); SAMPLES as usize],
             fill: vec![Bytes::new(16_384); SAMPLES as usize],
         }],
-        statistics: vec![("avg", discipline.queue)],
+        statistics: vec![("avg".into(), discipline.queue)],
         flow_statistics: Vec::new(),
     }
 }
