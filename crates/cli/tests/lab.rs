@@ -330,7 +330,7 @@ fn datagrams_behind_a_fair_queue_get_the_same_in_both_worlds() {
         println!("not valid: {}", run.out);
     } else {
         assert_eq!(
-            verdict, "15 differences: 15 within their budget, 0 beyond it, 0 not comparable",
+            verdict, "15 differences: 15 within tolerance, 0 beyond it, 0 not comparable",
             "{}",
             run.out
         );

@@ -1,4 +1,4 @@
-//! Several stored runs side by side: the same metrics, their differences and whether their intervals overlap.
+//! Comparison of stored runs: common metrics, their differences and whether their intervals overlap.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use crate::summary::align;
 /// The metrics that several runs share, each compared with the first run's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// In the order given; the first is what the others are compared with.
+    /// The runs in the order given; the others are compared with the first.
     pub runs: Vec<ComparedRun>,
     /// By point and metric, in the first run's order.
     pub rows: Vec<ComparisonRow>,
 }
 
-/// Which run.
+/// A run of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedRun {
     /// Its folder.
     pub folder: String,
     /// Its title.
     pub title: String,
-    /// Of its scenario: equal hashes are equal scenarios.
+    /// Hash of its scenario; equal hashes mean equal scenarios.
     pub hash: String,
     /// False if it was interrupted.
     pub complete: bool,
@@ -45,12 +45,12 @@ pub struct ComparisonRow {
     pub differences: Vec<Option<Difference>>,
 }
 
-/// How far a run is from the first.
+/// The difference between a run and the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Its mean less the first run's.
+    /// Its mean minus the first run's.
     pub absolute: f64,
-    /// That over the first run's mean; `None` if that is zero.
+    /// The absolute difference divided by the first run's mean; `None` if that mean is zero.
     pub relative: Option<f64>,
     /// Whether the two 95 % intervals overlap; `None` if one of the runs has a single seed.
     pub overlap: Option<bool>,

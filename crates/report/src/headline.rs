@@ -1,4 +1,4 @@
-//! What the numbers say, in plain sentences computed from them.
+//! Sentences that sum up the results, computed from the numbers.
 
 use apportion_core::units::Span;
 
@@ -14,10 +14,10 @@ pub(crate) struct Headline {
     pub(crate) text: String,
 }
 
-/// Chosen: deviations up to a tenth are called "within" and more is told apart by group.
+/// Chosen: deviations up to a tenth are called "within"; larger ones are reported by group.
 const CLOSE: f64 = 0.1;
 
-/// The run in a sentence, if its points differ, then each point in one.
+/// A sentence about the run, if its points differ, then one about each point.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
     let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
@@ -28,19 +28,19 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     lead.into_iter().chain(points).collect()
 }
 
-/// Whether real time was kept well enough for the numbers to count, and how well; none for a simulation.
+/// Whether packets left on time, so that the run is valid, and how late they left; none for a simulation.
 pub(crate) fn timekeeping(point: &PointRecord) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
     let (median, high) = (worst(0.5)?, worst(0.99)?);
     Some(match kept.iter().find_map(|kept| kept.fault()) {
         Some(fault) => {
-            (false, format!("NOT VALID: {fault}. Give the machine less to do, or the links less to carry."))
+            (false, format!("NOT VALID: {fault}. Reduce the load of the machine or the rates of the links."))
         }
         None => {
             let (median, high) = (millis(median), millis(high));
             let text = format!(
-                "In real time: packets left {median} ms late in the median, and 99 of 100 at most {high} ms."
+                "In real time: packets left late by {median} ms (median) and {high} ms (99th percentile)."
             );
             (true, text)
         }
@@ -51,7 +51,7 @@ fn millis(span: Span) -> String {
     number(span.as_secs_f64() * 1e3)
 }
 
-/// Who is protected where: the worst-off flow of the best and the worst point, and how long packets wait.
+/// The flow with the lowest share of its entitlement at the best and at the worst point, and queue delays.
 pub(crate) fn lead(run: &Run) -> Option<String> {
     let worst_off =
         |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
@@ -74,10 +74,10 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
     Some(shares + &waiting(run).unwrap_or_default() + &transfers(run).unwrap_or_default())
 }
 
-/// Chosen: a difference that is felt.
+/// Chosen: the smallest difference worth mentioning.
 const FELT: f64 = 3.0;
 
-/// Where packets wait how long, if that differs much: the queue of the first watched link.
+/// The points with the shortest and longest queue delay of the first watched link, if they differ much.
 fn waiting(run: &Run) -> Option<String> {
     let link = &run.points.iter().flat_map(|p| &p.outcomes).flat_map(|o| &o.links).find(|l| l.watched)?.name;
     let metric = format!("queue_delay_p95_ms/{link}");
@@ -93,10 +93,11 @@ fn waiting(run: &Run) -> Option<String> {
     })
 }
 
-/// Chosen: what decides how a page feels is worth saying from half as much again.
+/// Chosen: completion times are mentioned from a difference of half.
 const SLOWER: f64 = 1.5;
 
-/// Where finite transfers take how long, if that differs: those of the first group that has any.
+/// The points with the shortest and longest completion times of the first group with finite transfers, if they
+/// differ.
 fn transfers(run: &Run) -> Option<String> {
     let all: Vec<(Metrics, &str)> = run.points.iter().map(|p| (Metrics::of(p), p.name())).collect();
     let metric = all.iter().flat_map(|(metrics, _)| &metrics.0).find(|m| m.name.starts_with(COMPLETION))?;
@@ -112,7 +113,7 @@ fn transfers(run: &Run) -> Option<String> {
 
 const COMPLETION: &str = "completion_p95_s/";
 
-/// One point in a sentence. Names keep their case where they begin it.
+/// A sentence about one point. A name at its start keeps its case.
 pub(crate) fn of_point(point: &PointRecord) -> String {
     let flows = flow_shares(point);
     if flows.is_empty() {
@@ -195,7 +196,7 @@ fn who(group: &GroupShare) -> String {
     }
 }
 
-/// A ratio as people say it before "its entitlement": percent up to double, times above.
+/// A ratio in words before "its entitlement": percent below 2, times from there.
 fn of(ratio: f64) -> String {
     if ratio < 2.0 { format!("{} of", percent(ratio)) } else { format!("{ratio:.1} times") }
 }

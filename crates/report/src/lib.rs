@@ -1,19 +1,19 @@
-//! Results of a run: on disk, in numbers and as a page to look at.
+//! Results of a run: files, metrics and an HTML report.
 //!
-//! Everything here depends on its input alone: the same run gives the same bytes.
+//! Output depends on the input alone: the same run gives the same bytes.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`record`] | a run as it is handed over |
+//! | [`record`] | a run, the input of this crate |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
-//! | [`mod@compare`] | several stored runs side by side |
-//! | [`parity`] | one scenario in two worlds side by side |
+//! | [`mod@compare`] | comparison of stored runs |
+//! | [`parity`] | comparison of the simulator with the lab |
 //! | [`mod@summary`] | a run as plain text and as JSON lines |
-//! | [`metrics`] | the numbers a run is judged by |
+//! | [`metrics`] | the metrics of a run |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
-//! | `tables`, `shares` | the rows of a run; who got what |
-//! | `headline`, `page` | the report: what it says, and how it is built |
+//! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
+//! | `headline`, `page` | the report: its sentences, and its sections |
 //! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
 
 #![forbid(unsafe_code)]

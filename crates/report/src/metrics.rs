@@ -1,4 +1,4 @@
-//! The numbers a run is judged by: one home for tables, the summary, JSON lines and comparisons.
+//! The metrics of a run, common to tables, the summary, JSON lines and comparisons.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::tables::Rows;
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// Such as `throughput_mbps/tcp`: what, then of whom if not of all.
+    /// Its name, such as `throughput_mbps/tcp`: the quantity, then the group or link unless it is over all.
     pub name: String,
     /// Such as `Mb/s`.
     pub unit: &'static str,
@@ -74,7 +74,7 @@ impl Metrics {
         self.0.iter().find(|m| m.name == name)?.estimate()
     }
 
-    /// The metric called `name` as a reader is shown it: counts of one replication are whole.
+    /// The metric called `name` as text; counts of a single replication are whole numbers.
     pub(crate) fn show(&self, name: &str) -> Option<String> {
         let metric = self.0.iter().find(|m| m.name == name)?;
         let estimate = metric.estimate()?;
@@ -129,7 +129,7 @@ impl Metrics {
         self.push("marked_packets".into(), "packets", Some(sum(|l| l.marked_packets)));
     }
 
-    /// What the queues of one replication's watched links show of themselves.
+    /// The statistics that the queues of one replication's watched links report.
     fn add_statistics(&mut self, replication: &Replication<'_>) {
         for row in &replication.statistics {
             if replication.links.iter().any(|link| link.watched && link.link == row.link) {
@@ -165,8 +165,8 @@ struct Replication<'a> {
     statistics: Vec<&'a StatisticRow>,
 }
 
-/// What Jain's index is taken of: throughput over entitlement of the flows that have one; throughput of all
-/// flows if none has.
+/// The values of Jain's index: the ratio of throughput to entitlement of the flows that have one, or the throughput
+/// of all flows if none has.
 fn shares(flows: &[&FlowRow]) -> Vec<f64> {
     judged(flows.iter().map(|f| f.entitlement_mbps))
         .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))

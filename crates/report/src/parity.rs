@@ -1,9 +1,8 @@
-//! The same scenario in two worlds, side by side: what flows got in the simulator and in the laboratory, and
-//! whether they differ by no more than they may.
+//! Parity: the results of one scenario in the simulator and in the lab, and whether they agree within tolerances.
 //!
-//! What they may differ by is a [`Budget`]; `docs/parity.md` gives the reasons for each of its numbers. To it comes
-//! what two runs differ by through chance, as far as that is no more than the budget itself: a number that is within
-//! differs by less than twice its budget, however much it scatters.
+//! The tolerances are a [`Budget`]; `docs/parity.md` gives the reason for each. Random variation between runs is added
+//! to a tolerance as long as it does not exceed the tolerance: values that agree differ by less than twice the budget,
+//! whatever their variance.
 
 use std::fmt;
 
@@ -14,81 +13,82 @@ use crate::record::{PointRecord, Run};
 use crate::statistics::{mean, number};
 use crate::summary::align;
 
-/// What two worlds may differ by.
+/// The tolerated differences between simulator and lab.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Of a flow's throughput, in what flows have each on average in the simulator; and of its share, in an even one.
+    /// Of a flow's throughput, as a fraction of the mean throughput per flow in the simulator; of its share, as a
+    /// fraction of an equal share.
     pub throughput: f64,
-    /// Of the median and the 95th percentile of one-way delay, of the simulator's.
+    /// Of the median and the 95th percentile of one-way delay, as a fraction of the simulator's.
     pub delay: f64,
-    /// Of the same, in milliseconds, where that is more.
+    /// Lower bound of the tolerance of delays, ms.
     pub delay_ms: f64,
-    /// Of the share of packets dropped, in points of 100.
+    /// Of the share of packets dropped, in percentage points.
     pub drops: f64,
 }
 
-/// What `docs/parity.md` gives the reasons for.
+/// The tolerances of `docs/parity.md`.
 pub const BUDGET: Budget = Budget { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
 
-/// Of what one run of the simulator differs from another by, in standard deviations, is chance: one of twenty is
-/// beyond by it.
+/// Differences up to this many standard deviations between runs of the simulator count as chance: one in twenty is
+/// larger.
 const SIGMAS: f64 = 2.0;
 
-/// Packets of a flow whose delays are a measurement. Of fewer the 95th percentile is the slowest packet.
+/// The fewest packets of a flow whose delays are compared. With fewer, the 95th percentile is the slowest packet.
 const DELAYED: u64 = 20;
 
-/// Why two numbers are not comparable: one is of too few packets to be a measurement.
+/// Not comparable: one of the numbers is of too few packets.
 const FEW_PACKETS: &str = "few packets";
-/// One run of the simulator differs from another by more than the worlds may.
+/// Not comparable: runs of the simulator vary by more than the tolerance.
 const SCATTER: &str = "scatter";
 
-/// What can be said of two numbers.
+/// The verdict on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "why", rename_all = "snake_case")]
 pub enum Agreement {
-    /// They differ by no more than they may.
+    /// The difference is within the tolerance.
     Within,
-    /// By more.
+    /// The difference exceeds the tolerance.
     Beyond,
-    /// Nothing, for this reason.
+    /// They cannot be compared, for this reason.
     NotComparable(&'static str),
 }
 
-/// One number in both worlds.
+/// One metric in the simulator and in the lab.
 #[derive(Clone, Debug, Serialize)]
 pub struct ParityRow {
     /// The point of the sweep; empty without one.
     pub point: String,
     /// The flow.
     pub flow: String,
-    /// What was measured, with its unit.
+    /// The metric, with its unit.
     pub metric: &'static str,
-    /// In the simulator; none if that is no measurement.
+    /// Its value in the simulator; `None` if there are too few packets.
     pub sim: Option<f64>,
-    /// In the laboratory, likewise.
+    /// Its value in the lab; `None` if there are too few packets.
     pub lab: Option<f64>,
-    /// The second less the first.
+    /// The lab's value minus the simulator's.
     pub difference: Option<f64>,
-    /// What the worlds may differ by, either way.
+    /// The tolerance, in either direction.
     pub allowed: Option<f64>,
-    /// What runs differ by besides, through chance.
+    /// What random variation between runs adds to the tolerance.
     pub chance: Option<f64>,
-    /// What follows.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Agreement,
 }
 
-/// Both worlds side by side.
+/// The comparison of simulator and lab.
 #[derive(Clone, Debug)]
 pub struct Parity {
-    /// By point, flow and metric.
+    /// The rows by point, flow and metric.
     pub rows: Vec<ParityRow>,
-    /// Why points or runs in real time do not count, if some do not.
+    /// Why points or runs in the lab are not valid, if some are not.
     pub faults: Vec<String>,
 }
 
 impl Parity {
-    /// Of the runs of one scenario in the simulator and in the laboratory.
+    /// Compares the runs of one scenario in the simulator and in the lab.
     #[must_use]
     pub fn new(sim: &Run, lab: &Run, budget: Budget) -> Self {
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
@@ -96,7 +96,7 @@ impl Parity {
             match (sim.points.get(at), lab.points.get(at)) {
                 (Some(sim), Some(lab)) if are_alike(sim, lab) => rows.extend(compare(sim, lab, budget)),
                 (sim, lab) => faults.extend(sim.or(lab).map(|point| {
-                    format!("{}: both worlds must have run it with the same flows", point.name())
+                    format!("{}: run it in the simulator and in the lab with the same flows", point.name())
                 })),
             }
         }
@@ -108,8 +108,8 @@ impl Parity {
         Self { rows, faults }
     }
 
-    /// Whether no difference is beyond its budget, in runs that count, and at each point some are within: what nothing can
-    /// be said of does not hold.
+    /// Whether all runs are valid, no difference exceeds its tolerance, and each point has at least one that is within:
+    /// a point without comparable numbers does not pass.
     #[must_use]
     pub fn holds(&self) -> bool {
         let of_point =
@@ -123,18 +123,18 @@ impl Parity {
     }
 }
 
-/// Whether these are the same point, run in both worlds.
+/// Whether these are the same point, run in the simulator and in the lab.
 fn are_alike(sim: &PointRecord, lab: &PointRecord) -> bool {
     let flows = |point: &PointRecord| point.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
     let were_run = !sim.outcomes.is_empty() && !lab.outcomes.is_empty();
     were_run && sim.label == lab.label && flows(sim) == flows(lab)
 }
 
-/// What is compared, in the order of the rows of a flow.
+/// The compared metrics, in the order of the rows of a flow.
 const METRICS: [&str; 5] =
     ["throughput, Mb/s", "share, %", "delay median, ms", "delay p95, ms", "dropped, %"];
 
-/// The metrics of one flow in one run; none where there is too little to measure them by.
+/// The metrics of one flow in one run; `None` where there are too few packets.
 fn measured(outcome: &Outcome, flow: usize, budget: Budget) -> [Option<f64>; METRICS.len()] {
     let seconds = outcome.measured.as_secs_f64().max(f64::MIN_POSITIVE);
     let throughput = |flow: &FlowOutcome| flow.delivered.bytes.bits() as f64 / seconds / 1e6;
@@ -145,7 +145,7 @@ fn measured(outcome: &Outcome, flow: usize, budget: Budget) -> [Option<f64>; MET
         Some(span.as_secs_f64() * 1e3)
     };
     let dropped = flow.dropped.values().sum::<u64>() as f64;
-    // Points of 100 that one packet is worth: one more or less must not decide.
+    // Percentage points per packet: a single packet must not decide.
     let point = 100.0 / flow.sent.packets.get() as f64;
     [
         Some(throughput(flow)),
@@ -156,7 +156,7 @@ fn measured(outcome: &Outcome, flow: usize, budget: Budget) -> [Option<f64>; MET
     ]
 }
 
-/// A number over the runs of a world.
+/// A metric over the runs of the simulator or of the lab.
 #[derive(Clone, Copy, Debug)]
 struct OverRuns {
     mean: f64,
@@ -164,7 +164,7 @@ struct OverRuns {
     deviation: f64,
 }
 
-/// The metrics of a flow over all runs; none where one run has none, because the others are not a fair choice.
+/// The metrics of a flow over all runs; `None` where one run has none, since the others are a biased sample.
 fn over_runs(point: &PointRecord, flow: usize, budget: Budget) -> [Option<OverRuns>; METRICS.len()] {
     let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow, budget)).collect();
     std::array::from_fn(|metric| {
@@ -181,7 +181,7 @@ fn compare(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRo
     let count = sim.flows.len().max(1) as f64;
     let of_flow = |flow| (over_runs(sim, flow, budget), over_runs(lab, flow, budget));
     let all: Vec<_> = (0..sim.flows.len()).map(of_flow).collect();
-    // What flows would have each if they had the same.
+    // The throughput of each flow if all had the same.
     let even = all.iter().filter_map(|(sim, _)| Some(sim[0]?.mean)).sum::<f64>() / count;
     let runs = |point: &PointRecord| point.outcomes.len().max(1) as f64;
     // How much two means differ by chance, for a standard deviation of 1.
@@ -214,8 +214,8 @@ fn compare(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRo
     rows
 }
 
-/// Where chance may be more than the budget, a small difference is no sign of parity, though a large one is a sign
-/// against it.
+/// Where random variation may exceed the tolerance, a small difference does not show parity, but a large one
+/// disproves it.
 fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -> Agreement {
     let (Some(difference), Some(allowed), Some(chance)) = (difference, allowed, chance) else {
         return Agreement::NotComparable(FEW_PACKETS);
@@ -230,7 +230,7 @@ fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -
 }
 
 impl fmt::Display for Parity {
-    /// One table: a line a number, what is not within its budget marked; then how many there are of each.
+    /// A table with a line for each number, with those outside their tolerance marked, then the counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["point", "flow", "measured", "sim", "lab", "difference", "allowed", "chance", ""];
         let mut table = vec![head.map(str::to_owned).to_vec()];
@@ -261,7 +261,7 @@ impl fmt::Display for Parity {
         let rest = self.rows.len() - within - beyond;
         writeln!(
             f,
-            "{} differences: {within} within their budget, {beyond} beyond it, {rest} not comparable",
+            "{} differences: {within} within tolerance, {beyond} beyond it, {rest} not comparable",
             self.rows.len()
         )
     }
@@ -519,7 +519,7 @@ mod tests {
         ] {
             let parity = parity(sim, lab);
             assert!(!parity.holds());
-            assert_eq!(parity.faults, ["b: both worlds must have run it with the same flows"]);
+            assert_eq!(parity.faults, ["b: run it in the simulator and in the lab with the same flows"]);
             assert_eq!(parity.rows.len(), METRICS.len(), "of the first point");
         }
     }
@@ -531,7 +531,7 @@ mod tests {
         let parity = one_point(&[&[flow(5.0), flow(5.0)]], &lab);
         let text = parity.to_string();
         let last = text.lines().last().unwrap();
-        assert_eq!(last, "10 differences: 7 within their budget, 1 beyond it, 2 not comparable");
+        assert_eq!(last, "10 differences: 7 within tolerance, 1 beyond it, 2 not comparable");
         let marked = |mark: &str| text.lines().filter(|line| line.ends_with(mark)).count();
         assert_eq!((marked("BEYOND"), marked("not comparable: few packets")), (1, 2), "{text}");
         let row = |at: usize| serde_json::to_value(&parity.rows[at]).unwrap();

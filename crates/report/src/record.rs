@@ -1,5 +1,4 @@
-//! A run as the command line hands it over: what was asked, and what every replication of every point
-//! measured.
+//! A run as input of the report: the scenario, and the outcomes of every replication of every point.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +8,19 @@ use apportion_runtime::outcome::Outcome;
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What the user calls it.
+    /// The title of the scenario.
     pub title: String,
     /// The scenario as merged, in the syntax it is read from.
     pub scenario: String,
-    /// Of the scenario text.
+    /// Hash of the scenario text.
     pub hash: String,
-    /// Of everything the results depend on, by component.
+    /// Versions of everything that the results depend on, by component.
     pub versions: BTreeMap<String, String>,
-    /// One per replication, as planned.
+    /// The planned seeds, one per replication.
     pub seeds: Vec<u64>,
     /// False if the run was interrupted: points or replications are missing.
     pub complete: bool,
-    /// In the order of the sweep.
+    /// The points, in the order of the sweep.
     pub points: Vec<PointRecord>,
 }
 
@@ -42,7 +41,7 @@ pub struct PointRecord {
     pub outcomes: Vec<Outcome>,
 }
 
-/// What a report needs to know of a flow beyond what was measured.
+/// The attributes of a flow that the report shows besides its measurements.
 #[derive(Clone, Debug)]
 pub struct FlowInfo {
     /// As in the scenario.
@@ -54,14 +53,14 @@ pub struct FlowInfo {
 }
 
 impl Run {
-    /// Whether it ran in real time, where nothing comes out twice to the bit.
+    /// Whether it ran in real time, so that results are not identical from run to run.
     pub(crate) fn is_in_real_time(&self) -> bool {
         self.points.iter().flat_map(|point| &point.outcomes).any(|outcome| outcome.timekeeping.is_some())
     }
 }
 
 impl PointRecord {
-    /// What to call it: its label, or a plain word if the run has no alternatives.
+    /// Its name in text: its label, or "this run" if the run has no alternatives.
     pub(crate) fn name(&self) -> &str {
         if self.label.is_empty() { "this run" } else { &self.label }
     }

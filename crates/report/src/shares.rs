@@ -1,4 +1,4 @@
-//! Who got what: throughput beside entitlement, for each flow and each group of a point.
+//! Throughput and entitlement of each flow and each group of a point.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::record::{PointRecord, Run};
 use crate::statistics::{Estimate, mean};
 use crate::tables::mbps;
 
-/// What one flow got over all replications.
+/// The throughput of one flow over all replications, and its entitlement.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowShare {
     pub(crate) name: String,
@@ -19,14 +19,14 @@ pub(crate) struct FlowShare {
     pub(crate) entitlement: Option<f64>,
 }
 
-/// What a group of flows got, per flow.
+/// The throughput and entitlement of a group, per flow.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupShare {
     pub(crate) name: String,
     pub(crate) members: usize,
     /// Mean over its flows, Mb/s.
     pub(crate) throughput: f64,
-    /// The flow that got least and the flow that got most, Mb/s.
+    /// The lowest and the highest throughput of a flow, Mb/s.
     pub(crate) range: (f64, f64),
     /// Mean over its flows, Mb/s; `None` if one has none.
     pub(crate) entitlement: Option<f64>,
@@ -46,7 +46,7 @@ impl GroupShare {
     }
 }
 
-/// The flows of a point in the order people count: `tcp.2` before `tcp.10`.
+/// The flows of a point in numeric order: `tcp.2` before `tcp.10`.
 pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
     let mut shares: Vec<FlowShare> = point
         .flows
@@ -100,13 +100,13 @@ fn natural(name: &str) -> (&str, u64, &str) {
     }
 }
 
-/// What a figure gives a colour of its own: the groups, or the flows if there is one group of few flows.
+/// The names that have a colour in figures: the groups, or the flows if there is one group of few flows.
 pub(crate) struct Keys {
     by_group: bool,
     names: Vec<String>,
 }
 
-/// Chosen: as many lines as a reader can tell apart.
+/// Chosen: as many lines as a reader can distinguish.
 const MAX_FLOW_KEYS: usize = 8;
 
 impl Keys {

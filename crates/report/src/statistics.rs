@@ -52,7 +52,7 @@ impl fmt::Display for Estimate {
                 let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
                 let least = decimals(self.mean.abs().max(half));
                 let decimals = own.clamp(least, least + 1);
-                // An interval that would read ± 0.000 says no more than the mean.
+                // An interval that would be printed as ± 0.000 is left out.
                 if half * 10_f64.powi(decimals as i32) < 0.5 {
                     return f.write_str(&number(self.mean));
                 }
@@ -65,7 +65,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// `x` for a reader: three significant digits, but all digits before the point and at most four after it.
+/// `x` as text: three significant digits, but all digits before the point and at most four after it.
 #[must_use]
 pub fn number(x: f64) -> String {
     // What rounds up to a power of ten has a digit less after the point: 0.9996 is 1.00, as 1 is.

@@ -1,9 +1,9 @@
 //! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `allocations.csv`, `completions.csv`,
 //! `statistics.csv` and `report.html`.
 //!
-//! Every file is first written beside its final place and then renamed, all of them after the last was
-//! written, so a failed or interrupted write leaves what was there before. A folder is written to if it is
-//! empty or holds an earlier run; anybody else's folder is refused. Captures (`*.pcap`) may be there already.
+//! Every file is first written under a temporary name in the same folder; all are renamed after the last was
+//! written, so a failed or interrupted write leaves an earlier run unchanged. The folder must be empty or hold an
+//! earlier run; any other is refused. Captures (`*.pcap`) may be there already.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -47,15 +47,15 @@ pub struct LoadError {
 pub struct StoredRun {
     /// The folder it was read from, as given.
     pub folder: PathBuf,
-    /// What the user called it.
+    /// The title of its scenario.
     pub title: String,
-    /// Of the scenario.
+    /// Hash of the scenario.
     pub hash: String,
     /// False if it was interrupted.
     pub complete: bool,
-    /// As planned.
+    /// The planned seeds.
     pub seeds: Vec<u64>,
-    /// In the order of the sweep.
+    /// The points, in the order of the sweep.
     pub(crate) points: Vec<StoredPoint>,
 }
 
@@ -88,7 +88,7 @@ struct HeadPoint {
     sample_s: f64,
 }
 
-/// Enough of `run.json` to see whose it is.
+/// The part of `run.json` that identifies its format.
 #[derive(Deserialize)]
 struct Marker {
     format: String,
@@ -122,7 +122,7 @@ pub fn check(dir: &Path) -> Result<(), WriteError> {
     File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|e| WriteError::io(dir, &e))
 }
 
-/// Whether there is something that neither an interrupted write nor a capture left.
+/// Whether the folder holds a file that is neither a capture nor left by an interrupted write.
 fn has_foreign_entry(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -197,7 +197,7 @@ fn write_csv<R: Row>(out: &mut dyn Write, rows: impl Iterator<Item = R>) -> io::
     csv.flush()
 }
 
-/// The error beneath a CSV error: its kind decides what to advise.
+/// The I/O error inside a CSV error: its kind selects the advice.
 fn cause(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -205,7 +205,7 @@ fn cause(error: csv::Error) -> io::Error {
     }
 }
 
-/// Files written beside their final place.
+/// Files written under temporary names.
 struct Staged<'a> {
     dir: &'a Path,
     names: Vec<String>,

@@ -14,7 +14,7 @@ const MAX_POINTS: usize = 10;
 /// Chosen: as many more columns as fit a terminal's width.
 const MAX_GROUPS: usize = 3;
 
-/// What is printed at the end of a run: at most 25 lines, without colours.
+/// The summary printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
 pub fn summary(run: &Run) -> String {
     let mut out = format!(
@@ -36,7 +36,7 @@ pub fn summary(run: &Run) -> String {
             run.points.len() - shown.len()
         ));
     }
-    // A long sweep is summed up by its leading sentence.
+    // For a long sweep only the leading sentence is printed.
     let sentences = if run.points.len() > MAX_POINTS { 1 } else { MAX_POINTS + 1 };
     for line in headlines(run).into_iter().take(sentences) {
         out.push_str(&format!("{}{}\n", line.point.map(|p| format!("{p}: ")).unwrap_or_default(), line.text));
@@ -44,8 +44,8 @@ pub fn summary(run: &Run) -> String {
     out
 }
 
-/// Who waits: a header and a metric for each group. Finite transfers wait for their end, other flows for a
-/// packet.
+/// The column of delay of each group, as header and metric: completion time for finite transfers, packet delay for
+/// other flows.
 fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
     let finite = |group: &str| {

@@ -83,8 +83,8 @@ impl Catalog {
     /// [`Buffer`](crate::buffer::Buffer) of it and its counterpart.
     ///
     /// # Errors
-    /// When the role of the entry is not [`Role::System`], its name is taken, or a parameter cannot be told from
-    /// another or has a default that is no value of it.
+    /// When the role of the entry is not [`Role::System`], its name is taken, the name of a parameter is already a key
+    /// of its table, or its default does not parse.
     pub fn register<T, Q>(
         &mut self,
         entry: &'static Entry,

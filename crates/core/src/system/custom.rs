@@ -10,8 +10,8 @@
 //! arrives later is dropped with [`DropReason::Policy`], [`Fault`] says why, and the statistic
 //! `contract_broken_at` when, in seconds. Debug and release builds do the same.
 //!
-//! Cost: O(log n) with n packets queued and a virtual call per packet, beside the discipline's. Disciplines of
-//! the catalogue do not pass through here.
+//! Cost: O(log n) with n packets queued and a virtual call per packet, in addition to the discipline's own. Disciplines of
+//! the catalogue bypass this adapter.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Horizontal bars of throughput over hollow bars of entitlement.
+//! Horizontal bars of throughput, drawn over hollow bars of entitlement.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -10,15 +10,15 @@ pub(crate) struct Bar {
     pub(crate) label: String,
     pub(crate) key: usize,
     pub(crate) value: f64,
-    /// Drawn as a whisker: an interval, or the range over the members of a group.
+    /// The ends of the whisker: an interval, or the range over the members of a group.
     pub(crate) whisker: Option<(f64, f64)>,
     pub(crate) entitlement: Option<f64>,
-    /// Beside the bar.
+    /// Text to the right of the bar.
     pub(crate) note: String,
 }
 
 const WIDTH: u32 = 320;
-/// Few rows are given air, many are kept on a screen.
+/// Rows are tall where there are few; many rows are kept within one screen.
 const ROW: u32 = 19;
 const NARROW_ROW: u32 = 14;
 const MANY: usize = 16;
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn lengths_are_proportional_to_values_on_the_common_scale() {
-        // Half and a quarter of the scale, the second beside an entitlement of the whole scale, which is
+        // Half and a quarter of the scale, the second with an entitlement of the whole scale, which is
         // drawn first.
         let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0));
         let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };

@@ -1,4 +1,4 @@
-//! What all figures draw with: colours, sizes, text, and the SVG around them.
+//! Colours, sizes and text of all figures, and the SVG element around them.
 //!
 //! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
 //! Figures are drawn at `SCALE` times the size they are shown at, because the backend rounds coordinates to
@@ -89,7 +89,7 @@ pub(crate) fn style_sheet() -> String {
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
-/// Draws into a string. What cannot be drawn says so in its place.
+/// Draws into a string of SVG; a failure becomes a paragraph with the message.
 pub(super) fn svg(width: u32, height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, (width * SCALE, height * SCALE)).into_drawing_area();

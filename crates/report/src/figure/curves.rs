@@ -20,14 +20,14 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Nothing yet, in the colour of a key or in ink.
+    /// A curve without points, in the colour of a key or in ink.
     #[must_use]
     pub const fn empty(key: Option<usize>) -> Self {
         Self { key, line: Vec::new(), band: Vec::new() }
     }
 }
 
-/// What a plot shows beside its curves.
+/// The axes and reference lines of a plot.
 pub struct Plot {
     /// The horizontal axis.
     pub x: XAxis,
@@ -42,9 +42,9 @@ pub struct Plot {
 /// A dashed horizontal line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// At this height.
+    /// Its height, in the unit of the vertical axis.
     pub at: f64,
-    /// From and to; all of the axis if `None`.
+    /// Start and end on the horizontal axis; the whole axis if `None`.
     pub span: Option<(f64, f64)>,
 }
 

@@ -1,17 +1,17 @@
-//! Groups of upright bars, with a dashed line across each group for what was due.
+//! Groups of vertical bars, with a dashed line across each group for its target.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{GRID, INK, LEVEL, MUTED, axis_text, colour, px, shorten, svg, text, tick};
 
-/// Bars beside each other.
+/// A group of adjacent bars.
 pub struct Group {
-    /// Below them.
+    /// The name below the group.
     pub name: String,
     /// A bar for each key, in their order: its height and half of its interval. `None` leaves a gap.
     pub bars: Vec<Option<(f64, Option<f64>)>>,
-    /// What was due.
+    /// The target, drawn as a dashed line.
     pub ideal: Option<f64>,
 }
 
@@ -26,7 +26,7 @@ const LINE: u32 = 14;
 /// Part of a group's width on each side of its bars.
 const AIR: f64 = 0.12;
 
-/// Draws `all` beside each other; bars begin at zero.
+/// Draws the groups from left to right; bars begin at zero.
 #[must_use]
 pub fn groups(all: &[Group]) -> String {
     let y = heights(all);
@@ -81,7 +81,7 @@ pub fn groups(all: &[Group]) -> String {
     })
 }
 
-/// Names in a line of `max` letters, or all in two of their words if one is longer than that.
+/// Names in one line of at most `max` letters, or all in two lines if one is longer.
 fn names(all: &[Group], max: usize) -> Vec<Vec<String>> {
     let length = |text: &str| text.chars().count();
     let long = all.iter().any(|group| length(&group.name) > max);
@@ -96,7 +96,7 @@ fn names(all: &[Group], max: usize) -> Vec<Vec<String>> {
     all.iter().map(lines).collect()
 }
 
-/// The vertical axis: from zero, or from below if something is, with some air.
+/// The range of the vertical axis: from zero, or from the lowest value if that is negative, with a margin.
 fn heights(all: &[Group]) -> std::ops::Range<f64> {
     let bar = |bar: &(f64, Option<f64>)| [bar.0, bar.0 - bar.1.unwrap_or(0.0), bar.0 + bar.1.unwrap_or(0.0)];
     let bars = all.iter().flat_map(|group| group.bars.iter().flatten().flat_map(bar));

@@ -1,4 +1,4 @@
-//! Marks in a plane, with intervals and lines of what was due.
+//! Scatter plots, with intervals and lines of ideal values.
 
 use plotters::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One point of the run: figures over time, distributions and tables.
+//! The section of one point: figures over time, distributions and tables.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ const FOLDED_FROM: usize = 16;
 /// Chosen: links beyond these are in `links.csv`.
 const MAX_LINKS: usize = 3;
 
-/// Vertical axes and the delay axis, common to all points so that figures compare.
+/// The ranges of the vertical axes and of the delay axis, common to all points so that figures are comparable.
 pub(super) struct Scales {
     throughput: f64,
     window: f64,
@@ -57,12 +57,12 @@ impl Scales {
                 }
             }
         }
-        // Chosen: room for the word in the shaded part.
+        // Chosen: leaves room for the label in the shaded part.
         all.throughput *= 1.12;
         all.window = (all.window * 1.12).max(1.0);
         all.allocation *= 1.12;
         all.backlog = (all.backlog * 1.12).max(1.0);
-        // Chosen: a linear axis shows a factor of ten well; four decades are as much as a figure can show.
+        // Chosen: a linear axis is readable up to a factor of ten, a logarithmic one up to four decades.
         all.delay = if high > 10.0 * low {
             XAxis::LogDelay { low: low.max(high / 1e4), high }
         } else {
@@ -72,7 +72,7 @@ impl Scales {
     }
 }
 
-/// Links whose queue is of interest, in the first replication.
+/// Watched links, in the first replication.
 fn watched(point: &PointRecord) -> impl Iterator<Item = &LinkOutcome> {
     point.outcomes.iter().take(1).flat_map(|o| &o.links).filter(|l| l.watched).take(MAX_LINKS)
 }
@@ -83,7 +83,7 @@ fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     all
 }
 
-/// The different entitlements of a point, unless there are too many to be lines in a figure.
+/// The distinct entitlements of a point, unless there are too many to draw as lines.
 fn levels(point: &PointRecord) -> Vec<f64> {
     let mut levels: Vec<f64> =
         point.flows.iter().filter_map(|f| f.entitlement).map(Rate::as_mbit_f64).collect();
@@ -98,10 +98,10 @@ pub(super) fn legend(points: &[PointRecord], keys: &Keys) -> String {
         out.push_str("<li><span class=\"level\"></span>entitlement</li>\n");
     }
     if points.iter().any(|p| watched(p).next().is_some()) {
-        out.push_str("<li><span class=\"line\"></span>queue, and delay in it</li>\n");
+        out.push_str("<li><span class=\"line\"></span>queue length and queue delay</li>\n");
     }
     let seed = points.iter().find_map(|p| p.outcomes.first()).map_or(0, |o| o.seed);
-    let scale = if points.len() > 1 { "; the same scales everywhere" } else { "" };
+    let scale = if points.len() > 1 { "; all points have the same scales" } else { "" };
     let _ = writeln!(
         out,
         "<li>Coloured delays are one way. Over time: seed {seed}, shaded from lowest to highest. \
@@ -172,7 +172,7 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
     }
     for link in watched(point).filter(|l| !l.allocations.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.allocation, levels: Vec::new() };
-        let title = format!("Allocation at {}, shaded to throughput, Mb/s", escape(&link.name));
+        let title = format!("Allocation at {} (shaded: difference to throughput), Mb/s", escape(&link.name));
         figure(&title, &curves(&plot, &series::allocations(point, link, keys)));
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
@@ -186,7 +186,7 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
             delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
         let plot = Plot { x: scales.delay.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
-        figure("Share of packets within a delay", &curves(&plot, &delays));
+        figure("Distribution of one-way delay (share of packets)", &curves(&plot, &delays));
     }
     out.push_str("</div>\n");
     out
@@ -198,7 +198,7 @@ fn over_seeds(point: &PointRecord, of: impl Fn(usize) -> Option<f64>) -> String 
     Estimate::of(&samples).map_or_else(|| "–".to_owned(), |e| e.to_string())
 }
 
-/// A table without the columns in which nothing happened.
+/// A table without the columns whose cells are all 0 or empty.
 fn busy_table(head: &[String], rows: &[Vec<String>]) -> String {
     let busy: Vec<bool> = (0..head.len())
         .map(|c| rows.iter().filter_map(|r| r.get(c)).any(|cell| cell != "0" && cell != "–"))
@@ -219,7 +219,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
         "Flow",
         "Throughput Mb/s",
         "Entitlement Mb/s",
-        "Of entitlement",
+        "Share of entitlement",
         "Goodput Mb/s",
         "Delay p50 ms",
         "Delay p95 ms",
@@ -273,7 +273,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     }
 }
 
-/// Links that are watched or did something to packets, with drops by reason.
+/// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
 fn link_table(point: &PointRecord) -> String {
     let Some(first) = point.outcomes.first() else { return String::new() };
     let mut head = heads(["Link", "Rate Mb/s", "Utilisation", "Mean queue packets", "Sent packets"]);

@@ -1,7 +1,7 @@
 //! The report: one self-contained page.
 //!
-//! It needs no network, no script and no font but the reader's own. The first screen says who got what at
-//! every point; numbers, details and how to reproduce follow.
+//! It uses no network access, no script and only fonts of the system. The first screen shows the throughput of
+//! each flow at every point; numbers, details and how to reproduce the run follow.
 
 use std::fmt::Write;
 
@@ -17,9 +17,9 @@ mod series;
 
 /// Chosen: keeps the page below 1.5 MB, which opens at once on a phone.
 const BUDGET: usize = 1_300_000;
-/// Chosen: more points than this are a table's business.
+/// Chosen: more points than this are left to the tables.
 const MAX_DETAILED: usize = 24;
-/// Chosen: sections of the first points are open, the others a touch away.
+/// Chosen: the sections of the first points are open, the others folded.
 const OPEN: usize = 4;
 
 /// The report of `run` as HTML.
@@ -29,7 +29,7 @@ pub fn page(run: &Run) -> String {
     let mut out = header(run);
     out.push_str(&overview::overview(run, &keys));
     let footer = footer(run);
-    // What a document adds around this.
+    // The bytes of the document around the sections.
     let frame = document("", "").len() + escape(&run.title).len();
     let room = BUDGET.saturating_sub(frame + out.len() + footer.len());
     out.push_str(&details(run, &keys, room));
@@ -37,7 +37,7 @@ pub fn page(run: &Run) -> String {
     document(&run.title, &out)
 }
 
-/// A page with this title around `main`, which is HTML.
+/// An HTML page with this title and the HTML `main` as its content.
 #[must_use]
 pub fn document(title: &str, main: &str) -> String {
     format!(
@@ -66,8 +66,8 @@ fn header(run: &Run) -> String {
         let done: usize = run.points.iter().map(|p| p.outcomes.len()).sum();
         let _ = writeln!(
             out,
-            "<p class=\"warn\"><b>This run was interrupted.</b> It holds {done} of {planned} replications; \
-             means and intervals are over those that finished.</p>"
+            "<p class=\"warn\"><b>This run was interrupted.</b> Only {done} of {planned} replications finished; \
+             means and intervals are over these.</p>"
         );
     }
     let only = run.points.first().filter(|_| run.points.len() == 1).map(headline::of_point);
@@ -83,7 +83,7 @@ fn header(run: &Run) -> String {
     out
 }
 
-/// The measured part of the run, if it is the same for all points.
+/// The measured interval, if it is the same for all points.
 fn window(run: &Run) -> String {
     let of = |p: &PointRecord| {
         let measured = p.outcomes.first()?.measured;
@@ -97,20 +97,20 @@ fn window(run: &Run) -> String {
     format!(" · measured from {} s to {} s", short(first.0), short(first.1))
 }
 
-/// Seconds without needless decimals.
+/// Seconds without trailing zeros.
 fn short(x: f64) -> String {
     let text = format!("{x:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The sections of single points, as many as the page has room for.
+/// The sections of single points, as many as the size limit of the page allows.
 fn details(run: &Run, keys: &Keys, room: usize) -> String {
     let shown = &run.points[..run.points.len().min(MAX_DETAILED)];
     if shown.iter().all(|p| p.outcomes.is_empty()) {
         return String::new();
     }
     let scales = detail::Scales::of(shown, keys);
-    let mut out = String::from("<h2 id=\"details\">In detail</h2>\n");
+    let mut out = String::from("<h2 id=\"details\">Details by point</h2>\n");
     out.push_str(&detail::legend(shown, keys));
     let mut count = 0;
     for (i, point) in shown.iter().enumerate() {
@@ -126,7 +126,7 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
             out,
             "<p class=\"note\">Details of {count} of {} points are shown to keep this page small; \
              <code>flows.csv</code>, <code>links.csv</code>, <code>series.csv</code> and \
-             <code>allocations.csv</code> hold all of them.</p>",
+             <code>allocations.csv</code> hold all points.</p>",
             run.points.len()
         );
     }
@@ -142,8 +142,8 @@ fn footer(run: &Run) -> String {
     let facts: String =
         facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
     let (command, promise) = match run.is_in_real_time() {
-        true => ("lab", "Real time passes differently each time: numbers come out alike, not the same"),
-        false => ("run", "The same version gives the same bytes"),
+        true => ("lab", "Runs in real time are statistically similar but not identical"),
+        false => ("run", "The same version gives identical results"),
     };
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
@@ -164,16 +164,19 @@ measured time.</dd>
 <dt>Goodput</dt><dd>New payload delivered in order, over the measured time.</dd>
 <dt>Entitlement</dt><dd>The flow's weighted max-min fair share, guarantees included.</dd>
 <dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
-throughput if none has): 1 if all flows are served alike, 1/n if one has everything.</dd>
+throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
+throughput.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
-<dt>Queue delay</dt><dd>Time in the queue of packets that were transmitted, in front of the named link.</dd>
-<dt>Exceptions</dt><dd>Times that a queue told the flow's source that it cannot carry what the flow needs.</dd>
-<dt>Allocation</dt><dd>What a queue that infers the needs of flows gives each of them in front of the named link;
-the mean over the measured time is in statistics.csv.</dd>
-<dt>Delay of a group</dt><dd>One way, from the first link's queue to the receiver: the quantile of each flow's packets,
-then the mean of the flows.</dd>
-<dt>Drops</dt><dd>Data and acknowledgements alike, at all links. early: a signal before the buffer is full; forced: above a threshold that admits nothing;
-overflow: the arriving packet found no room; policy: a rule about the flow; push-out: removed to make
-room.</dd>
+<dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
+<dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
+flow needs.</dd>
+<dt>Allocation</dt><dd>The rate that the queue of the named link allocates to a flow, if its discipline infers the
+needs of flows; the mean over the measured time is in statistics.csv.</dd>
+<dt>Delay of a group</dt><dd>One-way delay from the first link's queue to the receiver: the quantile over each flow's packets,
+then the mean over the flows.</dd>
+<dt>Drops</dt><dd>Data and acknowledgements, at all links. early: a signal of congestion before the buffer is full;
+forced: above the threshold beyond which the policy admits nothing; overflow: the buffer was full when the packet
+arrived; policy: a rule about the flow or its class; push-out: removed from the buffer to make room for another
+packet.</dd>
 </dl>
 ";

@@ -1,4 +1,4 @@
-//! The top of the report: who got what at every point, side by side on one scale, and the table of all
+//! The top of the report: the throughput of each flow at every point on a common scale, and the table of all
 //! points.
 
 use std::fmt::Write;
@@ -16,13 +16,13 @@ use crate::statistics::{Estimate, mean, merge, number};
 
 /// Chosen: more bars than this in a panel are shown by group.
 const MAX_BARS: usize = 40;
-/// Chosen: as many panels as can be taken in by scrolling once or twice.
+/// Chosen: two or three screens of panels.
 const MAX_PANELS: usize = 12;
 /// Chosen: as many rows as fit a figure of a screen's height.
 const MAX_RANGES: usize = 32;
 /// Chosen: a point for every second pixel; longer sweeps are drawn at every so many points.
 const MAX_ACROSS: usize = 200;
-/// Chosen: fewer points are seen as well in their panels.
+/// Chosen: for fewer points the panels are enough.
 const ACROSS_FROM: usize = 5;
 /// Chosen: longer tables are read from the CSV files.
 const MAX_ROWS: usize = 200;
@@ -31,7 +31,7 @@ const MAX_GROUP_COLUMNS: usize = 6;
 const MAX_LINK_COLUMNS: usize = 2;
 
 pub(super) fn overview(run: &Run, keys: &Keys) -> String {
-    let mut out = String::from("<h2 id=\"shares\">Who got what</h2>\n");
+    let mut out = String::from("<h2 id=\"shares\">Throughput and entitlement</h2>\n");
     if run.points.iter().all(|p| p.outcomes.is_empty()) {
         out.push_str("<p>No replication has finished.</p>\n");
         return out;
@@ -41,7 +41,7 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     let figures =
         if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") };
     out.push_str(&panels.legend);
-    // A sweep is seen in its curves, a choice of a few in their panels.
+    // Curves show a sweep; panels show a few alternatives.
     let mut parts = [panels.cards, figures];
     if run.points.len() >= ACROSS_FROM {
         parts.reverse();
@@ -64,7 +64,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.outcomes.len() > 1);
     let rows: Vec<Vec<Bar>> = shown.iter().map(|p| rows(p, keys, by_group)).collect();
-    // Intervals of two or three seeds are wide: they are cut at the end of the scale rather than set it.
+    // Intervals over two or three seeds are wide: they are clipped and do not set the scale.
     let reach = |bar: &Bar| {
         let whisker = if by_group { bar.whisker.map_or(0.0, |(_, high)| high) } else { 0.0 };
         bar.value.max(bar.entitlement.unwrap_or(0.0)).max(whisker)
@@ -75,7 +75,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     out.push_str("<div class=\"bars\">\n");
     for (point, rows) in shown.iter().zip(&rows) {
         let name = escape(point.name());
-        // A single point's sentence leads the page already.
+        // The page begins with the sentence of a single point already.
         let said = match run.points.len() {
             1 => String::new(),
             _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
@@ -83,7 +83,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
         let _ = writeln!(
             out,
             "<section class=\"card\">{said}\
-             <figure role=\"img\" aria-label=\"Throughput against entitlement: {name}\">\n{}</figure>\
+             <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure>\
              </section>",
             bars(rows, max)
         );
@@ -152,15 +152,15 @@ fn legend(keys: &Keys, rows: &[Vec<Bar>]) -> String {
     out
 }
 
-/// How to read the bars.
+/// The note that explains the bars.
 fn reading(points: usize, by_group: bool, replicated: bool) -> String {
     let unit = if by_group { "Mean throughput of a flow, Mb/s" } else { "Throughput, Mb/s" };
     let whisker = match (by_group, replicated) {
-        (true, _) => "; thin line: from the flow with least to the flow with most",
+        (true, _) => "; thin line: range over the flows",
         (false, true) => "; thin line: 95 % interval",
         (false, false) => "",
     };
-    let scale = if points > 1 { "; the same scale everywhere" } else { "" };
+    let scale = if points > 1 { "; all panels have the same scale" } else { "" };
     format!("<p class=\"note\">{unit}{whisker}{scale}.</p>\n")
 }
 
@@ -184,7 +184,7 @@ fn numbers(run: &Run) -> String {
     let links = watched(run);
     let shown_groups = &groups[..groups.len().min(MAX_GROUP_COLUMNS)];
     let shown_links = &links[..links.len().min(MAX_LINK_COLUMNS)];
-    // With one watched link its name goes without saying.
+    // The name of the only watched link is left out.
     let of = |link: &str| if links.len() > 1 { format!(" of {link}") } else { String::new() };
 
     let mut head: Vec<String> = vec!["Point".into(), "Total Mb/s".into()];
@@ -236,7 +236,7 @@ fn numbers(run: &Run) -> String {
         row
     };
     let rows: Vec<Vec<String>> = run.points.iter().take(MAX_ROWS).map(row).collect();
-    let mut out = String::from("<h2 id=\"numbers\">In numbers</h2>\n");
+    let mut out = String::from("<h2 id=\"numbers\">Results by point</h2>\n");
     out.push_str(&table(&head, &rows));
     let mut cut = Vec::new();
     for (what, shown, all) in [
@@ -259,14 +259,14 @@ fn numbers(run: &Run) -> String {
     out
 }
 
-/// What Jain's index is over: the number of flows and the measured time.
+/// The basis of Jain's index: the number of flows and the measured time.
 fn jain_basis(point: &PointRecord) -> String {
     let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
     let n = judged(point.flows.iter().map(|f| f.entitlement.map(Rate::as_mbit_f64))).count();
     format!("n = {n}, {} s", super::short(seconds))
 }
 
-/// What `of` lists at any point, sorted.
+/// All names that `of` lists at any point, sorted.
 fn names(run: &Run, of: impl Fn(&PointRecord) -> Vec<String>) -> Vec<String> {
     let mut names: Vec<String> = run.points.iter().flat_map(of).collect();
     names.sort();
@@ -285,7 +285,7 @@ fn watched(run: &Run) -> Vec<String> {
 // ---------------------------------------------------------------------------------------------
 // Across points
 
-/// A sweep in one figure: throughput over entitlement of each key from point to point; plain throughput if
+/// A sweep in one figure: for each key, the ratio of throughput to entitlement at each point, or the throughput if
 /// the scenario has no entitlements.
 fn across(run: &Run, keys: &Keys) -> String {
     if run.points.len() < ACROSS_FROM {
@@ -315,10 +315,10 @@ fn across(run: &Run, keys: &Keys) -> String {
     };
     let levels = if entitled { vec![Level { at: 1.0, span: None }] } else { Vec::new() };
     let plot = Plot { x: XAxis::Points(axis), y_min: 0.0, y_max: reach * 1.06, levels };
-    let what = if entitled { "Throughput over entitlement" } else { "Throughput of a flow, Mb/s" };
+    let what = if entitled { "Ratio of throughput to entitlement" } else { "Throughput of a flow, Mb/s" };
     format!(
         "<figure class=\"card\" role=\"img\" aria-label=\"{what}\"><figcaption><b>{what}</b><br/>{}. \
-         Line: mean of the flows. Shaded: from least to most.</figcaption>\n{}</figure>\n",
+         Line: mean over flows. Shaded: range over flows.</figcaption>\n{}</figure>\n",
         escape(&by),
         curves(&plot, &all)
     )
@@ -335,7 +335,7 @@ fn axis_label(index: usize, point: &PointRecord) -> String {
 // ---------------------------------------------------------------------------------------------
 // Queue delay
 
-/// Queue delay of each watched link, point under point.
+/// Queue delay of each watched link, one row for each point.
 fn delays(run: &Run) -> String {
     let mut figures = String::new();
     for link in watched(run).iter().take(MAX_LINK_COLUMNS) {
@@ -351,8 +351,8 @@ fn delays(run: &Run) -> String {
         let _ = writeln!(
             figures,
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
-             <figcaption><b>Queue delay at {name}</b><br/>Dot: median (beside the line: p99). \
-             Thick: middle half. Thin: p1 to p99.{cut}</figcaption>\n{}</figure>",
+             <figcaption><b>Queue delay at {name}</b><br/>Dot: median. Thick line: p25 to p75. \
+             Thin line: p1 to p99. Number: p99.{cut}</figcaption>\n{}</figure>",
             ranges(&rows)
         );
     }

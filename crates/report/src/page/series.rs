@@ -8,7 +8,7 @@ use crate::record::PointRecord;
 use crate::shares::Keys;
 use crate::statistics::merge;
 
-/// Chosen: one bin per three pixels of a figure: finer is noise of single packets.
+/// Chosen: one bin per three pixels of a figure; finer bins show the noise of single packets.
 const THROUGHPUT_BINS: usize = 140;
 /// Chosen: a bin per shown pixel or two; the band keeps peaks.
 const QUEUE_BINS: usize = 280;
@@ -20,7 +20,7 @@ pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     by_key(point, keys, |_, flow| Some(binned_rate(&flow.series, step)))
 }
 
-/// Congestion windows over time in segments, likewise.
+/// Congestion windows over time in segments, averaged and banded as throughputs are.
 pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     by_key(point, keys, |_, flow| {
@@ -29,8 +29,8 @@ pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     })
 }
 
-/// What a watched link allocates over time in Mb/s, the mean of the flows of a key, with a band from there to
-/// their mean throughput.
+/// The rate that a watched link allocates over time in Mb/s, the mean over the flows of a key, with a band from
+/// there to their mean throughput.
 pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     let of = |flow: usize| link.allocations.iter().find(|of| of.flow == flow);
@@ -43,8 +43,8 @@ pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) 
     all
 }
 
-/// What `of` gives for flows by their index, in the first replication: one curve per key, the mean of its
-/// flows, with the band between the lowest and the highest where it has several.
+/// Curves of the quantity `of` of the flows by index, in the first replication: one per key, the mean of its flows,
+/// with a band from the lowest to the highest if it has several.
 fn by_key(
     point: &PointRecord,
     keys: &Keys,
@@ -138,7 +138,7 @@ fn cumulative(d: &Distribution, key: Option<usize>) -> Option<Curve> {
     (!line.is_empty()).then_some(Curve { key, line, band: Vec::new() })
 }
 
-/// Free of the noise that products of decimal fractions leave.
+/// Rounds off the floating-point noise of products of decimal fractions.
 fn round(x: f64) -> f64 {
     (x * 1e9).round() / 1e9
 }
