@@ -1,4 +1,4 @@
-//! What scenario files may hold, for people and for editors: all of it read from the tables that the loader
+//! The keys of scenario files as Markdown and as a JSON Schema, both generated from the tables that the loader
 //! uses.
 
 use std::fmt::Write as _;
@@ -31,9 +31,9 @@ pub struct Described {
 pub struct DescribedKey {
     /// Its name.
     pub name: &'static str,
-    /// How a value is written, for example.
+    /// An example value, as TOML.
     pub example: String,
-    /// The value it has if absent; "required" where there must be one, empty where its documentation says.
+    /// Its value if absent; "required" if it must be set, empty if `doc` describes what happens.
     pub default: &'static str,
     /// What it does.
     pub doc: &'static str,
@@ -45,7 +45,7 @@ pub fn sources() -> Vec<Described> {
     SOURCES.iter().map(described).collect()
 }
 
-/// Every ready topology.
+/// Every predefined topology.
 #[must_use]
 pub fn topologies() -> Vec<Described> {
     TOPOLOGIES.iter().map(described).collect()
@@ -77,7 +77,7 @@ pub fn reference() -> String {
         ("The file", ROOT),
         ("`[defaults]`", DEFAULTS),
         ("`[link.NAME]`", LINK),
-        ("`back` of a link: the other direction", BACK),
+        ("`back` of a link: the reverse direction", BACK),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),
         ("`[customer.NAME]`", CUSTOMER),
@@ -130,8 +130,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
 - **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
   replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.
-  Links of a ready topology, also those of hosts, take from the defaults what their tables in `topology` do not set. The
-  other directions of links take the keys under `back` in `[defaults.link]`.
+  Links of a predefined topology, also access links, use the defaults for what their tables in `topology` do not set. The
+  reverse directions of links use the keys under `back` in `[defaults.link]`.
 - **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` sets a value before the file is checked.
 
 `apportion run FILE --show-config` prints a scenario with all values filled in; `apportion schema` prints a JSON Schema for editors.
@@ -150,7 +150,9 @@ pub(crate) fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
     }
 }
 
-/// A JSON Schema (draft 2020-12) of scenario files whose queues are of `catalog`. What has many forms and many places is defined once.
+/// A JSON Schema (draft 2020-12) of scenario files with the disciplines of `catalog`.
+///
+/// Schemas with many variants that are used in many places are defined once, under `$defs`.
 #[must_use]
 pub fn schema(catalog: &Catalog) -> Value {
     let mut schema = table_schema(ROOT);
@@ -178,7 +180,7 @@ fn object<'a>(properties: impl Iterator<Item = (&'a str, Value)>, keys: &[Key]) 
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// A place that holds what [`schema`] defines under this name.
+/// A reference to the definition of this name in [`schema`].
 fn defined(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
@@ -256,19 +258,19 @@ fn variants_schema(variants: &[Variant]) -> Value {
         }
         forms.push(form);
     }
-    // A swept `kind` has no single form.
+    // With a swept `kind`, the other keys depend on its values.
     forms.push(
         json!({ "type": "object", "properties": { "kind": { "type": "array" } }, "required": ["kind"] }),
     );
     json!({ "anyOf": forms })
 }
 
-/// Such a value, or a list of them to sweep.
+/// A value of this schema, or a list of such values to sweep.
 fn swept(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "array", "items": schema, "minItems": 1 }] })
 }
 
-/// [`swept`], with what the key does.
+/// [`swept`], with the key's description.
 fn parameter(schema: &Value, doc: &str) -> Value {
     let mut schema = swept(schema);
     schema["description"] = json!(doc);
@@ -279,10 +281,10 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
     let mut properties = Map::new();
     for (key, roles) in part.selectors() {
         let doc = match *key {
-            "drop" => "Buffer policy beside a scheduler.",
-            "shaper" => "What holds packets back.",
+            "drop" => "Buffer policy of a scheduler.",
+            "shaper" => "Shaper that limits the rate.",
             _ if part == Part::Queue => "Scheduler, buffer policy or whole system.",
-            _ => "What it is.",
+            _ => "Kind, by name.",
         };
         properties
             .insert((*key).to_owned(), parameter(&json!({ "enum": names_of(catalog, part, roles) }), doc));
@@ -318,7 +320,7 @@ fn tcp_schema() -> Value {
     let mut properties = Map::new();
     properties.insert(
         "profile".to_owned(),
-        parameter(&json!({ "enum": names }), "What the parameters start from."),
+        parameter(&json!({ "enum": names }), "Profile with the initial values of all parameters."),
     );
     for entry in PARAMS {
         let value = json!({ "type": ["string", "integer", "boolean"] });
@@ -375,8 +377,8 @@ mod tests {
             .flat_map(|all| all.keys().map(|name| format!("#/$defs/{name}")))
             .collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), defined);
-        // Editors read it for every file they open. Spelled out at each place it had 364 kB; each discipline and
-        // marker of the catalogue adds its parameters once.
+        // Editors read it for every file they open. Without `$defs` it had 364 kB; each discipline and marker of
+        // the catalogue adds its parameters once.
         let size = schema.to_string().len();
         assert!((1..90_000).contains(&size), "{size}");
     }

@@ -1,4 +1,4 @@
-//! Every key of a scenario file, as data: the one home of names, units, defaults and their documentation.
+//! Every key of a scenario file, as data: names, units, defaults and documentation are defined here only.
 //!
 //! Keys of queue disciplines are in [`apportion_core::catalog`], those of TCP in [`crate::tcp`].
 
@@ -7,12 +7,12 @@ use crate::selection::Part;
 
 use Need::{Default, Optional, Required};
 
-/// Most flows of a scenario (chosen: what a simulator still holds in memory).
+/// Maximum number of flows in a scenario (chosen: what a simulator can hold in memory).
 pub(crate) const MAX_FLOWS: u64 = 1_000_000;
-/// Most connections of a flow: the dynamic ports of its host, 49152 to 65535 (RFC 6335 section 6), of which
-/// each connection to one port of another host takes one.
+/// Maximum number of connections in a flow: the dynamic ports of its host, 49152 to 65535 (RFC 6335 section
+/// 6), since each connection to one port of another host takes one.
 pub(crate) const MAX_CONNECTIONS: u64 = 16_384;
-/// Most one-way links of a scenario (chosen: likewise).
+/// Maximum number of one-way links in a scenario (chosen for the same reason).
 pub(crate) const MAX_LINKS: u64 = 100_000;
 
 const TIME: Kind = Kind::Amount(Unit::Time, Range::FromZero);
@@ -30,7 +30,7 @@ pub(crate) const fn key(name: &'static str, kind: Kind, need: Need, doc: &'stati
     Key { name, kind, need, doc }
 }
 
-/// `first`, then `second`, which have `N` keys together.
+/// `first`, then `second`, `N` keys in total.
 const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
     assert!(first.len() + second.len() == N, "a key would be left out");
     let mut keys = [first[0]; N];
@@ -42,7 +42,7 @@ const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
     keys
 }
 
-/// The same keys, where absent means that nothing is set.
+/// The same keys, all optional and without a default.
 const fn optional<const N: usize>(mut keys: [Key; N]) -> [Key; N] {
     let mut at = 0;
     while at < N {
@@ -54,140 +54,133 @@ const fn optional<const N: usize>(mut keys: [Key; N]) -> [Key; N] {
 
 /// The whole file.
 pub(crate) const ROOT: &[Key] = &[
-    key("title", Kind::Text, Optional, "What reports call the scenario; the file's name if absent."),
+    key("title", Kind::Text, Optional, "Title in reports; the file's name if absent."),
     key(
         "seed",
         Kind::Amount(Unit::Count, Range::FromZero),
         Required,
-        "All random streams derive from it: same seed, same result.",
+        "Seed of all random streams: same seed, same result.",
     ),
-    key("stop", Kind::Amount(Unit::Time, Range::AboveZero), Required, "When the run ends."),
-    key("measure_from", TIME, Default("0s"), "Results count from here; what comes before is warm-up."),
+    key("stop", Kind::Amount(Unit::Time, Range::AboveZero), Required, "End of the run."),
+    key("measure_from", TIME, Default("0s"), "Start of the measurement; everything before it is warm-up."),
     key(
         "sample",
         Kind::Amount(Unit::Span, Range::AboveZero),
         Optional,
-        "Interval of time series; if absent, 1, 2 or 5 times a power of ten that gives at most 600 of them.",
+        "Interval of time series; if absent, 1, 2 or 5 times a power of ten, for at most 600 intervals.",
     ),
     key(
         "topology",
         Kind::Variants(TOPOLOGIES),
         Optional,
-        "A ready network; `link` adds to it and changes it.",
+        "A predefined network; tables under `link` extend and change it.",
     ),
-    key(
-        "defaults",
-        Kind::Table(DEFAULTS),
-        Optional,
-        "What all links and flows take that they do not set themselves.",
-    ),
-    key("link", Kind::Map(LINK), Optional, "Links by name. Nodes are implied by the links between them."),
-    key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of like flows, by name."),
+    key("defaults", Kind::Table(DEFAULTS), Optional, "Default values for all links and flows."),
+    key("link", Kind::Map(LINK), Optional, "Links by name. Their ends define the nodes."),
+    key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of similar flows, by name."),
     key(
         "customer",
         Kind::Map(CUSTOMER),
         Optional,
-        "Customers by name, for those that weigh more or less than 1. Flows say whose they are.",
+        "Customers by name; needed only for weights other than 1. Flows name theirs under `customer`.",
     ),
-    key("change", Kind::Tables(CHANGE), Optional, "Changes while the scenario runs."),
+    key("change", Kind::Tables(CHANGE), Optional, "Timed changes during the run."),
 ];
 
-/// What belongs to one link or flow, and what all of them may share.
+/// Default values of links and of flows.
 pub(crate) const DEFAULTS: &[Key] = &[
     key(
         "link",
         Kind::Table(DEFAULT_LINK),
         Optional,
-        "For links. Those of a ready topology take from it what their tables in `topology` do not set; their rates \
-         and delays are the topology's, except for edges of a graph that have none.",
+        "For links. Those of a predefined topology use it for what their tables in `topology` do not \
+         set; their rates and delays come from the topology, except for edges of a graph that have none.",
     ),
-    key("flow", Kind::Table(DEFAULT_FLOW), Optional, "For flows; formulas count each flow's own `i`."),
+    key("flow", Kind::Table(DEFAULT_FLOW), Optional, "For flows; a formula uses the `i` of each flow."),
 ];
 
-/// A link of its own, or changes to a link of the topology.
+/// A new link, or changes to a link of the topology.
 pub(crate) const LINK: &[Key] = &both::<13>(
     &[
         key(
             "from",
             Kind::Text,
             Optional,
-            "Node where packets enter. Required unless the topology has the link.",
+            "Node where packets enter. Required unless the topology defines the link.",
         ),
         key(
             "to",
             Kind::Text,
             Optional,
-            "Node where packets leave. Required unless the topology has the link.",
+            "Node where packets leave. Required unless the topology defines the link.",
         ),
-        key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals."),
+        key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal."),
         key(
             "back",
             Kind::TableOrFalse(BACK),
             Optional,
-            "Changes to the other direction, the link `x.back`, which has the same rate, delay and exchange and a \
-             FIFO queue of 1000 packets unless set here; `false` for a link with one direction.",
+            "Settings of the reverse direction, the link `x.back`. Unless set here it has the same rate, \
+             delay and exchange, and a FIFO queue of 1000 packets. `false` for a one-way link.",
         ),
     ],
     &SHARED_LINK,
 );
 
-/// What links may have in common.
+/// Keys of a link that may also have a default.
 const SHARED_LINK: [Key; 9] = [
-    key("rate", RATE, Optional, "Of the transmitter. Required unless the topology has the link."),
-    key("delay", DELAY, Optional, "Of the wire. Required unless the topology has the link."),
-    key("queue", QUEUE, Optional, "Discipline in front of the transmitter; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability; 0 if absent."),
+    key("rate", RATE, Optional, "Rate of the transmitter. Required unless the topology defines the link."),
+    key(
+        "delay",
+        DELAY,
+        Optional,
+        "Propagation delay of the wire. Required unless the topology defines the link.",
+    ),
+    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
+    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire; 0 if absent."),
     key(
         "tickets",
         TICKETS,
         Optional,
-        "Tickets per second that the router at its end issues to it, in that router's currency; labels pass as \
-         they are if absent.",
+        "Tickets per second that the router at the far end issues to the link, in that router's \
+         currency; if absent, labels pass unchanged.",
     ),
     key(
         "ack_tickets",
         TICKETS,
         Optional,
-        "Receiver-based: tickets per second that the router at its beginning issues to it, which return on \
-         acknowledgements. Instead of `tickets`; the link needs its other direction.",
+        "Receiver-based alternative to `tickets`: tickets per second that the router at the near end \
+         issues to the link. They return on acknowledgements, so the link needs its reverse direction.",
     ),
-    key("exchange", EXCHANGE, Optional, "How it exchanges tickets: parameters of the exchange `currency`."),
+    key("exchange", EXCHANGE, Optional, "Ticket exchange: parameters of the exchange `currency`."),
     key(
         "watch",
         Kind::Flag,
         Optional,
-        "Whether results show its queue over time; true if absent for a topology's bottlenecks only.",
+        "Whether results show its queue over time; if absent, true only for the bottlenecks of a topology.",
     ),
-    key("pcap", Kind::Flag, Optional, "Whether to write what it carries to a capture file; false if absent."),
+    key("pcap", Kind::Flag, Optional, "Whether to write its packets to a capture file; false if absent."),
 ];
 
-/// The other direction of a link.
-pub(crate) const BACK: &[Key] = &both::<10>(
-    &[key("lost", Kind::Tables(LOST), Optional, "Packets to lose by their ordinals.")],
-    DEFAULT_BACK,
-);
+/// The reverse direction of a link.
+pub(crate) const BACK: &[Key] =
+    &both::<10>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
 
-/// What links may have in common in the other direction.
+/// Keys of a reverse direction that may also have a default.
 pub(crate) const DEFAULT_BACK: &[Key] = &[
-    key("rate", RATE, Optional, "Of the transmitter."),
-    key("delay", DELAY, Optional, "Of the wire."),
-    key("queue", QUEUE, Optional, "Discipline in front of the transmitter."),
-    key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability."),
-    key("tickets", TICKETS, Optional, "Tickets per second that the router at its end issues to it."),
-    key(
-        "ack_tickets",
-        TICKETS,
-        Optional,
-        "Tickets per second that the router at its beginning issues to it.",
-    ),
-    key("exchange", EXCHANGE, Optional, "How it exchanges tickets."),
+    key("rate", RATE, Optional, "Rate of the transmitter."),
+    key("delay", DELAY, Optional, "Propagation delay of the wire."),
+    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter."),
+    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire."),
+    key("tickets", TICKETS, Optional, "Tickets per second that the router at the far end issues to it."),
+    key("ack_tickets", TICKETS, Optional, "Tickets per second that the router at the near end issues to it."),
+    key("exchange", EXCHANGE, Optional, "Ticket exchange."),
     key("watch", Kind::Flag, Optional, "Whether results show its queue over time."),
-    key("pcap", Kind::Flag, Optional, "Whether to write what it carries to a capture file."),
+    key("pcap", Kind::Flag, Optional, "Whether to write its packets to a capture file."),
 ];
 
-/// For all links.
+/// Defaults of all links.
 pub(crate) const DEFAULT_LINK: &[Key] = &both::<10>(
-    &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Changes to other directions.")],
+    &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse directions.")],
     &SHARED_LINK,
 );
 
@@ -198,117 +191,121 @@ pub(crate) const LOST: &[Key] = &[
         "packets",
         Kind::Ordinals,
         Required,
-        "Its packets over this link, counting from 1; those of all its `connections` together.",
+        "Ordinals of its packets on this link, counting from 1 over all its `connections` together.",
     ),
 ];
 
 /// A customer.
 pub(crate) const CUSTOMER: &[Key] =
-    &[key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided among customers.")];
+    &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
-/// A flow or a group of like flows.
+/// A flow or a group of similar flows.
 pub(crate) const FLOW: &[Key] = &both::<19>(
     &[
         key(
             "count",
             Kind::Amount(Unit::Count, Range::UpTo(MAX_FLOWS)),
             Optional,
-            "Makes a group: members `x.1`, `x.2`, ... for `i` = 1, 2, ...; without it one flow named `x`, for \
-             which `i` is 1.",
+            "Makes a group of so many flows: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow \
+             `x` with `i` = 1.",
         ),
         key(
             "from",
             Kind::Pattern,
             Required,
-            "Node of the source; `{i}` in names stands for the member's number.",
+            "Node of the source; `{i}` in names is the number of the group member.",
         ),
         key("to", Kind::Pattern, Required, "Node of the sink."),
         key(
             "path",
             Kind::Names,
             Optional,
-            "Nodes, or links, that its packets pass; if absent the path of least delay, then fewest links, then \
-             first names. Nodes at the ends may be left out.",
+            "Nodes or links that its packets pass; the end nodes may be omitted. If absent, the path of \
+             least delay; ties go to the fewest links, then to the first names.",
         ),
-        key("return_path", Kind::Names, Optional, "Likewise for acknowledgements."),
+        key("return_path", Kind::Names, Optional, "The same for acknowledgements."),
         key(
             "customer",
             Kind::Pattern,
             Optional,
-            "Whose it is, where customers are divided by first and their flows after that, such as \"home{i}\". All \
-             flows without one are one more customer of weight 1, if any flow has one.",
+            "Its customer, such as \"home{i}\", for queues that divide bandwidth among customers first \
+             and then among the flows of each. If any flow has one, all flows without one form one more \
+             customer of weight 1.",
         ),
     ],
     &SHARED_FLOW,
 );
 
-/// What a flow can be to queues that keep classes apart.
+/// Values of `class`, for queues that distinguish classes.
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
-/// What flows may have in common.
+/// Keys of a flow that may also have a default.
 const SHARED_FLOW: [Key; 13] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
         Optional,
-        "Connections that it consists of, each with its own TCP, random start and copy of the source, whose \
-         rate is that of each one; queues, markers and `lost` see one flow. 1 if absent.",
+        "Number of connections in the flow, each with its own TCP, random start and copy of the source \
+         at the source's full rate; queues, markers and `lost` see one flow. 1 if absent.",
     ),
-    key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; if absent, UDP."),
+    key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; UDP if absent."),
     key(
         "protocol",
         Kind::Word(&["tcp", "udp"]),
         Optional,
-        "What its packets say they carry, where a queue asks; if absent, what does carry them. TCP that says \"udp\" \
-         is like QUIC, and datagrams that say \"tcp\" are a lie.",
+        "Protocol field of its packets, for queues that read it; if absent, the actual transport. TCP \
+         with \"udp\" is like QUIC; datagrams with \"tcp\" are spoofed.",
     ),
-    key("source", Kind::Variants(SOURCES), Default("greedy"), "What it has to send."),
+    key("source", Kind::Variants(SOURCES), Default("greedy"), "Traffic source."),
     key(
         "class",
         Kind::Word(CLASSES),
         Default("greedy"),
-        "Where queues keep classes apart: `real_rate` if it needs what the world outside makes it send and has no use \
-         for more, as video does; `greedy` if it takes whatever it gets.",
+        "Traffic class, for queues that distinguish classes: `real_rate` for a flow such as video, whose \
+         rate is set by external events and that has no use for more; `greedy` for a flow that uses all \
+         the bandwidth it gets.",
     ),
-    key("weight", NUMBER, Default("1"), "Its weight where bandwidth is divided by weights."),
+    key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided by weights."),
     key(
         "rtt",
         Kind::Amount(Unit::Span, Range::AboveZero),
         Optional,
-        "Its round-trip time where buffer space is divided by that; if absent, the delays of the links there and \
-         back at the start and what a full packet and its acknowledgement take on them.",
+        "Round-trip time, for queues that divide buffer space by it; if absent, the delays of the links \
+         in both directions at the start plus the transmission times of a full packet and its \
+         acknowledgement.",
     ),
     key(
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),
         Default("0bit"),
-        "The rate it is guaranteed, whether it sends or not. On each link the guarantees of the flows that cross it add up \
-         to its rate at most, at the start and when a change raises one; the link may slow down later.",
+        "Guaranteed rate, whether the flow sends or not. On each link, the guarantees of the flows that \
+         cross it may add up to at most the link's rate, at the start and when a change raises one; the \
+         link may become slower later.",
     ),
     key(
         "tickets",
         TICKETS,
         Optional,
-        "Tickets per second that its source is issued, in the currency of the node it sends from.",
+        "Tickets per second issued to its source, in the currency of the source's node.",
     ),
     key(
         "ack_tickets",
         TICKETS,
         Optional,
-        "Receiver-based: tickets per second that its sink is issued. Instead of `tickets`; TCP only.",
+        "Receiver-based alternative to `tickets`: tickets per second issued to its sink. TCP only.",
     ),
     key(
         "mark",
         MARK,
         Optional,
-        "What marks its packets at the source: a marker, or a table with parameters; `tickets` if absent where it \
-         is issued some, else nothing.",
+        "Marker of its packets at the source: a name, or a table with parameters. If absent, `tickets` \
+         for a flow with `tickets` or `ack_tickets`, else none.",
     ),
-    key("start", Kind::TimeOrTable(START), Default("0s"), "When it starts."),
-    key("stop", TIME, Optional, "When its source falls silent; the end of the run if absent."),
+    key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
+    key("stop", TIME, Optional, "Time when its source stops sending; the end of the run if absent."),
 ];
 
-/// For all flows.
+/// Defaults of all flows.
 pub(crate) const DEFAULT_FLOW: &[Key] = &optional(SHARED_FLOW);
 
 /// A random start.
@@ -316,25 +313,25 @@ pub(crate) const START: &[Key] = &[key(
     "between",
     Kind::Names,
     Required,
-    "Uniformly at random between two times, such as [\"0s\", \"1s\"]; each connection draws its own.",
+    "Start time drawn uniformly between two times, such as [\"0s\", \"1s\"], for each connection.",
 )];
 
 /// A timed change.
 pub(crate) const CHANGE: &[Key] = &[
-    key("at", TIME, Required, "When."),
+    key("at", TIME, Required, "Time of the change."),
     key(
         "set",
         Kind::Text,
         Required,
-        "What: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .class, \
-         .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
+        "Parameter to change: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; \
+         flow.NAME.rate, .class, .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
     ),
-    key("to", Kind::Any, Required, "The new value, as the key takes it; a rate may be zero."),
+    key("to", Kind::Any, Required, "The new value, written as for that key; a rate may be zero."),
 ];
 
 const PACKET: Key =
-    key("packet", SIZE, Default("1000B"), "Of one datagram on the wire; over TCP, of one write.");
-const BIT_RATE: Key = key("rate", RATE, Required, "Of the bytes written; over UDP, on the wire.");
+    key("packet", SIZE, Default("1000B"), "Size of a datagram on the wire; over TCP, of one write.");
+const BIT_RATE: Key = key("rate", RATE, Required, "Rate of the bytes written; over UDP, on the wire.");
 const SHAPE: Kind = Kind::Word(&["constant", "exponential", "pareto"]);
 const ALPHA: Key = key(
     "alpha",
@@ -343,33 +340,34 @@ const ALPHA: Key = key(
     "Shape parameter of the Pareto distribution.",
 );
 
-/// What flows send.
+/// Traffic sources.
 pub(crate) const SOURCES: &[Variant] = &[
-    Variant { name: "greedy", doc: "Always has more to send. TCP only.", keys: &[] },
+    Variant { name: "greedy", doc: "Always has data to send. TCP only.", keys: &[] },
     Variant {
         name: "file",
         doc: "One file, then silence. TCP only.",
-        keys: &[key("size", SIZE, Required, "Of the file.")],
+        keys: &[key("size", SIZE, Required, "Size of the file.")],
     },
     Variant {
         name: "cbr",
-        doc: "One packet after another at a constant rate.",
+        doc: "Packets at a constant bit rate.",
         keys: &[
             BIT_RATE,
             PACKET,
-            key("jitter", LOSS, Default("0"), "Each gap varies by up to this share of itself, up or down."),
+            key(
+                "jitter",
+                LOSS,
+                Default("0"),
+                "Maximum variation of each gap between packets, up or down, as a share of the gap.",
+            ),
         ],
     },
-    Variant {
-        name: "poisson",
-        doc: "Packets at the instants of a Poisson process.",
-        keys: &[BIT_RATE, PACKET],
-    },
+    Variant { name: "poisson", doc: "Packets that arrive as a Poisson process.", keys: &[BIT_RATE, PACKET] },
     Variant {
         name: "on_off",
         doc: "Constant rate during on periods, silence during off periods.",
         keys: &[
-            key("rate", RATE, Required, "During on periods."),
+            key("rate", RATE, Required, "Rate during on periods."),
             PACKET,
             key("on", Kind::Amount(Unit::Span, Range::AboveZero), Required, "Mean length of on periods."),
             key("off", Kind::Amount(Unit::Span, Range::AboveZero), Required, "Mean length of off periods."),
@@ -381,7 +379,7 @@ pub(crate) const SOURCES: &[Variant] = &[
         name: "short_flows",
         doc: "A Poisson process of short connections, each with one file. TCP only.",
         keys: &[
-            key("per_second", NUMBER, Required, "Mean number of new connections a second."),
+            key("per_second", NUMBER, Required, "Mean number of new connections per second."),
             key("mean_size", SIZE, Required, "Mean size of a file."),
             key("shape", SHAPE, Default("pareto"), "Distribution of sizes."),
             ALPHA,
@@ -389,50 +387,62 @@ pub(crate) const SOURCES: &[Variant] = &[
     },
     Variant {
         name: "video",
-        doc: "One frame after another at its display time, from `file` or else synthetic MPEG of rate `mean`.",
+        doc: "Video frames, each sent at its display time: from the trace `file`, or synthetic MPEG of \
+              rate `mean`.",
         keys: &[
-            key("fps", NUMBER, Default("25"), "Frames a second."),
-            key("file", Kind::Text, Optional, "Frame sizes in bytes, one a line; repeated when used up."),
+            key("fps", NUMBER, Default("25"), "Frames per second."),
+            key(
+                "file",
+                Kind::Text,
+                Optional,
+                "Trace of frame sizes in bytes, one per line; repeated from the start at its end.",
+            ),
             key("mean", RATE, Optional, "Mean rate of a synthetic group of pictures IBBPBBPBBPBB."),
             key(
                 "adaptive",
                 Kind::Flag,
                 Default("false"),
-                "Whether frames shrink when a queue says that it cannot carry them, and grow again after that.",
+                "Whether frames shrink when a queue signals overload, and grow again afterwards.",
             ),
             key(
                 "least",
                 Kind::Amount(Unit::Ratio, Range::AboveZero),
                 Default("0.1"),
-                "Of an adaptive video, what frames do not shrink below, as a share of their full size.",
+                "Smallest size of the frames of an adaptive video, as a share of their full size.",
             ),
             PACKET,
         ],
     },
     Variant {
         name: "replay",
-        doc: "The times and sizes of a packet capture. UDP only.",
+        doc: "Replays the times and sizes of a packet capture. UDP only.",
         keys: &[key("file", Kind::Text, Required, "A pcap file.")],
     },
 ];
 
-/// A link of a ready topology.
+/// A link of a predefined topology.
 const TOPOLOGY_LINK: &[Key] = &[
-    key("rate", RATE, Required, "Of the transmitter, in both directions."),
-    key("delay", DELAY, Required, "Of the wire, in both directions."),
-    key("queue", QUEUE, Optional, "Discipline in front of the transmitter; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Each packet is lost on the wire with this probability; 0 if absent."),
-    key("back", Kind::Table(DEFAULT_BACK), Optional, "Changes to the other direction."),
+    key("rate", RATE, Required, "Rate of the transmitter, in both directions."),
+    key("delay", DELAY, Required, "Propagation delay of the wire, in both directions."),
+    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
+    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire; 0 if absent."),
+    key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse direction."),
 ];
-/// The links between hosts and routers, which are not meant to be bottlenecks.
+/// Access links between hosts and routers, which should not be bottlenecks.
 const ACCESS: &[Key] = &[
-    key("rate", RATE, Default("100Mbit"), "Of the transmitter, in both directions."),
-    key("delay", DELAY, Default("1ms"), "Of the wire, in both directions; may be a formula of `i`."),
+    key("rate", RATE, Default("100Mbit"), "Rate of the transmitter, in both directions."),
+    key(
+        "delay",
+        DELAY,
+        Default("1ms"),
+        "Propagation delay of the wire, in both directions; may be a formula of `i`.",
+    ),
     key(
         "queue",
         QUEUE,
         Optional,
-        "Discipline in front of the transmitter, in both directions; a FIFO of 1000 packets if absent.",
+        "Queue discipline in front of the transmitter, in both directions; a FIFO of 1000 packets if \
+         absent.",
     ),
 ];
 const PAIRS: Key = key(
@@ -447,10 +457,10 @@ const HOPS: Key = key(
     Required,
     "Number of links between routers.",
 );
-const HOP_LINK: Key = key("link", Kind::Table(TOPOLOGY_LINK), Required, "Each of `hop1`, `hop2`, ...");
-const ACCESS_LINKS: Key = key("access", Kind::Table(ACCESS), Optional, "Links of hosts.");
+const HOP_LINK: Key = key("link", Kind::Table(TOPOLOGY_LINK), Required, "Settings of `hop1`, `hop2`, ...");
+const ACCESS_LINKS: Key = key("access", Kind::Table(ACCESS), Optional, "Access links of the hosts.");
 
-/// Ready networks.
+/// Predefined networks.
 pub(crate) const TOPOLOGIES: &[Variant] = &[
     Variant {
         name: "dumbbell",
@@ -458,7 +468,7 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
               `l1-left`, `right-r1`, ...",
         keys: &[
             PAIRS,
-            key("bottleneck", Kind::Table(TOPOLOGY_LINK), Required, "The link in the middle."),
+            key("bottleneck", Kind::Table(TOPOLOGY_LINK), Required, "The bottleneck link."),
             ACCESS_LINKS,
         ],
     },
@@ -480,7 +490,7 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
               (36 Mb/s) and `R3-R4` (22.8 Mb/s), 10 ms each; hosts short1 - short4 with short and long1 - long4 with \
               long access links at each router.",
         keys: &[
-            key("queue", QUEUE, Optional, "Discipline of the three links; \"fifo\" if absent."),
+            key("queue", QUEUE, Optional, "Queue discipline of the three links; \"fifo\" if absent."),
             key("short", DELAY, Default("2.5ms"), "Delay of short access links."),
             key("long", DELAY, Default("18.5ms"), "Delay of long access links."),
             key("access", RATE, Default("100Mbit"), "Rate of access links."),
@@ -488,8 +498,8 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "satellite",
-        doc: "Hosts l1, l2, ... - gateway - link `satellite` - terminal - hosts r1, r2, ...; data flows down from \
-              the left, acknowledgements return over the narrow `satellite.back`.",
+        doc: "Hosts l1, l2, ... - gateway - link `satellite` - terminal - hosts r1, r2, ...; data flows \
+              from left to right, acknowledgements return over the narrow `satellite.back`.",
         keys: &[
             PAIRS,
             key("satellite", Kind::Table(TOPOLOGY_LINK), Required, "The link over the satellite."),
@@ -498,21 +508,22 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "gml",
-        doc: "A graph in the Graph Modelling Language: nodes by label or else id, edges as links `a-b`, with rate, \
-              delay and loss from the edge's attributes of those names or else from `link`.",
+        doc: "A graph in the Graph Modelling Language: nodes are named by their label, else their id; \
+              edges become links `a-b`, with rate, delay and loss from the edge's attributes of those \
+              names, else from `link`.",
         keys: &[
             key("file", Kind::Text, Required, "The GML file."),
-            key("link", Kind::Table(GML_LINK), Optional, "What edges do not say themselves."),
+            key("link", Kind::Table(GML_LINK), Optional, "Values for edges that lack an attribute."),
         ],
     },
 ];
 
 /// Defaults for edges of a graph.
 const GML_LINK: &[Key] = &[
-    key("rate", RATE, Optional, "Of edges without a `rate`."),
-    key("delay", DELAY, Optional, "Of edges without a `delay`."),
-    key("queue", QUEUE, Optional, "Discipline of both directions; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Of edges without a `loss`; 0 if absent."),
+    key("rate", RATE, Optional, "Rate of edges without a `rate`."),
+    key("delay", DELAY, Optional, "Delay of edges without a `delay`."),
+    key("queue", QUEUE, Optional, "Queue discipline of both directions; \"fifo\" if absent."),
+    key("loss", LOSS, Optional, "Loss probability of edges without a `loss`; 0 if absent."),
     key("watch", Kind::Flag, Optional, "Whether results show the queues over time; false if absent."),
 ];
 

@@ -43,7 +43,7 @@ mod tests {
             "write the output of `cargo run -p apportion-scenario --example reference gateway` to the end of \
              docs/gateway.md"
         );
-        // Above it is what people wrote.
+        // The part above it is written by hand.
         assert_eq!(page.matches("## Keys of the configuration file").count(), 1);
     }
 }
