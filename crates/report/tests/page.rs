@@ -151,7 +151,7 @@ fn an_interrupted_run_says_so_at_the_top() {
     assert!(!page(&run).contains("interrupted"));
     run.complete = false;
     let html = page(&run);
-    let at = html.find("It holds 6 of 8 replications").expect("the banner");
+    let at = html.find("Only 6 of 8 replications finished").expect("the banner");
     assert!(at < html.find("<h2").expect("a section"));
     assert!(summary(&run).lines().next().is_some_and(|l| l.contains("interrupted")));
 }
