@@ -28,6 +28,7 @@
 //! | to | use |
 //! |---|---|
 //! | read, check and vary a scenario | [`Scenario`], [`ScenarioBuilder`] |
+//! | start from an example | [`examples()`], [`ScenarioBuilder::example`] |
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | read results back and compare them | [`load`], [`compare()`] |
@@ -52,6 +53,7 @@ pub mod arrow;
 mod cancel;
 mod captures;
 pub mod catalogue;
+mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod gateway;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -70,6 +72,7 @@ pub use apportion_report::rows;
 pub use apportion_report::{Comparison, LoadError, StoredRun, Table, WriteError, compare};
 pub use apportion_scenario::{Place, Point, Problem};
 pub use cancel::{Cancel, Progress};
+pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};

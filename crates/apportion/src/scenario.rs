@@ -184,6 +184,18 @@ impl ScenarioBuilder {
         Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new(), catalog }
     }
 
+    /// From one of the [examples](crate::examples()); `None` if none has this name.
+    ///
+    /// ```
+    /// let quickstart = apportion::ScenarioBuilder::example("quickstart").ok_or("no such example")?;
+    /// assert_eq!(quickstart.set("stop", "20s").load()?.points().len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn example(name: &str) -> Option<Self> {
+        let (name, text) = crate::examples().find(|(known, _)| *known == name)?;
+        Some(Self::from_text(text).origin(format!("{name}.toml")))
+    }
+
     /// From text. Messages call it `scenario` unless it is given a [name](Self::origin).
     pub fn from_text(text: impl Into<String>) -> Self {
         let (origin, catalog) = (PathBuf::from(UNNAMED), Catalog::default());

@@ -61,7 +61,7 @@ pub struct Run {
 /// A scenario to run, and what to do with its results.
 #[derive(Args, Debug)]
 pub struct Wanted {
-    /// The scenario file
+    /// A scenario file, or the name of an example from `apportion list scenarios`
     pub scenario: PathBuf,
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -211,6 +211,7 @@ pub enum What {
     Tcp,
     Sources,
     Topologies,
+    Scenarios,
     Experiments,
 }
 

@@ -1,4 +1,4 @@
-//! `apportion list`: what scenarios can name, and experiments, a line each.
+//! `apportion list`: what scenarios can name, example scenarios and experiments, a line each.
 
 use std::fmt::Write as _;
 
@@ -17,6 +17,8 @@ pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
         };
         lists.push((What::from(list.section), list.title, list.entries.into_iter().map(row).collect()));
     }
+    let examples = apportion::examples().map(|(name, text)| vec![name.to_owned(), title(text)]).collect();
+    lists.push((What::Scenarios, "Example scenarios", examples));
     if what.is_none_or(|what| what == What::Experiments) {
         let all = apportion::experiments()?;
         let rows = all.into_iter().map(|one| vec![one.id, one.source, one.summary]).collect();
@@ -36,6 +38,12 @@ pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
         }
     }
     Ok(out)
+}
+
+/// The title of a scenario.
+fn title(text: &str) -> String {
+    let value = text.lines().find_map(|line| line.strip_prefix("title = "));
+    value.unwrap_or_default().trim_matches('"').to_owned()
 }
 
 impl From<Section> for What {

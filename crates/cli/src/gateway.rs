@@ -22,7 +22,7 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
             output::print(&Gateway::new(config).load()?.canonical())?;
         }
         Some(GatewayCommand::Show { config, running: true }) => {
-            output::print(&Gateway::new(config).running()?)?
+            output::print(&Gateway::new(config).running()?)?;
         }
         Some(GatewayCommand::Stats { config }) => output::print(&Gateway::new(config).stats()?)?,
         Some(GatewayCommand::Reload { config }) => {

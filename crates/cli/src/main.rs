@@ -45,7 +45,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {
-            output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?
+            output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?;
         }
         Command::Schema => {
             let schema = serde_json::to_string(&apportion::catalogue::schema(&Catalog::default()))?;

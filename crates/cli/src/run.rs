@@ -50,8 +50,10 @@ pub fn print_results(results: &Results, folder: &Path, wanted: &Wanted) -> anyho
     Ok(if results.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Reads a scenario file with its settings.
+/// Reads a scenario file, or the built-in example of that name if there is no such file, with its settings.
 pub fn load(wanted: &Wanted) -> anyhow::Result<Scenario> {
-    let builder = ScenarioBuilder::from_file(&wanted.scenario);
+    let path = &wanted.scenario;
+    let example = path.to_str().filter(|_| !path.exists()).and_then(ScenarioBuilder::example);
+    let builder = example.unwrap_or_else(|| ScenarioBuilder::from_file(path));
     Ok(wanted.set.iter().fold(builder, |builder, (path, value)| builder.set(path, value)).load()?)
 }

@@ -1,0 +1,42 @@
+//! The example scenarios, so that programs have them without a checkout. `scenarios` beside `src` is a link to the
+//! folder of the project, whose files a package then holds.
+
+macro_rules! examples {
+    ($($name:literal)*) => {
+        /// Names of the examples with the texts of their files, sorted by name.
+        const EXAMPLES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../scenarios/", $name, ".toml")))),*];
+    };
+}
+
+examples! {
+    "asymmetric" "bufferbloat" "core-stateless" "customers" "gfc" "neighbours" "parking-lot" "quickstart"
+    "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
+    "video-vs-bulk"
+}
+
+/// The example scenarios: names with texts, sorted by name. `apportion run NAME` and
+/// [`ScenarioBuilder::example`](crate::ScenarioBuilder::example) run them.
+///
+/// ```
+/// assert!(apportion::examples().any(|(name, text)| name == "quickstart" && text.contains("[flow.")));
+/// ```
+pub fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXAMPLES.iter().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_of_the_folder_is_built_in() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let files =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<String> =
+            files.filter_map(|file| file.strip_suffix(".toml").map(str::to_owned)).collect();
+        files.sort();
+        assert_eq!(examples().map(|(name, _)| name).collect::<Vec<_>>(), files);
+    }
+}
