@@ -191,6 +191,7 @@ impl ScenarioBuilder {
     /// assert_eq!(quickstart.set("stop", "20s").load()?.points().len(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[must_use]
     pub fn example(name: &str) -> Option<Self> {
         let (name, text) = crate::examples().find(|(known, _)| *known == name)?;
         Some(Self::from_text(text).origin(format!("{name}.toml")))
