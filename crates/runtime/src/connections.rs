@@ -1,4 +1,4 @@
-//! Connections: what worlds make of the flows of a scenario.
+//! The connections of the flows of a scenario.
 //!
 //! A flow is one connection, or as many as it has `connections`, or one per arrival of a source of short
 //! flows. Connections are numbered in the scenario's order. What disciplines see is another number, the id:
@@ -33,7 +33,7 @@ pub enum Load {
 pub struct Planned {
     /// The index of its flow in the scenario.
     pub flow: u32,
-    /// What disciplines know it by, perhaps together with others.
+    /// Its id for disciplines, perhaps shared with others.
     pub id: FlowId,
     /// When it starts.
     pub start: Time,

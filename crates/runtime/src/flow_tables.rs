@@ -1,4 +1,4 @@
-//! What disciplines ask of flows, by the number that they know flows by; and disciplines built with that.
+//! The parameters of flows that disciplines need, by id; and disciplines built with them.
 
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{CustomerId, Customers};
@@ -12,7 +12,7 @@ use apportion_scenario::model::{Link, Scenario, Setting};
 use crate::connections::Numbers;
 use crate::link::FlowSetting;
 
-/// What is known of flows, by id.
+/// The parameters of flows, by id.
 #[derive(Clone, Debug)]
 pub struct FlowTables {
     /// None if all are one, which spares every link a table.
@@ -99,8 +99,8 @@ impl FlowTables {
     }
 }
 
-/// What exchanges tickets on a link: for data if it is issued some, or is told by its acknowledgements; for
-/// acknowledgements if its other direction is.
+/// The exchanges of tickets on a link: one for data if it is issued tickets, directly or by its acknowledgements; one
+/// for acknowledgements if its other direction is.
 #[must_use]
 pub fn exchanges(scenario: &Scenario, link: &Link, seed: u64) -> Vec<(LabelKind, CurrencyExchange)> {
     let stream = |purpose: &str| Stream::new(seed, &format!("link.{}.{purpose}", link.name));

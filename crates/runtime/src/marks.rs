@@ -1,4 +1,4 @@
-//! What marks the packets of a flow at its two ends.
+//! The markers of the packets of a flow at its two ends.
 //!
 //! Connections of one flow share its markers, which are issued the flow's tickets or rate once and see the
 //! packets and acknowledgements of all of them. Each short flow has markers of its own.
@@ -24,8 +24,7 @@ pub struct Marks {
     delayed: Option<f64>,
 }
 
-/// What marks the packets of a scenario with `seed`, by id; empty if no flow is marked, so that nobody looks
-/// for it.
+/// The markers of a scenario with `seed`, by id; empty if no flow is marked.
 #[must_use]
 pub fn marks(
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! What a world reports back from one run of a [`Scenario`](apportion_scenario::model::Scenario).
+//! The result of one run of a [`Scenario`](apportion_scenario::model::Scenario).
 //!
 //! Counts cover the measured part of the run, from [`measure_from`](apportion_scenario::model::Scenario::measure_from) on;
 //! series cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput
@@ -30,11 +30,11 @@ pub struct Outcome {
     pub packet_hops: u64,
     /// Events the engine handled, for statements of speed.
     pub events: u64,
-    /// How well a world that runs in real time kept it; none in a simulation.
+    /// How well a backend that runs in real time kept to it; `None` in a simulation.
     pub timekeeping: Option<Timekeeping>,
 }
 
-/// How well a world that runs in real time kept it. What it measured is worth no more than this.
+/// How well a backend that runs in real time kept to it. Its measurements are no more precise than this.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timekeeping {
     /// How much later than due packets were handed to the system.
@@ -49,7 +49,7 @@ pub struct Timekeeping {
     pub unusable: u64,
     /// How much later than due applications of our own wrote; empty if there were none.
     pub writes: Distribution,
-    /// Connections that came to nothing: whose, when, and why.
+    /// Connections that failed: of which flow, when, and why.
     pub failures: Vec<String>,
 }
 

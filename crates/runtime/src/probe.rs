@@ -217,7 +217,7 @@ impl Allocations {
     }
 }
 
-/// What is measured on a flow beside its counts.
+/// Statistics of a flow besides its counts.
 #[derive(Debug, Default)]
 pub struct FlowProbe {
     /// The state of its TCP at the end of each sample interval.

@@ -1,8 +1,8 @@
 //! Routers that exchange reports about their links: which of a scenario do, and how they reach each other.
 //!
 //! A router takes part if the queue of a link that leaves it does, or will after a change. Routers have the
-//! numbers of their nodes for addresses, flows those of their ids for keys, ports those of links. What
-//! messages travel on is the world's: it has packets, and a table of the places at which paths begin. Paths
+//! numbers of their nodes for addresses, flows those of their ids for keys, ports those of links. The
+//! backend carries the messages: it has packets, and a table of the places at which paths begin. Paths
 //! between routers are found when the first message needs them.
 //!
 //! Cost: for each router a call per interval and link that takes part.
@@ -22,7 +22,7 @@ use crate::connections::Numbers;
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
 use apportion_scenario::routing::Routing;
 
-/// How often a router looks whether a queue takes part by now. Chosen: rare beside intervals of 50 ms.
+/// How often a router looks whether a queue takes part by now. Chosen: rare compared with intervals of 50 ms.
 const LOOK: Span = Span::from_secs(1);
 /// RFC 791 section 3.1, without options.
 const IPV4_HEADER: u64 = 20;
@@ -33,7 +33,7 @@ pub const fn charged(message: &[u8]) -> Bytes {
     Bytes::new(IPV4_HEADER + message.len() as u64)
 }
 
-/// The links of a world, by their numbers.
+/// The links of a backend, by their numbers.
 pub trait Links {
     /// What the queue of a link shares with those of other routers, if it does.
     fn state(&self, link: u32) -> Option<&Sffc>;
@@ -41,7 +41,7 @@ pub trait Links {
     fn state_mut(&mut self, link: u32) -> Option<&mut Sffc>;
 }
 
-/// Takes a path from one router to another into the world's table, and says where it begins; none if the
+/// Takes a path from one router to another into the table of the backend, and says where it begins; none if the
 /// table is full.
 pub type Add<'a> = dyn FnMut(&[LinkId]) -> Option<u32> + 'a;
 
@@ -53,7 +53,7 @@ pub struct Routers<'a> {
     /// The router at each node, if it takes part.
     at: Vec<Option<u32>>,
     routing: Routing<'a>,
-    /// Where paths found so far begin in the world's table.
+    /// Where paths found so far begin in the table of the backend.
     paths: BTreeMap<(NodeId, NodeId), Option<u32>>,
 }
 
@@ -63,7 +63,7 @@ struct Router {
     manager: Manager,
     /// Its output links that take part, or will after a change.
     links: Vec<u32>,
-    /// Where the paths to its neighbours begin in the world's table.
+    /// Where the paths to its neighbours begin in the table of the backend.
     neighbours: Vec<u32>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Routers<'a> {
     }
 
     /// The time of a router has come: an interval of a link has ended, or its manager waited for it. When it
-    /// comes next, which is later than `now`. The router may have something to [say](Self::transmit).
+    /// comes next, which is later than `now`. The router may have messages to [send](Self::transmit).
     pub fn manage(&mut self, now: Time, router: u32, links: &mut impl Links) -> Time {
         let Router { manager, links: own, .. } = &mut self.all[router as usize];
         // A queue that joins later is looked for now and then.
@@ -154,8 +154,8 @@ impl<'a> Routers<'a> {
         manager.next_timer().map_or(next, |due| due.min(next))
     }
 
-    /// A message has come to the end of `link`, which is the end of its path or on its way past a router: the
-    /// router that looked at it, which may have something to [say](Self::transmit), and what becomes of it.
+    /// A message has come to the end of `link`, which is the end of its path or a router on its way. Returns the
+    /// router that read it, which may have messages to [send](Self::transmit), and whether the message goes on.
     pub fn receive(
         &mut self,
         now: Time,
@@ -177,7 +177,7 @@ impl<'a> Routers<'a> {
         }
     }
 
-    /// What a router has to say; none if all is said.
+    /// The next message of a router; `None` if there is none.
     pub fn transmit(&mut self, router: u32) -> Option<Transmit> {
         self.all[router as usize].manager.transmit()
     }

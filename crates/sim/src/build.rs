@@ -1,4 +1,4 @@
-//! A world from a scenario: routes, links, connections and the first events.
+//! A simulation from a scenario: routes, links, connections and the first events.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn refuse_bbr(scenario: &Scenario) -> Result<(), BuildError> {
 }
 
 impl<'a> Simulation<'a> {
-    /// A world at time zero. Captures of links are written where `captures` says for the link's index.
+    /// A simulation at time zero. Captures of links are written where `captures` says for the link's index.
     ///
     /// # Errors
     /// If the scenario is larger than the simulator can number, or asks for what it does not have.
@@ -167,7 +167,7 @@ impl<'a> Simulation<'a> {
         self.routes = routes.table;
     }
 
-    /// What packets say they carry, by id; empty if each says what does carry it.
+    /// The protocol fields of packets, by id; empty if each names its real transport.
     fn protocols(&self) -> Vec<Protocol> {
         let honest = |flow: &Flow| match flow.transport {
             Transport::Tcp(_) => flow.protocol == Protocol::Tcp,

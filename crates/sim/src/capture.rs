@@ -60,7 +60,7 @@ pub struct Captured<'a> {
 /// The transport header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Transport<'a> {
-    /// The payload is what the size leaves beside 28 bytes of headers.
+    /// The payload is what the size leaves after 28 bytes of headers.
     Udp,
     /// A message between routers, under a protocol number for experiments (RFC 3692 section 2.1).
     Message,
@@ -593,8 +593,8 @@ mod tests {
         let findings =
             ["-Y", "_ws.malformed || _ws.expert.severity >= 0x600000 || tcp.analysis.lost_segment"];
         assert_eq!(tshark(&file(&packets()), &findings).unwrap(), "");
-        // And it would: with the first data segment left out, the next one tells of the gap, and its
-        // acknowledgement of a segment that was not seen.
+        // And it would: with the first data segment left out, the next one reveals the gap, and its
+        // acknowledgement a segment that was not seen.
         let mut gap = packets();
         gap.remove(2);
         assert_eq!(tshark(&file(&gap), &findings).unwrap().lines().count(), 2);

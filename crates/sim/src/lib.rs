@@ -10,9 +10,9 @@
 //! | [`packet`] | packets: a handle that moves and a body that stays |
 //! | [`link`] | queue, transmitter and wire of one direction |
 //! | [`tcp`] | TCP sender and receiver |
-//! | [`connection`] | a connection at work: source, transport, routes |
+//! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `router` | routers that exchange reports about their links |
-//! | [`build`] | a world from a scenario |
+//! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`measure`] | what is counted, and the outcome |
 //! | [`capture`] | packets of a link as a capture file |

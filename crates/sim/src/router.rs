@@ -23,7 +23,7 @@ const MAX_HOPS: usize = crate::packet::MAX_PLACE as usize;
 #[derive(Debug)]
 pub(crate) struct Routers<'a> {
     shared: routers::Routers<'a>,
-    /// What queues know messages by.
+    /// The flow id of messages.
     pub id: FlowId,
 }
 
@@ -40,8 +40,7 @@ impl Links for All<'_> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of `scenario`; none if no queue takes part. `id` is what queues will know messages by; `table`
-    /// is that of routes.
+    /// Those of `scenario`; `None` if no queue takes part. `id` is the flow id of messages, `table` that of routes.
     pub fn new(scenario: &'a Scenario, seed: u64, id: FlowId, table: &mut Vec<u32>) -> Option<Box<Self>> {
         let shared = routers::Routers::new(scenario, seed, &mut |path| add(table, path))?;
         Some(Box::new(Self { shared, id }))
@@ -95,7 +94,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Sends what a router has to say.
+    /// Sends the messages of a router.
     fn send_messages(&mut self, now: Time, router: u32) {
         while let Some((hops, bytes)) = self.next_message(router) {
             for hop in hops {

@@ -51,15 +51,15 @@ pub struct Simulation<'a> {
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
     pub(crate) ids_are_shared: bool,
-    /// What disciplines ask of flows; for queues that are built while the run goes on.
+    /// The parameters of flows that disciplines need, for queues that are built during the run.
     pub(crate) tables: FlowTables,
     /// By id where it is marked; empty if none is.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
-    /// What packets say they carry, by id; empty if each says what does carry it.
+    /// The protocol fields of packets, by id; empty if each names its real transport.
     pub(crate) protocols: Vec<Protocol>,
     /// Those that exchange reports; none if no queue does.
     pub(crate) routers: Option<Box<Routers<'a>>>,
-    /// One for each flow of the scenario, or none if nobody wants them.
+    /// One for each flow of the scenario, or none if they are not measured.
     pub(crate) probes: Vec<FlowProbe>,
     /// What connections did that have ended, for each connection.
     pub(crate) ended: Vec<Totals>,

@@ -1,13 +1,13 @@
 //! What applications write, and when: one generator for each kind of source.
 //!
-//! A generator is an iterator over [`Write`]s. A world asks for the next one when the last one's time has
+//! A generator is an iterator over [`Write`]s. A backend asks for the next one when the last one's time has
 //! come, so one write is pending at most. The contract:
 //!
 //! - Writes come in order of time, at or after the start and before the stop, and none is empty.
 //! - [`Generator::set_rate`] takes effect on the next gap: a write that was already handed out stands. Rate
 //!   zero silences the source.
 //! - `None` means "nothing before the stop at the present rate", and stays until the rate is set. A source
-//!   that was silent or too slow can go on after `set_rate`, so a world with nothing pending asks again after
+//!   that was silent or too slow can go on after `set_rate`, so a backend with nothing pending asks again after
 //!   each change; the source then goes on as soon as its new gap allows, and never makes up for the silence.
 //! - No rate drifts: what a gap has below a nanosecond goes into the next gap.
 //!

@@ -23,8 +23,8 @@
 //!
 //! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is at
 //! most `ROOM` of what is granted, and by at least the share that is lacking, but not below `least`. It grows
-//! again by `STEP` of its full size every `PAUSE`, from when it hears that the overload is over or has heard
-//! nothing for `PATIENCE`.
+//! again by `STEP` of its full size every `PAUSE`, from when it is notified that the overload is over, or was not
+//! notified for `PATIENCE`.
 //!
 //! | here | unit | value | from |
 //! |---|---|---|---|
@@ -76,7 +76,7 @@ pub struct Video {
 #[derive(Clone, Debug)]
 struct Quality {
     least: f64,
-    /// As of the last word.
+    /// As of the last notification.
     share: f64,
     /// From when on it grows.
     grows_from: Time,
@@ -355,30 +355,31 @@ mod tests {
             video.find(|write| write.at >= Time::from_secs(seconds)).unwrap().size.get()
         };
         assert_eq!(at(1, &mut video), 4_000);
-        let word = |seconds: u64, wanted, granted, is_over| {
+        let notice = |seconds: u64, wanted, granted, is_over| {
             let [wanted, granted] = [wanted, granted].map(Rate::from_kbit);
             (Time::from_secs(seconds), Overload { flow: FlowId(0), wanted, granted, is_over })
         };
-        let hear =
-            |(at, word): (Time, Overload), video: &mut super::super::Generator| video.on_overload(at, &word);
+        let notify = |(at, overload): (Time, Overload), video: &mut super::super::Generator| {
+            video.on_overload(at, &overload);
+        };
         // 400 kb/s: 0.9 of half.
-        hear(word(1, 800, 400, false), &mut video);
+        notify(notice(1, 800, 400, false), &mut video);
         assert_eq!(at(2, &mut video), 1_800);
         // It lacks a tenth of what it needs, though more is granted: 0.9 of 1800 B.
-        hear(word(2, 1_000, 900, false), &mut video);
+        notify(notice(2, 1_000, 900, false), &mut video);
         assert_eq!(at(3, &mut video), 1_620);
         // 50 kb/s would be 225 B, below the least.
-        hear(word(3, 400, 50, false), &mut video);
+        notify(notice(3, 400, 50, false), &mut video);
         assert_eq!(at(4, &mut video), 800);
         // It is over at 5 s: 10 % more each second, up to all.
-        hear(word(5, 300, 300, true), &mut video);
+        notify(notice(5, 300, 300, true), &mut video);
         assert_eq!([5, 6, 8, 13, 15].map(|s| at(s, &mut video)), [800, 1_200, 2_000, 4_000, 4_000]);
-        // No word at all for 3 s is as good.
-        hear(word(15, 800, 400, false), &mut video);
+        // So does no notification for 3 s.
+        notify(notice(15, 800, 400, false), &mut video);
         assert_eq!([17, 19].map(|s| at(s, &mut video)), [1_800, 2_200]);
-        // Others do not listen.
+        // Others do not react.
         let mut video = generator(&source(None), 20, 1);
-        hear(word(0, 800, 400, false), &mut video);
+        notify(notice(0, 800, 400, false), &mut video);
         assert_eq!(at(1, &mut video), 4_000);
     }
 

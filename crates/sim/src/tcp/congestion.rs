@@ -17,7 +17,7 @@ pub struct Congestion {
     cubic: Cubic,
 }
 
-/// What an ACK of new data tells the window.
+/// What the window learns from an ACK of new data.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// When it came.

@@ -100,13 +100,13 @@ impl Sender {
     fn is_duplicate(&self, segment: &Segment, news: bool, window_moved: bool) -> bool {
         let outstanding = self.snd_una < self.snd_max;
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
-        let tells = match self.params.sack_recovery {
+        let reports = match self.params.sack_recovery {
             _ if !self.params.sack() => !window_moved,
             SackRecovery::Rfc6675 => news,
             // ns-2's Sack1 does not count between a timeout and the next new ACK.
             SackRecovery::Pipe => news && !self.recovery.silent,
         };
-        outstanding && plain && tells
+        outstanding && plain && reports
     }
 
     /// Records the SACK option. Returns whether it reports anything new.

@@ -65,7 +65,7 @@ impl BitOr for Flags {
     }
 }
 
-/// Blocks in a SACK option: as many as fit beside a timestamp option (RFC 2018 section 3), and as ns-2 sends.
+/// Blocks in a SACK option: as many as fit next to a timestamp option (RFC 2018 section 3), and as ns-2 sends.
 const MAX_BLOCKS: usize = 3;
 
 /// Up to three blocks of a SACK option, the most recent first: from, and up to but without.
