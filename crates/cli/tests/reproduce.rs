@@ -229,7 +229,7 @@ fn variants_are_shown_on_request_and_change_no_verdict() {
     assert!(run.out.contains("| no weights "), "{}", run.out);
     let read =
         |name: &str| std::fs::read_to_string(folder.path().join("results/reproduce").join(name)).unwrap();
-    assert!(read("drr.html").contains("What changes what"));
+    assert!(read("drr.html").contains("Effect of variants"));
     // Two claims of the experiment that the column is of, and the column, as they are and changed.
     assert_eq!(read("drr-variants.jsonl").lines().count(), 6);
     let json = apportion(folder.path(), &["reproduce", "--variants", "--seeds", "2", "--json"]);

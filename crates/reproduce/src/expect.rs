@@ -21,33 +21,33 @@ const FILE: &str = "expect.toml";
 /// A paper as its file describes it.
 #[derive(Clone, Debug)]
 pub struct Paper {
-    /// The file, as messages name it; scenarios are relative to its folder.
+    /// The path of the file, for messages; scenarios are relative to its folder.
     pub path: PathBuf,
-    /// Where it is, and its scenarios.
+    /// The set of files that holds it and its scenarios.
     pub files: Files,
     /// The part before the slash of all its experiments' ids.
     pub key: String,
-    /// What it says.
+    /// Its content.
     pub content: Content,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Content {
-    /// What the scheme is called.
+    /// The name of the scheme.
     pub title: String,
     /// Authors, title, venue and year.
     pub paper: String,
-    /// Values along which runs differ, by name.
+    /// Sweeps by name.
     #[serde(rename = "sweep", default)]
     pub sweeps: BTreeMap<String, Sweep>,
-    /// In the order of the file.
+    /// Experiments, in the order of the file.
     #[serde(rename = "experiment")]
     pub experiments: Vec<Experiment>,
-    /// The same with something else changed.
+    /// Variants of the experiments.
     #[serde(rename = "variant", default)]
     pub variants: Vec<Variant>,
-    /// What the table of variants shows.
+    /// The columns of the table of variants.
     #[serde(rename = "column", default)]
     pub columns: Vec<variant::Column>,
 }
@@ -60,42 +60,42 @@ pub struct Experiment {
     pub line: u32,
     /// `PAPER/NAME`.
     pub id: String,
-    /// Where in the paper.
+    /// The place in the paper, such as a figure.
     pub source: String,
-    /// What is done.
+    /// A summary of the setup.
     pub summary: String,
     /// Runs by name.
     #[serde(rename = "run", default)]
     pub runs: BTreeMap<String, RunSpec>,
-    /// What the paper claims.
+    /// The claims of the paper.
     #[serde(rename = "metric")]
     pub metrics: Vec<Metric>,
-    /// In the form of the paper's own.
+    /// Figures and tables of the page.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
 }
 
-/// A scenario file with what is different in this run.
+/// A run: a scenario file with overrides.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunSpec {
     /// Its line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// Relative to the file.
+    /// The scenario file, relative to the folder of the paper.
     pub scenario: PathBuf,
-    /// As `--set`.
+    /// Overrides as paths and values, as for `--set`.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
     /// The name of a sweep: the run is made at each of its points.
     pub sweep: Option<String>,
-    /// What further switches the scheme's mechanism off.
+    /// Overrides that switch the scheme's mechanism off.
     #[serde(default)]
     pub ablate: BTreeMap<String, toml::Value>,
 }
 
 impl RunSpec {
-    /// Overrides as paths and texts, last those of a point of its sweep: what stands in for a mechanism that is
-    /// switched off is swept too.
+    /// Overrides as paths and texts, last those of a point of its sweep, so that the replacement of a
+    /// switched-off mechanism is swept too.
     pub(crate) fn overrides(&self, ablate: bool, point: Vec<(String, String)>) -> Vec<(String, String)> {
         let texts = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
             set.iter().map(|(path, value)| (path.clone(), text_of(value))).collect()
@@ -111,34 +111,34 @@ pub struct Metric {
     /// Its line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// As results call it.
+    /// Its name in results.
     pub name: String,
-    /// Of the values.
+    /// The unit of the values.
     pub unit: String,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub kind: Origin,
-    /// How measured and value are compared.
+    /// The comparison of measured and published value.
     pub op: Op,
-    /// What the paper says.
+    /// The published value, or one for each number.
     pub value: Numbers,
-    /// Of `approx`: a share of the value.
+    /// Tolerance of `approx`, as a share of the value.
     pub tol_rel: Option<f64>,
-    /// Of `approx`; for other comparisons it widens the bound.
+    /// Absolute tolerance of `approx`; for other comparisons it widens the bound.
     pub tol_abs: Option<f64>,
     /// How the number is computed, for readers.
     pub def: Option<String>,
-    /// What readers should know beside.
+    /// A remark for readers.
     pub note: Option<String>,
     /// Whether the claim must fail with the mechanism switched off.
     #[serde(default)]
     pub breaks: bool,
-    /// Why it is known not to be reproduced.
+    /// The reason why it is known not to be reproduced.
     pub refuted: Option<String>,
     /// How the number is computed, for programs.
     pub measure: Measure,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -175,7 +175,7 @@ pub enum Op {
 /// an `expect.toml` or its folder. Returns them with the rest of `wanted`.
 ///
 /// # Errors
-/// Names what cannot be read or understood.
+/// If a file cannot be read or is not valid.
 pub fn find(folder: &Path, wanted: &[String]) -> Result<(Vec<Paper>, Vec<String>), Problems> {
     let (mut chosen, mut names) = (Vec::new(), Vec::new());
     for name in wanted {
@@ -185,7 +185,7 @@ pub fn find(folder: &Path, wanted: &[String]) -> Result<(Vec<Paper>, Vec<String>
         }
     }
     let mut all = if names.is_empty() && !chosen.is_empty() { Vec::new() } else { in_folder(folder)? };
-    // A path means all of its experiments; one from elsewhere stands for the paper of that key.
+    // A path selects all of its experiments; one from another folder replaces the paper of that key.
     names.extend(chosen.iter().map(|paper| paper.key.clone()));
     all.retain(|paper| chosen.iter().all(|other| other.key != paper.key));
     all.extend(chosen);
@@ -252,7 +252,7 @@ pub fn parse(path: &Path, files: Files, text: &str) -> Result<Paper, Problems> {
     let Some(key) = key.filter(|key| !key.is_empty() && key.chars().all(is_plain)) else {
         let line = content.experiments.first().map_or(1, |first| first.line);
         return Err(Problems(vec![format!(
-            "{file}:{line}: experiment: there is none, or its id is not PAPER/NAME; write for example id = \"pps/fig4\""
+            "{file}:{line}: experiment: missing, or its id is not PAPER/NAME; write for example id = \"pps/fig4\""
         )]));
     };
     let mut seen = BTreeSet::new();
@@ -262,7 +262,7 @@ pub fn parse(path: &Path, files: Files, text: &str) -> Result<Paper, Problems> {
         };
         let line = experiment.line;
         if experiment.id.strip_prefix(&key).is_none_or(|rest| !rest.starts_with('/') || rest.len() < 2) {
-            add(line, "id", format!("all ids of a file begin alike; write {key}/NAME"));
+            add(line, "id", format!("all ids of a file have the same prefix; write {key}/NAME"));
         }
         if !seen.insert(&experiment.id) {
             add(line, "id", "there are two experiments of this id; rename one".to_owned());
@@ -283,13 +283,13 @@ pub fn parse(path: &Path, files: Files, text: &str) -> Result<Paper, Problems> {
     }
 }
 
-/// Fit for a file name.
+/// Whether a name is fit for a file name.
 const fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
 impl Experiment {
-    /// Whether it says how to switch its mechanism off.
+    /// Whether it defines how to switch its mechanism off.
     #[must_use]
     pub fn has_ablation(&self) -> bool {
         self.runs.values().any(|run| !run.ablate.is_empty())
@@ -298,7 +298,7 @@ impl Experiment {
     fn check(&self, add: &mut dyn FnMut(u32, &str, String)) {
         let mut names = BTreeSet::new();
         if self.metrics.is_empty() {
-            add(self.line, "metric", "there is none; an experiment needs at least one claim".to_owned());
+            add(self.line, "metric", "missing; an experiment needs at least one claim".to_owned());
         }
         for metric in &self.metrics {
             let place = format!("metric {}", metric.name);

@@ -1,4 +1,4 @@
-//! What figures and tables of a page show.
+//! Figures and tables of a page.
 
 use apportion_report::statistics::Estimate;
 use apportion_scenario::model::Scenario;
@@ -15,59 +15,59 @@ use crate::value::Length;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Throughput of flows over what they hold: a mark for each, and a line for the entitlement.
+    /// Throughput of flows over one of their attributes: a mark for each, and a line for the entitlement.
     Shares {
-        /// What it shows.
+        /// The title.
         title: String,
         /// The horizontal axis.
         on: Attribute,
-        /// Each in a colour.
+        /// Series of flows, each in its own colour.
         series: Vec<SharesSeries>,
     },
     /// Throughput of flows over time.
     OverTime {
-        /// What it shows.
+        /// The title.
         title: String,
-        /// Which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// A curve each.
+        /// Flows or groups, a curve for each.
         of: Vec<String>,
-        /// What they should have.
+        /// Target rates, drawn as dashed lines.
         #[serde(default)]
         levels: Vec<Level>,
     },
     /// Claims side by side: a row for each element.
     Table {
-        /// What it shows.
+        /// The title.
         title: String,
-        /// What the rows are.
+        /// The heading of the first column.
         head: String,
         /// The names of the rows.
         rows: Vec<String>,
-        /// A published, an ideal and a measured column each.
+        /// Claims, each with a published, an ideal and a measured column.
         columns: Vec<Column>,
         /// The name of a last row.
         foot: Option<String>,
     },
     /// Measures along a sweep.
     OverSweep(SweepFigure),
-    /// Measures of several things beside each other.
+    /// Measures as groups of bars.
     Bars(BarFigure),
-    /// Runs over time, against each other.
+    /// Throughput since the start of the run, for several runs.
     RunningMean(RunningMean),
-    /// What changes in the course of runs.
+    /// A quantity over time.
     Course(CourseFigure),
-    /// What runs delivered, against one of them.
+    /// The difference of delivered bytes between one run and others.
     AccumulatedDifference(DifferenceFigure),
 }
 
 /// Flows of a run in one colour.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SharesSeries {
-    /// In the legend.
+    /// The label in the legend.
     pub label: String,
-    /// Which run.
+    /// The run; `main` if absent.
     #[serde(default = "main_run")]
     pub run: String,
     /// Flows or groups.
@@ -77,20 +77,20 @@ pub struct SharesSeries {
 /// A dashed line.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Level {
-    /// Mb/s.
+    /// The rate, Mb/s.
     pub at: f64,
-    /// From here on; from the start if absent.
+    /// Start; the start of the run if absent.
     pub from: Option<Length>,
-    /// Up to here; to the end if absent.
+    /// End; the end of the run if absent.
     pub to: Option<Length>,
 }
 
 /// One claim of a table.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Column {
-    /// Above it.
+    /// The heading of its columns.
     pub label: String,
-    /// Of this experiment, or of another of the paper: left out if that is not part of the run.
+    /// The experiment of the claim: this one if absent. The column is left out if another one was not chosen.
     pub experiment: Option<String>,
     /// The claim, with a value for each row.
     pub metric: String,
@@ -101,20 +101,20 @@ pub struct Column {
 /// A measure in one colour of a figure.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Labelled {
-    /// In the legend.
+    /// The label in the legend.
     pub label: String,
-    /// What is drawn.
+    /// The measure to draw.
     pub measure: Measure,
 }
 
 /// A figure with a curve for each of several measures along the sweep.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SweepFigure {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The vertical axis.
     pub y: String,
-    /// A curve each: one number at each point.
+    /// Measures, a curve for each: one number at each point.
     pub series: Vec<Labelled>,
 }
 
@@ -131,22 +131,22 @@ impl SweepFigure {
 /// A figure with a group of bars for each of its names.
 #[derive(Clone, Debug, Deserialize)]
 pub struct BarFigure {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The vertical axis.
     pub y: String,
     /// Names below the groups.
     pub groups: Vec<String>,
-    /// A bar in each group: a number for each group.
+    /// Measures, a bar in each group: one number for each group.
     pub series: Vec<Labelled>,
-    /// A line across each group, what its bars should be: a number for each group.
+    /// Target of the bars, drawn as a line across each group: one number for each group.
     pub ideal: Option<Measure>,
 }
 
 impl BarFigure {
     pub(crate) fn check(&self, runs: &Runs<'_, Scenario>) -> Result<(), Fault> {
         if self.groups.is_empty() {
-            return Err(("groups", "there is none; write a name for each group of bars".to_owned()));
+            return Err(("groups", "it is empty; write a name for each group of bars".to_owned()));
         }
         for series in &self.series {
             self.fits(&series.measure, runs)
@@ -164,7 +164,7 @@ impl BarFigure {
         Err(format!("{numbers} numbers for {groups} groups; write one for each"))
     }
 
-    /// What `measure` gives for each group, over `seeds`; `None` where that cannot be said.
+    /// The measure for each group, over `seeds`; `None` where it is undefined.
     pub(crate) fn estimates(
         &self,
         measure: &Measure,
@@ -184,50 +184,50 @@ impl BarFigure {
 /// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunningMean {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// A curve each.
+    /// Runs, a curve for each.
     pub series: Vec<SharesSeries>,
 }
 
-/// A figure: something over time, mean over seeds, a curve for each of several.
+/// A figure: a quantity over time, mean over seeds, with several curves.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CourseFigure {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// A curve each, all of the same.
+    /// The curves, all of the same quantity.
     pub series: Vec<LabelledCourse>,
-    /// Where it begins; with the run if absent.
+    /// Start; the start of the run if absent.
     pub from: Option<Length>,
-    /// Where it ends; with the run if absent.
+    /// End; the end of the run if absent.
     pub to: Option<Length>,
-    /// What the curves should have.
+    /// The target of the curves.
     #[serde(default)]
     pub levels: Vec<Level>,
-    /// Draws one seed, counting from 1, where a mean over seeds would blur what differs in phase.
+    /// The only seed to draw, counting from 1, where a mean over seeds would blur differences in phase.
     pub seed: Option<std::num::NonZeroUsize>,
-    /// A step that the first curve answers to, in the first seed: response, settling and overshoot are marked.
+    /// A step of the target: response, settling and overshoot of the first curve in the first seed are marked.
     pub step: Option<StepTimes>,
 }
 
 /// A curve.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LabelledCourse {
-    /// In the legend.
+    /// The label in the legend.
     pub label: String,
-    /// What is drawn.
+    /// The measure to draw.
     pub course: Course,
 }
 
-/// A figure: by how much what flows delivered in one run since its start exceeds what they delivered in others,
-/// over time, mean over seeds.
+/// A figure: bytes that flows delivered since the start in one run, minus those in other runs, over time, mean over
+/// seeds.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DifferenceFigure {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// Flows or groups, together.
     pub of: Vec<String>,
-    /// The run that the others are held against.
+    /// The reference run.
     pub alone: String,
     /// A curve for each of these runs.
     pub series: Vec<LabelledRun>,
@@ -236,16 +236,16 @@ pub struct DifferenceFigure {
 /// A run as a curve.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LabelledRun {
-    /// In the legend.
+    /// The label in the legend.
     pub label: String,
-    /// Which.
+    /// The run.
     pub run: String,
 }
 
 impl CourseFigure {
     pub(crate) fn check(&self, runs: &Runs<'_, Scenario>) -> Result<(), Fault> {
         let Some(first) = self.series.first() else {
-            return Err(("series", "there is none; write a label and a course for each curve".to_owned()));
+            return Err(("series", "it is empty; write a label and a course for each curve".to_owned()));
         };
         for one in &self.series {
             let in_series = |(key, message)| ("series", format!("`{}`: {key}: {message}", one.label));
@@ -267,7 +267,7 @@ impl CourseFigure {
 impl DifferenceFigure {
     pub(crate) fn check(&self, runs: &Runs<'_, Scenario>) -> Result<(), Fault> {
         if self.series.is_empty() {
-            return Err(("series", "there is none; write a label and a run for each curve".to_owned()));
+            return Err(("series", "it is empty; write a label and a run for each curve".to_owned()));
         }
         let alone = run_of(runs, &self.alone).map_err(|(_, message)| ("alone", message))?;
         flows_of(alone, &self.of)?;
@@ -275,7 +275,8 @@ impl DifferenceFigure {
             let scenario = run_of(runs, &one.run).map_err(|(_, message)| ("series", message))?;
             flows_of(scenario, &self.of)?;
             if (scenario.sample, scenario.stop) != (alone.sample, alone.stop) {
-                let message = format!("`{}` has another `sample` or `stop` than `{}`", one.run, self.alone);
+                let message =
+                    format!("`{}` must have the same `sample` and `stop` as `{}`", one.run, self.alone);
                 return Err(("series", message));
             }
         }

@@ -1,9 +1,9 @@
-//! Where the files of papers are: on disk, or embedded in the program.
+//! Access to the files of papers, on disk or embedded in the program.
 
 use std::path::{Component, Path};
 use std::{fs, io};
 
-/// The folder that embedded papers seem to be in: messages and pages name their files so.
+/// The folder of embedded papers in messages and pages.
 const FOLDER: &str = "papers";
 
 /// A set of files.
@@ -27,10 +27,10 @@ impl Files {
         }
     }
 
-    /// As [`read`](Self::read), for a text.
+    /// Reads a whole text file.
     ///
     /// # Errors
-    /// Also if it is not text.
+    /// If it is not there, cannot be read, or is not text.
     pub fn read_text(self, path: &Path) -> io::Result<String> {
         String::from_utf8(self.read(path)?)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))

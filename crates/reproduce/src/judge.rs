@@ -1,4 +1,4 @@
-//! Verdicts: which claims hold.
+//! Verdicts: comparison of claims with measurements.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,35 +12,35 @@ use crate::plan::{Plan, PlannedExperiment, Results};
 use crate::runs::{Basis, Measured, Runs};
 use crate::value::{EPSILON, Numbers};
 
-/// One claim with what was measured.
+/// A claim with its measured numbers and verdict.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Of the experiment.
+    /// The id of the experiment.
     pub experiment: String,
-    /// As in the file.
+    /// The claim as in the file.
     pub metric: Metric,
-    /// What was measured, number by number.
+    /// Its numbers.
     pub elements: Vec<Element>,
-    /// Of the whole.
+    /// The verdict on all its numbers.
     pub verdict: Verdict,
     /// Replications.
     pub seeds: usize,
     /// Whether the mechanism was switched off.
     pub ablated: bool,
     /// The same claim in variants that belong to every run, by their names.
-    pub beside: Vec<(String, Self)>,
+    pub variants: Vec<(String, Self)>,
 }
 
 /// One number of a claim.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// Such as a flow's name; empty if the claim is about one number.
+    /// Its label, such as a flow's name; empty if the claim has one number.
     pub label: String,
-    /// What the paper says.
+    /// The published value.
     pub published: f64,
-    /// What it would be if every flow got its due.
+    /// Its value if every flow received its entitlement; `None` if undefined.
     pub ideal: Option<f64>,
-    /// Mean over seeds; not a number if it could not be measured, infinite if it never came to be.
+    /// Mean over seeds; NaN if it could not be measured, infinite if the event never occurred.
     pub measured: f64,
     /// Half the 95 % interval.
     pub ci95: Option<f64>,
@@ -48,27 +48,27 @@ pub struct Element {
     pub holds: bool,
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.
     Holds,
-    /// It does not, and the file says why.
+    /// It does not hold, and the file states the reason.
     Refuted,
-    /// It does not.
+    /// It does not hold.
     Fails,
 }
 
-/// Compares everything a plan's runs measured with what the papers say, in the order of the plan.
+/// Compares the measurements of a plan with the claims of the papers, in the order of the plan.
 #[must_use]
 pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
     let mut all = Vec::new();
     for paper in &plan.papers {
         let mut claims = claims_of(&paper.experiments, plan.ablated, results);
-        for beside in paper.variants.iter().filter(|planned| planned.variant.beside) {
-            for other in claims_of(&beside.experiments, plan.ablated, results) {
+        for planned in paper.variants.iter().filter(|planned| planned.variant.beside) {
+            for other in claims_of(&planned.experiments, plan.ablated, results) {
                 if let Some(claim) = claims.iter_mut().find(|claim| claim.same_claim(&other)) {
-                    claim.beside.push((beside.variant.name.clone(), other));
+                    claim.variants.push((planned.variant.name.clone(), other));
                 }
             }
         }
@@ -93,7 +93,7 @@ pub(crate) fn claims_of<'a>(
     experiments.into_iter().flat_map(of_experiment).collect()
 }
 
-/// A number that was measured: the mean over seeds, and what it would be if every flow got its due.
+/// A measured number: the mean over seeds, and the ideal value if every flow received its entitlement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampled {
     pub estimate: Option<Estimate>,
@@ -156,17 +156,17 @@ fn claim(
         verdict,
         seeds,
         ablated,
-        beside: Vec::new(),
+        variants: Vec::new(),
     }
 }
 
-/// Without the noise that rounding leaves of zero, such as the spread of equal shares.
+/// Replaces rounding errors of zero, such as the spread of equal shares, by zero.
 fn clean(x: f64) -> f64 {
     if x.abs() < EPSILON { 0.0 } else { x }
 }
 
 impl Metric {
-    /// How far inside the bound `measured` is; not a number if nothing was measured.
+    /// How far inside the bound `measured` is; NaN if nothing was measured.
     fn margin(&self, value: f64, measured: f64) -> f64 {
         let widened = self.tol_abs.unwrap_or(0.0);
         match self.op {
@@ -193,7 +193,7 @@ impl Metric {
 }
 
 impl Claim {
-    /// Whether it is the same claim, perhaps of another variant.
+    /// Whether it is the same claim, possibly of another variant.
     #[must_use]
     pub fn same_claim(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric.name == other.metric.name
@@ -205,14 +205,14 @@ impl Claim {
         self.ablated && self.metric.breaks && self.verdict == Verdict::Holds
     }
 
-    /// Whether the run as a whole has failed by it.
+    /// Whether this claim makes the whole run fail.
     #[must_use]
     pub fn fails_run(&self) -> bool {
         if self.ablated { self.survives_ablation() } else { self.verdict == Verdict::Fails }
     }
 
-    /// One element for each published number. Where one is published for several, the element with the least
-    /// room stands for them: if it holds, all do.
+    /// One element for each published number. Where one number is published for several, the element closest to the bound
+    /// represents them: if it holds, all do.
     #[must_use]
     pub fn representatives(&self) -> Vec<&Element> {
         let room = |element: &Element| self.metric.margin(element.published, element.measured);
@@ -224,7 +224,7 @@ impl Claim {
         (0..count).filter_map(|k| self.elements.iter().skip(k).step_by(count).min_by(least)).collect()
     }
 
-    /// As an object of a JSON line.
+    /// The claim as an object of a JSON line.
     #[must_use]
     pub fn row(&self) -> Row<'_> {
         let chosen = self.representatives();
@@ -244,11 +244,11 @@ impl Claim {
             refuted: self.metric.refuted.as_deref().filter(|_| self.verdict == Verdict::Refuted),
             ablated: self.ablated.then_some(true),
             must_fail: self.ablated.then_some(self.metric.breaks),
-            beside: self.beside.iter().map(|(name, other)| (name.as_str(), other.measured())).collect(),
+            variants: self.variants.iter().map(|(name, other)| (name.as_str(), other.measured())).collect(),
         }
     }
 
-    /// What was measured, in the form of what is published.
+    /// The measured numbers: a list if several are published, else a single number.
     #[must_use]
     pub fn measured(&self) -> Numbers<Option<f64>> {
         let finite = |element: &&Element| Some(element.measured).filter(|x| x.is_finite());
@@ -263,7 +263,7 @@ impl Claim {
     }
 }
 
-/// A claim as a JSON line shows it.
+/// The fields of a claim in a JSON line.
 #[derive(Debug, Serialize)]
 pub struct Row<'a> {
     /// The id of the experiment.
@@ -272,9 +272,9 @@ pub struct Row<'a> {
     pub metric: &'a str,
     /// The unit of all its numbers.
     pub unit: &'a str,
-    /// As in the paper.
+    /// The published values.
     pub published: &'a Numbers,
-    /// What it would be with every flow at its entitlement; `None` if that is not known.
+    /// Its values with every flow at its entitlement; `None` if that is not known.
     pub ideal: Option<Numbers<Option<f64>>>,
     /// Means over seeds; null if not finite.
     pub measured: Numbers<Option<f64>>,
@@ -282,7 +282,7 @@ pub struct Row<'a> {
     pub ci95: Numbers<Option<f64>>,
     /// Replications.
     pub seeds: usize,
-    /// How measured and published are compared.
+    /// The comparison of measured and published values.
     pub op: Op,
     /// Whether the claim holds.
     pub holds: bool,
@@ -295,7 +295,8 @@ pub struct Row<'a> {
     /// Whether the claim must then fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<bool>,
-    /// Measured in variants, by name.
+    /// Means over seeds in variants, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub beside: BTreeMap<&'a str, Numbers<Option<f64>>>,
+    #[serde(rename = "beside")]
+    pub variants: BTreeMap<&'a str, Numbers<Option<f64>>>,
 }

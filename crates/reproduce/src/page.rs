@@ -1,5 +1,5 @@
-//! A page for each paper: how many claims hold, each claim with its numbers, and figures in the form of the
-//! paper's own.
+//! A page for each paper: the count of claims that hold, each claim with its numbers, and figures like those of the
+//! paper.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::expect::Op;
 use crate::figure::Figure;
 use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
-use crate::table::{headline, names_beside};
+use crate::table::{headline, variant_names};
 use crate::variant_table::Table;
 
 mod along;
@@ -20,8 +20,8 @@ mod card;
 mod course;
 mod figures;
 
-/// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if it was
-/// asked for, `command` is what made it.
+/// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if requested,
+/// `command` is the command line that produced the page.
 #[must_use]
 pub fn page(
     paper: &PlannedPaper,
@@ -56,16 +56,16 @@ pub fn page(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code></p>\n{MEANING}</footer>\n",
         escape(command)
     );
-    let title = format!("{}: paper against measured", content.title);
+    let title = format!("{}: published and measured", content.title);
     document(&title, &out)
 }
 
 const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dl>
-<dt>Claim</dt><dd>What the paper says, with the tolerance this project allows; the tolerance is not the authors'.</dd>
-<dt>Entitlement</dt><dd>The same number if every flow got exactly its due: computed, not simulated.</dd>
+<dt>Claim</dt><dd>A published value with the tolerance of this project; the authors state none.</dd>
+<dt>Ideal</dt><dd>The same number if every flow received exactly its entitlement: computed, not simulated.</dd>
 <dt>Measured</dt><dd>Mean over seeds ± half the 95 % interval (Student).</dd>
-<dt>Refuted</dt><dd>Known not to be reproduced, with the reason.</dd>
+<dt>Refuted</dt><dd>A claim that is known not to be reproduced, with the reason.</dd>
 <dt>R²</dt><dd>Of a line through the origin: 1 - Σ(y - slope x)² / Σ(y - mean)².</dd>
 </dl>
 ";
@@ -82,8 +82,8 @@ fn anchor(id: &str) -> String {
 fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Experiment</th>\
-         <th scope=\"col\">Claims that hold</th><th scope=\"col\" class=\"words\">In the paper</th>\
-         <th scope=\"col\" class=\"words\">What is done</th></tr></thead>\n<tbody>\n",
+         <th scope=\"col\">Claims that hold</th><th scope=\"col\" class=\"words\">Source in the paper</th>\
+         <th scope=\"col\" class=\"words\">Setup</th></tr></thead>\n<tbody>\n",
     );
     for planned in &paper.experiments {
         let experiment = &planned.experiment;
@@ -105,7 +105,7 @@ fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// How a verdict is coloured, the worst last.
+/// The colour class of a verdict, the worst last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     #[default]
@@ -158,10 +158,11 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
 
 /// The claims of an experiment, a row for each number.
 fn table(claims: &[&Claim]) -> String {
-    let beside = names_beside(claims.iter().copied());
+    let variants = variant_names(claims.iter().copied());
     let mut out = String::from("<div class=\"scroll\"><table class=\"claims\">\n<thead><tr>");
-    let heads = ["Claim", "Of", "Paper", "Measured", "Off paper", "Entitlement", "Off entitlement"];
-    for head in heads.iter().chain(&beside).chain(&["Verdict"]) {
+    let heads =
+        ["Claim", "Flow or point", "Published", "Measured", "Difference", "Ideal", "Difference to ideal"];
+    for head in heads.iter().chain(&variants).chain(&["Verdict"]) {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(head));
     }
     out.push_str("</tr></thead>\n");
@@ -178,13 +179,13 @@ fn table(claims: &[&Claim]) -> String {
                 element.label.clone(),
                 claim.metric.expected(element.published),
                 element.shown(),
-                // A bound is not something to be near to.
+                // A difference to a bound has no meaning.
                 error(element, Some(element.published).filter(|_| claim.metric.op == Op::Approx)),
                 ideal.map_or_else(|| "–".to_owned(), number),
-                // Qualities such as R² have no share to be off by.
+                // Dimensionless numbers such as R² have no relative difference.
                 error(element, ideal.filter(|_| claim.metric.unit != "1")),
             ];
-            cells.extend(beside.iter().map(|name| claim.shown_beside(name, k)));
+            cells.extend(variants.iter().map(|name| claim.shown_variant(name, k)));
             let missed = if element.holds { "" } else { " class=\"missed\"" };
             for (at, cell) in cells.iter().enumerate() {
                 let mark = if at == 2 { missed } else { "" };
@@ -205,7 +206,7 @@ fn table(claims: &[&Claim]) -> String {
     out + "</table></div>\n"
 }
 
-/// The claim's name with what readers should know.
+/// The claim's name with its unit, kind and notes.
 fn name(claim: &Claim) -> String {
     let metric = &claim.metric;
     let unit = if metric.unit == "1" { String::new() } else { format!(", {}", metric.unit) };
@@ -218,7 +219,7 @@ fn name(claim: &Claim) -> String {
     out
 }
 
-/// How far measured is from `value`, in percent of it.
+/// The difference between the measured number and `value`, in percent of `value`.
 fn error(element: &Element, value: Option<f64>) -> String {
     match value.filter(|value| *value != 0.0 && element.measured.is_finite()) {
         Some(value) => {

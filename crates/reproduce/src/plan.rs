@@ -1,4 +1,4 @@
-//! Which runs are needed, each executed once, and their results.
+//! The runs that chosen experiments need, each executed once, and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use crate::problems::Problems;
 use crate::runs::{Fault, Measured, Points, Runs, Sweep, attributes_of, flows_of, run_of};
 use crate::variant::{Used, Variant, change};
 
-/// What is to be run.
+/// The chosen papers and their distinct runs.
 #[derive(Debug)]
 pub struct Plan {
     /// Papers with at least one chosen experiment.
     pub papers: Vec<PlannedPaper>,
     /// Whether mechanisms are switched off.
     pub ablated: bool,
-    /// Whether a table of variants was asked for.
+    /// Whether a table of variants was requested.
     pub varied: bool,
-    /// Runs that differ.
+    /// Distinct runs.
     scenarios: Vec<Scenario>,
 }
 
@@ -48,14 +48,14 @@ pub struct PlannedVariant {
     pub experiments: Vec<PlannedExperiment>,
 }
 
-/// What is run: experiments alone, with variants, or ablated.
+/// The mode: experiments alone, with variants, or ablated.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
     /// The variants that belong to every run.
     Usual,
-    /// Those of these names as well, or all if there are none.
+    /// Also the variants of these names, or all if there are no names.
     Variants(&'a [String]),
-    /// Nothing, and mechanisms are switched off.
+    /// No variants, and mechanisms are switched off.
     Ablated,
 }
 
@@ -84,7 +84,7 @@ impl PlannedRun {
     }
 }
 
-/// What all runs of a plan measured.
+/// The outcomes of all runs of a plan.
 #[derive(Debug)]
 pub struct Results {
     /// In the order of the plan's scenarios.
@@ -98,7 +98,7 @@ impl Plan {
     /// off, those that say what to switch off.
     ///
     /// # Errors
-    /// Everything that is wrong, with file and key.
+    /// All problems, with file and key.
     pub fn new(papers: Vec<Paper>, wanted: &[String], scope: Scope<'_>) -> Result<Self, Problems> {
         let ablate = matches!(scope, Scope::Ablated);
         check_wanted(&papers, wanted)?;
@@ -129,7 +129,7 @@ impl Plan {
         problems.dedup();
         if problems.is_empty() && planned.is_empty() {
             problems.push(
-                "nothing of this can be switched off: no run has `ablate`; leave --ablate out".to_owned(),
+                "no mechanism can be switched off: no chosen run has `ablate`; leave --ablate out".to_owned(),
             );
         }
         if !problems.is_empty() {
@@ -140,7 +140,7 @@ impl Plan {
         Ok(Self { papers: planned, ablated: ablate, varied, scenarios })
     }
 
-    /// How many runs differ.
+    /// The number of distinct runs.
     #[must_use]
     pub fn distinct_runs(&self) -> usize {
         self.scenarios.len()
@@ -193,7 +193,7 @@ impl Scope<'_> {
         }
     }
 
-    /// That the names are those of variants, of papers of which something is wanted.
+    /// Checks that the names are variants of the papers with a chosen experiment.
     fn check(self, papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
         let Self::Variants(names) = self else { return Ok(()) };
         let is_wanted = |paper: &&Paper| {
@@ -239,11 +239,11 @@ fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
 #[derive(Default)]
 struct Planner {
     scenarios: Vec<(String, Scenario)>,
-    /// What of the variant that is planned had a use.
+    /// The parts of the planned variant that apply to a run.
     used: Used,
 }
 
-/// How runs differ from what the file says of them.
+/// How runs differ from the file.
 #[derive(Clone, Copy)]
 enum Modification<'a> {
     Nothing,
@@ -252,7 +252,7 @@ enum Modification<'a> {
 }
 
 impl Planner {
-    /// None if nothing of it was chosen.
+    /// `None` if none of its experiments was chosen.
     fn variant(
         &mut self,
         paper: &Paper,
@@ -267,7 +267,7 @@ impl Planner {
         for experiment in chosen.iter().copied().filter(covered) {
             experiments.extend(self.experiment(paper, experiment, Modification::Variant(variant), problems));
         }
-        // Something may be for experiments that were not chosen.
+        // Parts of a variant may apply only to experiments that were not chosen.
         if problems.len() == before
             && experiments.len() == paper.content.experiments.iter().filter(covered).count()
         {
@@ -299,7 +299,7 @@ impl Planner {
                 Err(messages) => {
                     bad = true;
                     for message in messages {
-                        // Experiments share scenarios: what was said of one is not said again.
+                        // Experiments share scenarios: a problem is reported once.
                         if problems.iter().all(|said: &String| !said.ends_with(&message)) {
                             let file = paper.path.display();
                             problems.push(format!("{file}:{}: {place}: run {name}: {message}", spec.line));
@@ -326,7 +326,7 @@ impl Planner {
                     add(
                         metric.line,
                         &place,
-                        ("of", "it measures nothing; name flows, or write numbers".to_owned()),
+                        ("of", "it has no numbers; name flows, or write numbers".to_owned()),
                     );
                 }
                 Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
@@ -404,7 +404,7 @@ impl Planner {
         if let Modification::Variant(variant) = modification {
             let spread = variant.spread(&suite.canonical, &mut self.used);
             for (param, overrides) in &spread {
-                // What is not valid alone changes something.
+                // A setting that is not valid on its own changes something.
                 let is_same = |alone: Suite| model(&alone) == model(&suite);
                 if !self.used.contains(&change(param))
                     && !load(&suite.canonical, overrides).is_ok_and(is_same)
@@ -439,8 +439,8 @@ impl Planner {
     }
 }
 
-/// What is run, whatever it is called: a canonical text names the profile of a TCP beside all that it stands
-/// for.
+/// The simulated model of a suite, without names: the canonical text has the name of a TCP profile in addition to
+/// its parameters.
 fn model(suite: &Suite) -> Vec<String> {
     suite.points.iter().map(|point| format!("{:?}", point.scenario)).collect()
 }

@@ -1,6 +1,6 @@
-//! What is wrong with a request or with the files of papers.
+//! Errors in a request or in the files of papers.
 
-/// Everything that is wrong, a line each: file, key path and mend.
+/// All problems, one line each: file, key path and correction.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);

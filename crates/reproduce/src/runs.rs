@@ -1,4 +1,4 @@
-//! The runs of an experiment: their scenarios and what they measured, found by name; their flows and samples.
+//! The runs of an experiment by name: scenarios, outcomes, flows and samples.
 
 use std::collections::BTreeMap;
 
@@ -10,59 +10,60 @@ use serde::Deserialize;
 
 use crate::value::{Length, text_of};
 
-/// A run with what it measured.
+/// A run with its outcomes.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was run.
+    /// The scenario.
     pub scenario: Scenario,
-    /// One per seed.
+    /// Its outcomes, one per seed.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Of what a measure is taken.
+/// The input of a measure.
 #[derive(Clone, Copy, Debug)]
 pub enum Basis {
-    /// Of the replication with this number.
+    /// The replication with this number.
     Seed(usize),
-    /// Of entitlements in place of throughputs.
+    /// Entitlements in place of throughputs.
     Entitlements,
 }
 
 /// The runs of an experiment by name.
 pub type Runs<'a, T> = BTreeMap<&'a str, Points<'a, T>>;
 
-/// What is wrong with a measure: the key, and a message with the mend.
+/// A problem of a measure: the key, and a message with the correction.
 pub type Fault = (&'static str, String);
 
-/// The run that is meant where none is named.
+/// The name of the default run.
 pub(crate) fn main_run() -> String {
     "main".to_owned()
 }
 
-/// Values along which runs differ. Keys move together: point k has the kth value of each.
+/// A sweep: values in which runs differ. Keys change together: point k has the kth value of each.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sweep {
     /// Its line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// What is swept, as an axis calls it.
+    /// The label of the axis.
     pub axis: String,
-    /// Where its points are on the axis, ascending.
+    /// The positions of its points on the axis, ascending.
     pub at: Vec<f64>,
-    /// As `set` of a run, with a list of as many values.
+    /// Settings like `set` of a run, each with a list of values, one per point.
     pub set: BTreeMap<String, Vec<toml::Value>>,
 }
 
 impl Sweep {
-    /// What point `k` sets, as paths and texts.
+    /// The settings of point `k`, as paths and texts.
     pub(crate) fn overrides(&self, k: usize) -> Vec<(String, String)> {
         self.set.iter().filter_map(|(path, values)| Some((path.clone(), text_of(values.get(k)?)))).collect()
     }
 
-    /// What is wrong with it: the key, and a message with the mend.
+    /// A problem of the sweep: the key, and a message with the correction.
     pub(crate) fn check(&self) -> Option<(String, String)> {
         if self.at.is_empty() || self.at.windows(2).any(|pair| pair[0] >= pair[1]) {
-            let message = "where are the points? write numbers in ascending order, for example [10, 20]";
+            let message =
+                "no points, or not ascending; write numbers in ascending order, for example [10, 20]";
             return Some(("at".to_owned(), message.to_owned()));
         }
         let wrong = self.set.iter().find(|(_, values)| values.len() != self.at.len());
@@ -73,12 +74,12 @@ impl Sweep {
     }
 }
 
-/// A run: one, or one for each point of its sweep.
+/// A single run, or a run for each point of a sweep.
 #[derive(Clone, Debug)]
 pub struct Points<'a, T> {
-    /// In the order of the sweep.
+    /// The runs, in the order of the sweep.
     pub all: Vec<&'a T>,
-    /// None for a single run.
+    /// The sweep; `None` for a single run.
     pub sweep: Option<&'a Sweep>,
 }
 
@@ -107,7 +108,7 @@ pub fn sweep_of<'a, T>(runs: &Runs<'a, T>) -> Result<&'a Sweep, Fault> {
     }
 }
 
-/// All runs at point `k`; those without a sweep stand at every point.
+/// All runs at point `k`; those without a sweep are part of every point.
 pub(crate) fn at_point<'a, T>(runs: &Runs<'a, T>, k: usize) -> Runs<'a, T> {
     let point = |(name, points): (&&'a str, &Points<'a, T>)| match points.sweep {
         None => Some((*name, Points { all: points.all.clone(), sweep: None })),
@@ -116,7 +117,7 @@ pub(crate) fn at_point<'a, T>(runs: &Runs<'a, T>, k: usize) -> Runs<'a, T> {
     runs.iter().filter_map(point).collect()
 }
 
-/// The flows that names of flows and groups stand for, in this order; all if there are no names.
+/// The flows with these names or in the groups with these names, in this order; all flows if there are no names.
 ///
 /// # Errors
 /// If a name is neither.
@@ -217,22 +218,22 @@ pub(crate) fn samples(
     Ok(range)
 }
 
-/// What flows can be told apart by.
+/// Attributes of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribute {
-    /// What their source, or else their sink, is issued: tickets a second.
+    /// The ticket rate of their source, or else of their sink: tickets per second.
     Tickets,
     /// Their weight.
     Weight,
-    /// Their number among those named, from 1.
+    /// Their position among the selected flows, from 1.
     Index,
-    /// The delay of all wires on the way and back, in ms.
+    /// The sum of the delays of all wires in both directions, ms.
     Rtt,
 }
 
 impl Attribute {
-    /// Of the flow that is the `index`th of those named; `None` if it has none.
+    /// The attribute of a flow, the `index`th of those selected; `None` if it has none.
     #[must_use]
     pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> Option<f64> {
         let delay = |id: &LinkId| scenario.links.get(id.index()).map(|link| link.delay.as_secs_f64() * 1e3);
@@ -244,7 +245,7 @@ impl Attribute {
         }
     }
 
-    /// What an axis calls it.
+    /// Its label on an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Verdicts as tables for people and as JSON lines for programs.
+//! Verdicts as text tables and as JSON lines.
 
 use std::fmt::Write as _;
 
@@ -22,10 +22,10 @@ pub fn tables(claims: &[Claim]) -> String {
     let mut out = String::new();
     for claims in claims.chunk_by(|a, b| a.experiment == b.experiment) {
         let _ = writeln!(out, "{}", claims[0].experiment);
-        let beside = names_beside(claims);
+        let variants = variant_names(claims);
         let mut rows: Vec<Vec<String>> =
             vec![["claim", "of", "published", "ideal", "measured"].map(str::to_owned).to_vec()];
-        rows[0].extend(beside.iter().map(|name| (*name).to_owned()).chain(["verdict".to_owned()]));
+        rows[0].extend(variants.iter().map(|name| (*name).to_owned()).chain(["verdict".to_owned()]));
         for claim in claims {
             for (k, element) in claim.elements.iter().enumerate() {
                 let once = |text: &str| if k == 0 { text.to_owned() } else { String::new() };
@@ -37,7 +37,7 @@ pub fn tables(claims: &[Claim]) -> String {
                     element.ideal.map_or_else(|| "-".to_owned(), number),
                     element.shown() + missed,
                 ];
-                row.extend(beside.iter().map(|name| claim.shown_beside(name, k)));
+                row.extend(variants.iter().map(|name| claim.shown_variant(name, k)));
                 row.push(once(claim.verdict_in_words()));
                 rows.push(row);
             }
@@ -53,10 +53,10 @@ pub fn tables(claims: &[Claim]) -> String {
     out + &headline(claims) + "\n"
 }
 
-/// The variants that stand beside at least one of these claims.
-pub(crate) fn names_beside<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Vec<&'a str> {
+/// The names of the variants in which at least one of these claims was measured.
+pub(crate) fn variant_names<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in claims.into_iter().flat_map(|claim| &claim.beside) {
+    for (name, _) in claims.into_iter().flat_map(|claim| &claim.variants) {
         if !names.contains(&name.as_str()) {
             names.push(name);
         }
@@ -86,13 +86,13 @@ pub fn headline(claims: &[Claim]) -> String {
 }
 
 impl Claim {
-    /// What the variant `name` measured for the `k`th number.
-    pub(crate) fn shown_beside(&self, name: &str, k: usize) -> String {
-        let other = self.beside.iter().find(|(known, _)| known == name);
+    /// The `k`th number as measured in the variant `name`.
+    pub(crate) fn shown_variant(&self, name: &str, k: usize) -> String {
+        let other = self.variants.iter().find(|(known, _)| known == name);
         other.and_then(|(_, claim)| claim.elements.get(k)).map_or_else(|| "-".to_owned(), Element::shown)
     }
 
-    /// Its verdict as a reader is told it.
+    /// Its verdict in words.
     #[must_use]
     pub fn verdict_in_words(&self) -> &'static str {
         match (self.ablated, self.metric.breaks, self.verdict) {
@@ -130,7 +130,7 @@ impl Metric {
 }
 
 impl Origin {
-    /// As readers are told.
+    /// The origin of the value in words.
     #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Origin {
 }
 
 impl Element {
-    /// What was measured, with its interval.
+    /// The measured number with its interval.
     #[must_use]
     pub fn shown(&self) -> String {
         if self.measured.is_nan() {

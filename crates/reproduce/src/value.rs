@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Numbers<T = f64> {
-    /// One.
+    /// A single number.
     One(T),
-    /// Several.
+    /// A list of numbers.
     Many(Vec<T>),
 }
 
@@ -74,10 +74,10 @@ pub(crate) fn text_of(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What is below differs from zero by rounding only, in any unit used here.
+/// Smaller values differ from zero by rounding only, in any unit used here.
 pub(crate) const EPSILON: f64 = 1e-12;
 
-/// A number that somebody wrote: all its digits, no noise of floating point.
+/// A number from a file with all its digits, without floating-point noise.
 pub(crate) fn plain(x: f64) -> String {
     if x != 0.0 && x.abs() < 1e-3 {
         return format!("{x:e}");

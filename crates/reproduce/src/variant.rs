@@ -1,8 +1,8 @@
-//! Variants: the experiments of a paper with something else changed, reported beside and never judged.
+//! Variants: the experiments of a paper with other settings, reported in addition and never judged.
 //!
-//! What a variant changes is written once and put on many scenarios. `set` holds paths as `--set` takes them;
-//! `params` holds parameters by what has them (`tred.n`, `tickets.decay`, `tcp.segment`), and is put in place
-//! wherever a scenario has that.
+//! A variant is written once and applied to many scenarios. `set` holds paths as `--set` takes them;
+//! `params` holds parameters by owner (`tred.n`, `tickets.decay`, `tcp.segment`), and is applied wherever a
+//! scenario has that owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::expect::Content;
 use crate::measure::Measure;
 use crate::value::text_of;
 
-/// What is changed, and in which experiments.
+/// The changed settings, and the experiments to which they apply.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Variant {
     /// Its line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// As `--variants` and results call it.
+    /// Its name for `--variants` and in results.
     pub name: String,
     /// A sentence for readers.
     pub about: String,
@@ -31,13 +31,13 @@ pub struct Variant {
     /// and source of this name, and `tcp` of every TCP.
     #[serde(default)]
     pub params: BTreeMap<String, Value>,
-    /// Scenario files that stand in for others.
+    /// Replacements of scenario files.
     #[serde(default)]
     pub replace: BTreeMap<String, String>,
-    /// Which experiments; those that columns are taken of if empty, all for one shown beside.
+    /// The experiments; if empty, those of the columns, or all for a variant that belongs to every run.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Whether its numbers stand beside those of every run.
+    /// Whether it belongs to every run: tables then have a column of its numbers.
     #[serde(default)]
     pub beside: bool,
 }
@@ -48,18 +48,18 @@ pub struct Column {
     /// Its line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// Above it.
+    /// Its heading.
     pub title: String,
     /// The experiment that it is taken of, or `EXPERIMENT:METRIC`.
     pub of: String,
-    /// What of it; the metric's own if absent.
+    /// The measure; the metric's own if absent.
     pub measure: Option<Measure>,
-    /// Which number is made of it.
+    /// How it becomes one number.
     pub give: Reduction,
 }
 
-/// How a claim or a measure becomes one number. Errors are those of means over seeds: what is systematic, not
-/// how much single runs scatter.
+/// How a claim or a measure becomes one number. Errors are those of means over seeds: systematic
+/// errors, not the variance of single runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reduction {
@@ -83,10 +83,10 @@ impl Column {
     }
 }
 
-/// What of a variant some run had a use for.
+/// The parts of a variant that apply to at least one run.
 pub(crate) type Used = BTreeSet<String>;
 
-/// Stands in [`Used`] for one of `params` that changed some run.
+/// The entry in [`Used`] for one of `params` that changed some run.
 pub(crate) fn change(param: &str) -> String {
     format!("change by params.{param}")
 }
@@ -101,7 +101,7 @@ impl Variant {
         }
     }
 
-    /// The file that a run of `scenario` has, with the overrides of `set`.
+    /// The file that a run of `scenario` uses, with the overrides of `set`.
     pub(crate) fn overrides(
         &self,
         experiment: &str,
@@ -127,7 +127,7 @@ impl Variant {
         (file.to_owned(), overrides)
     }
 
-    /// The overrides that put each of `params` in place in a scenario, given as its canonical text.
+    /// The overrides that apply each of `params` to a scenario, given as its canonical text.
     pub(crate) fn spread(&self, canonical: &str, used: &mut Used) -> Vec<(&str, Vec<(String, String)>)> {
         let Ok(root) = canonical.parse::<Table>() else { return Vec::new() };
         let mut spread = Vec::new();
@@ -143,7 +143,7 @@ impl Variant {
         spread
     }
 
-    /// What no run had a use for: the key, and a message with the mend.
+    /// The parts that apply to no run: the key, and a message with the correction.
     pub(crate) fn unused(&self, used: &Used) -> Vec<(String, String)> {
         let (mut all, mut inert) = (Vec::new(), Vec::new());
         for key in
@@ -206,7 +206,7 @@ fn quoted(key: &str) -> String {
     if key.chars().all(bare) { key.to_owned() } else { format!("\"{key}\"") }
 }
 
-/// What is wrong with the variants and columns of a file, by place.
+/// The problems of the variants and columns of a file, by place.
 pub(crate) fn check(content: &Content, add: &mut dyn FnMut(u32, &str, String)) {
     let ids = || content.experiments.iter().map(|experiment| experiment.id.as_str());
     let unknown = |id: &str| {
@@ -223,7 +223,7 @@ pub(crate) fn check(content: &Content, add: &mut dyn FnMut(u32, &str, String)) {
             add(variant.line, &format!("{place}: experiments"), unknown(id));
         }
         for param in variant.params.keys().filter(|param| !param.contains('.')) {
-            let message = "whose parameter? write for example \"tred.n\"".to_owned();
+            let message = "its owner is missing; write for example \"tred.n\"".to_owned();
             add(variant.line, &format!("{place}: params.{param}"), message);
         }
     }

@@ -1,4 +1,4 @@
-//! What variants measured: a table for each paper with a row for each variant, and its JSON lines.
+//! Results of variants: a table for each paper with a row for each variant, and its JSON lines.
 
 use std::fmt::Write as _;
 
@@ -16,18 +16,18 @@ use crate::variant::{Column, Reduction};
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
     columns: &'a [Column],
-    /// The paper's own first.
+    /// The rows; the unchanged experiments come first.
     rows: Vec<Row<'a>>,
     seeds: usize,
 }
 
-/// What was measured in a variant.
+/// The numbers of a variant.
 #[derive(Clone, Debug)]
 struct Row<'a> {
-    /// None for the paper's own.
+    /// Its name; `None` for the unchanged experiments.
     variant: Option<&'a str>,
     about: &'a str,
-    /// None where it has no such experiment, or where nothing can be said.
+    /// The numbers; `None` where the variant has no such experiment, or where a number is undefined.
     cells: Vec<Option<Cell>>,
     claims: Vec<Claim>,
 }
@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
         let (head, body) = self.text(&titles);
         let mut out =
-            format!("<h2 id=\"variants\">What changes what</h2>\n{}<dl>\n", html_table(&head, &body));
+            format!("<h2 id=\"variants\">Effect of variants</h2>\n{}<dl>\n", html_table(&head, &body));
         for row in self.rows.iter().skip(1) {
             let (name, about) = (escape(row.name()), escape(row.about));
             let _ = writeln!(out, "<dt>{name}</dt><dd>{about}</dd>");
@@ -124,8 +124,8 @@ impl<'a> Table<'a> {
         (head, self.rows.iter().map(line).collect())
     }
 
-    /// A JSON object a line: the claims of each variant, then its columns. What the scenarios give as they are
-    /// has no name.
+    /// A JSON object a line: the claims of each variant, then its columns. The unchanged
+    /// experiments have no name.
     #[must_use]
     pub fn json_lines(&self) -> String {
         let mut out = String::new();
@@ -230,7 +230,7 @@ fn cell(
     }
 }
 
-/// Relative errors of means; none if one of them cannot be said.
+/// Relative errors of means; `None` if one of them is undefined.
 fn errors(numbers: &[Sampled], against: impl Iterator<Item = Option<f64>>) -> Option<Vec<f64>> {
     let error = |(one, value): (&Sampled, Option<f64>)| {
         Some(one.estimate?.mean / value? - 1.0).filter(|error| error.is_finite())

@@ -18,10 +18,10 @@ pub struct WriteError {
     cause: io::Error,
 }
 
-/// Makes sure that `folder` is there and can be written. Cheap: call it before a long run.
+/// Creates `folder` if need be, and checks that it can be written. Cheap: call it before a long run.
 ///
 /// # Errors
-/// If not.
+/// If it cannot be created or written.
 pub fn check(folder: &Path) -> Result<(), WriteError> {
     let probe = folder.join(".probe.partial");
     let tried = fs::create_dir_all(folder)
@@ -30,8 +30,8 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
     tried.map_err(|cause| WriteError { path: folder.to_owned(), cause })
 }
 
-/// Writes page and lines of each paper, and gives the paths of the pages. Each file is written beside its
-/// final place and then renamed. With the mechanism switched off names end in `-ablated`. A table of variants
+/// Writes the page and the JSON lines of each paper, and returns the paths of the pages. Each file is written under a
+/// temporary name and then renamed. With the mechanism switched off names end in `-ablated`. A table of variants
 /// has lines of its own, `PAPER-variants.jsonl`.
 ///
 /// # Errors

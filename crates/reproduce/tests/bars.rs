@@ -31,7 +31,7 @@ source = { kind = "poisson", rate = "1Mbit", packet = "500B" }
 
 const HEAD: &str = r#"
 title = "Toy"
-paper = "Nobody"
+paper = "A. Author"
 [[experiment]]
 id = "toy/one"
 source = "nowhere"
@@ -178,6 +178,6 @@ fn every_mistake_is_told_with_figure_and_series() {
     );
     assert_eq!(
         error(r#"["one", "two", "three"]"#, "[]"),
-        "toy/one: figure[1].groups: there is none; write a name for each group of bars"
+        "toy/one: figure[1].groups: it is empty; write a name for each group of bars"
     );
 }

@@ -42,7 +42,7 @@ to = "1.2Mbit"
 
 const HEAD: &str = r#"
 title = "Toy"
-paper = "Nobody"
+paper = "A. Author"
 [[experiment]]
 id = "toy/one"
 source = "nowhere"
@@ -150,7 +150,10 @@ fn what_two_runs_delivered_differs_by_a_share() {
     let (found, html) = measured(figure, &[measure]);
     // 0.4 against 0.2 Mb/s, once what waits has come to stay.
     assert!((found[0] - 0.5).abs() < 0.01, "{found:?}");
-    assert!(html.contains("Fig. 4") && html.contains("What `main` delivered more since the start, MB"));
+    assert!(
+        html.contains("Fig. 4")
+            && html.contains("Bytes delivered since the start by `main` minus those of each run, MB")
+    );
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn what_has_no_course_is_named_with_its_mend() {
     let fault = |measure: &str| plan(&metric("m", measure)).unwrap_err().0.remove(0);
     let level = |course: &str| fault(&format!("{{ kind = \"level\", course = {course}, give = \"mean\" }}"));
     for (course, message) in [
-        (r#"{ show = "fill", of = "call" }"#, "link: missing: at which link?"),
+        (r#"{ show = "fill", of = "call" }"#, "link: missing; name the link"),
         (
             r#"{ show = "fill", of = "call", link = "narrow" }"#,
             "link: `narrow` is not watched; write watch = true",
@@ -166,7 +169,7 @@ fn what_has_no_course_is_named_with_its_mend() {
         (r#"{ show = "window", of = "call" }"#, "of: `call` is not TCP of one connection"),
         (
             r#"{ show = "window", of = "bulk", link = "narrow" }"#,
-            "link: only an allocation and a fill are at a link",
+            "link: only `allocation` and `fill` have a link; leave it out",
         ),
         (
             r#"{ show = "window", of = "balk" }"#,

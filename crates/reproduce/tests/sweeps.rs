@@ -34,7 +34,7 @@ source = { kind = "cbr", rate = "1Mbit", packet = "500B" }
 
 const HEAD: &str = r#"
 title = "Toy"
-paper = "Nobody"
+paper = "A. Author"
 [sweep.rate]
 axis = "rate, Mb/s"
 at = [1, 2, 4]
@@ -187,7 +187,7 @@ fn every_mistake_is_told_with_the_mend() {
     );
     assert_eq!(
         error(&HEAD.replace("[1, 3]", "[3, 1]"), SWEPT),
-        "sweep.other.at: where are the points? write numbers in ascending order, for example [10, 20]"
+        "sweep.other.at: no points, or not ascending; write numbers in ascending order, for example [10, 20]"
     );
     assert_eq!(
         error(&HEAD.replace("[1, 3]", "[1, 2, 3]"), SWEPT),

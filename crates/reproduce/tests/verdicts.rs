@@ -43,7 +43,7 @@ to = "1Mbit"
 
 const HEAD: &str = r#"
 title = "Toy"
-paper = "Nobody"
+paper = "A. Author"
 [[experiment]]
 id = "toy/one"
 source = "nowhere"
@@ -273,7 +273,7 @@ fn runs_that_are_the_same_are_executed_once() {
     let mut toy =
         Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"throughput\", of = [\"u.1\"] }")]);
     assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
-    let again = HEAD.replace("toy/one", "toy/two").replace("title = \"Toy\"\npaper = \"Nobody\"\n", "");
+    let again = HEAD.replace("toy/one", "toy/two").replace("title = \"Toy\"\npaper = \"A. Author\"\n", "");
     toy.text += &(again
         + &metric("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\" , as = \"sum\" }"));
     assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
@@ -328,7 +328,7 @@ fn every_mistake_is_told_with_its_place_and_the_mend() {
     );
     assert_eq!(
         measure(r#"{ kind = "list", of = [] }"#),
-        format!("{at}: measure.of: it measures nothing; name flows, or write numbers")
+        format!("{at}: measure.of: it has no numbers; name flows, or write numbers")
     );
     let message = measure(r#"{ kind = "throughput", of = ["u.1"], form = "5s" }"#);
     assert!(
@@ -388,15 +388,15 @@ params = { "cbr.rate" = "500kbit" }
 fn a_variant_is_measured_beside_and_judged_by_nobody() {
     let toy = Toy::new(&[ALL]).with(VARIANTS);
     let claims = toy.claims(false);
-    // Without it, greedy gets 1 Mb/s of the narrow link; beside, what it sends.
+    // Without the variant, greedy gets 1 Mb/s of the narrow link; with it, its full sending rate.
     assert!(close(&measured(&claims[0]), &[1.0, 2.0, 1.0]), "{:?}", measured(&claims[0]));
-    let (name, beside) = &claims[0].beside[0];
-    assert!(name == "wide" && close(&measured(beside), &[1.0, 2.0, 2.0]), "{:?}", measured(beside));
-    assert_eq!((claims[0].verdict, claims[0].beside.len()), (Verdict::Holds, 1));
+    let (name, wide) = &claims[0].variants[0];
+    assert!(name == "wide" && close(&measured(wide), &[1.0, 2.0, 2.0]), "{:?}", measured(wide));
+    assert_eq!((claims[0].verdict, claims[0].variants.len()), (Verdict::Holds, 1));
     let line: serde_json::Value = serde_json::from_str(&json_lines(&claims)).unwrap();
     assert_eq!(line["beside"]["wide"].as_array().unwrap().len(), 3);
     assert!(tables(&claims).contains("  wide"), "{}", tables(&claims));
-    assert!(toy.claims(true)[0].beside.is_empty());
+    assert!(toy.claims(true)[0].variants.is_empty());
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn what_a_variant_gets_wrong_is_named() {
         ),
         (
             "params = { n = 1 }",
-            "expect.toml: variant v: params.n: whose parameter? write for example \"tred.n\"",
+            "expect.toml: variant v: params.n: its owner is missing; write for example \"tred.n\"",
         ),
     ] {
         assert_eq!(error(variant), expected);

@@ -1,4 +1,4 @@
-//! Something of one flow over time: its level, its saw-teeth.
+//! A quantity of one flow over time: its level and its saw-teeth.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use serde::Deserialize;
 use crate::runs::{Basis, Fault, Measured, Runs, flows_of, link_of, main_run, run_of, samples};
 use crate::value::Length;
 
-/// Something of one flow that has a value for each sample interval.
+/// A quantity of one flow with a value for each sample interval.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Course {
-    /// What of it.
+    /// The quantity.
     pub show: Show,
     /// The flow.
     pub of: String,
     /// The link of an allocation or a fill; it must be watched.
     pub link: Option<String>,
-    /// In which run.
+    /// The run; `main` if absent.
     #[serde(default = "main_run")]
     pub run: String,
 }
 
-/// What a [`Course`] is of.
+/// The quantity of a [`Course`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Show {
@@ -32,8 +32,8 @@ pub enum Show {
     Throughput,
     /// Mb/s that the link's queue allocates to it, the mean of each interval.
     Allocation,
-    /// Bytes that wait at the link, at the end of each interval; those that the queue has already given to its
-    /// interface do not count.
+    /// Bytes of the flow in the link's queue at the end of each interval, without those already passed to the
+    /// interface.
     Fill,
     /// The congestion window in segments, at the end of each interval.
     Window,
@@ -42,7 +42,7 @@ pub enum Show {
 }
 
 impl Show {
-    /// What an axis calls it.
+    /// Its label on an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -74,8 +74,10 @@ impl Course {
                     return Err(("link", format!("`{link}` is not watched; write watch = true in it")));
                 }
             }
-            None if at_link => return Err(("link", "missing: at which link?".to_owned())),
-            Some(_) => return Err(("link", "only an allocation and a fill are at a link".to_owned())),
+            None if at_link => return Err(("link", "missing; name the link".to_owned())),
+            Some(_) => {
+                return Err(("link", "only `allocation` and `fill` have a link; leave it out".to_owned()));
+            }
             None => {}
         }
         let flow = &scenario.flows[flow];
@@ -108,14 +110,14 @@ impl Course {
         })
     }
 
-    /// When the interval with this number, from 0, counts, in seconds: its middle for a mean, else its end.
+    /// The time of the interval with this number, from 0, in seconds: its middle for a mean, else its end.
     pub(crate) fn time(&self, scenario: &Scenario, interval: usize) -> f64 {
         let share = if self.show.is_mean() { 0.5 } else { 1.0 };
         (interval as f64 + share) * scenario.sample.as_secs_f64()
     }
 }
 
-/// A number of the level of something: over the intervals from `from` to `to`.
+/// The level of a quantity over the intervals from `from` to `to`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Level {
     /// The quantity.
@@ -124,7 +126,7 @@ pub struct Level {
     pub from: Option<Length>,
     /// End; of the run if absent.
     pub to: Option<Length>,
-    /// Which number.
+    /// The number to compute.
     pub give: LevelNumber,
     /// The target of `error`, in the unit of the course.
     pub target: Option<f64>,
@@ -136,9 +138,9 @@ pub struct Level {
 pub enum LevelNumber {
     /// The mean.
     Mean,
-    /// The least.
+    /// The smallest value.
     Min,
-    /// The largest.
+    /// The largest value.
     Max,
     /// The mean of |value / target - 1|.
     Error,
@@ -149,7 +151,10 @@ impl Level {
         let scenario = self.course.check(runs)?;
         samples(scenario, self.from, self.to)?;
         if (self.give == LevelNumber::Error) != self.target.is_some_and(|target| target > 0.0) {
-            return Err(("target", "`error` needs one above zero, and nothing else has one".to_owned()));
+            return Err((
+                "target",
+                "`error` needs a target above zero; the other numbers have none".to_owned(),
+            ));
         }
         Ok(vec![String::new()])
     }
@@ -176,9 +181,9 @@ impl Level {
     }
 }
 
-/// The saw-teeth of something, usually of a congestion window. A tooth ends where the value falls below 0.7
-/// of the highest since the tooth before: halving does, and a window of CUBIC after its first loss just does;
-/// a segment less does not. A timeout right after a halving ends a tooth of its own.
+/// The saw-teeth of a quantity, usually of a congestion window. A tooth ends where the value falls below 0.7 of the
+/// highest since the previous tooth: a halving ends one, and so does CUBIC's first reduction, just below 0.7; a
+/// decrease by one segment does not. A timeout right after a halving ends another tooth.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SawTooth {
     /// The quantity.
@@ -187,7 +192,7 @@ pub struct SawTooth {
     pub from: Option<Length>,
     /// End; of the run if absent.
     pub to: Option<Length>,
-    /// Which number.
+    /// The number to compute.
     pub give: ToothNumber,
 }
 
@@ -195,13 +200,13 @@ pub struct SawTooth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToothNumber {
-    /// Teeth a second.
+    /// Teeth per second.
     Rate,
     /// Mean height of their tips; the highest value if no tooth ends.
     Peak,
 }
 
-/// Where a tooth ends, as a share of its tip.
+/// The end of a tooth, as a share of its tip.
 const TOOTH: f64 = 0.7;
 
 impl SawTooth {

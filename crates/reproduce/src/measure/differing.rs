@@ -1,4 +1,4 @@
-//! By how much two runs differ.
+//! Differences between two runs.
 
 use apportion_runtime::outcome::FlowOutcome;
 use apportion_scenario::model::Scenario;
@@ -7,12 +7,12 @@ use serde::Deserialize;
 use crate::runs::{Basis, Fault, Measured, Runs, flows_of, run_of, samples};
 use crate::value::Length;
 
-/// |Σ alone - Σ beside| / Σ alone of the bytes that flows delivered in two runs.
+/// |Σ alone - Σ other| / Σ alone of the bytes that flows delivered in two runs.
 #[derive(Clone, Debug, Deserialize)]
 pub struct AccumulatedError {
     /// Flows or groups, together.
     pub of: Vec<String>,
-    /// The run in which they are alone, and the other.
+    /// The run in which the flows are alone, and the other run.
     pub runs: [String; 2],
     /// Start; of the measured part if absent.
     pub from: Option<Length>,
@@ -36,8 +36,8 @@ impl AccumulatedError {
             let window = samples(&run_of(runs, run).ok()?.scenario, self.from, self.to).ok()?;
             Some(delivered(runs, run, &self.of, seed)?.get(window)?.iter().sum::<f64>())
         };
-        let [alone, beside] = [sum(&self.runs[0])?, sum(&self.runs[1])?];
-        (alone > 0.0).then(|| vec![(alone - beside).abs() / alone])
+        let [alone, other] = [sum(&self.runs[0])?, sum(&self.runs[1])?];
+        (alone > 0.0).then(|| vec![(alone - other).abs() / alone])
     }
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn delivered(
     Some(sums)
 }
 
-/// In how much two runs of the same seeds differ: the sample intervals, flow by flow, in which they delivered
-/// different numbers of bytes, and the differences in the counts of drops, by flow and reason. Zero if what
-/// they dropped is the same; that every packet fared alike is for a test of the disciplines to show.
+/// The number of differences between two runs with the same seeds: sample intervals of flows in which the delivered
+/// bytes differ, plus the differences of drop counts by flow and reason. Zero does not prove that every packet was
+/// treated equally; tests of the disciplines show that.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Differing {
     /// Two runs with the same flows.

@@ -12,7 +12,7 @@ pub(crate) fn matching(parts: Vec<Vec<String>>) -> Result<Vec<String>, Fault> {
     Ok(parts.into_iter().find(|part| part.len() == most).unwrap_or_default())
 }
 
-/// Element by element; a single number stands for as many as needed.
+/// Combines element by element; a single number is used for every element.
 pub(crate) fn combine(parts: &[&Vec<f64>], with: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let most = parts.iter().map(|part| part.len()).max().unwrap_or(0);
     let at = |k: usize| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! The numbers of measures.
+//! Evaluation of measures.
 
 use apportion_core::fairness::water_filling;
 use apportion_core::queue::DropReason;
@@ -28,7 +28,7 @@ impl Shape {
 }
 
 impl Measure {
-    /// The numbers; `None` if one of them cannot be said.
+    /// The numbers; `None` if one of them is undefined.
     #[must_use]
     pub fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
         match self {
@@ -79,7 +79,7 @@ impl Measure {
                 let change = |(before, after): (f64, f64)| (after / before - 1.0).abs();
                 Some(mean(before)?.into_iter().zip(mean(after)?).map(change).collect())
             }
-            // Entitlements do not move.
+            // Entitlements are constant over time.
             Self::Settling { .. } if matches!(basis, Basis::Entitlements) => None,
             Self::Settling { of, run, targets, after, window, within, hold } => {
                 let flows = Flows::of(runs, run, of)?;
@@ -99,7 +99,7 @@ impl Measure {
         }
     }
 
-    /// Numbers as they are, and measures made of measures.
+    /// The numbers of constants and of combined measures.
     fn combined(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
         let parts = |of: &[Self]| -> Option<Vec<Vec<f64>>> {
             of.iter().map(|part| part.evaluate(runs, basis)).collect()
@@ -138,12 +138,12 @@ fn quotient(x: &[f64]) -> f64 {
     if x[1].abs() > EPSILON { x[0] / x[1] } else { f64::NAN }
 }
 
-/// What the discipline of a link reports under `name`.
+/// The statistic `name` of a link's discipline.
 fn statistic(link: &LinkOutcome, name: &str) -> Option<f64> {
     link.statistics.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// What it reports of the flow at `at` under `name`.
+/// The statistic `name` of the flow with index `at`.
 fn flow_statistic(link: &LinkOutcome, at: usize, name: &str) -> Option<f64> {
     let of_flow = link.flow_statistics.iter().filter(|(flow, known, _)| *flow == at && *known == name);
     let values: Vec<f64> = of_flow.map(|&(.., value)| value).collect();

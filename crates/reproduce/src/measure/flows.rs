@@ -1,4 +1,4 @@
-//! What some flows of a run got.
+//! Throughputs of selected flows of a run.
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_report::mbps;
@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{FlowOutcome, Outcome};
 use crate::runs::{Attribute, Basis, Measured, Runs, attributes_of, flows_of, run_of, samples};
 use crate::value::Length;
 
-/// Some flows of a run.
+/// Selected flows of a run.
 pub(crate) struct Flows<'a> {
     run: &'a Measured,
     flows: Vec<usize>,

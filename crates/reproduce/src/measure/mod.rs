@@ -1,7 +1,7 @@
-//! How a number is computed from runs.
+//! Measures: how a number is computed from runs.
 //!
-//! A measure is computed for each seed by itself; means and intervals are over seeds. The same measure taken
-//! of entitlements in place of throughputs is what it would be if every flow got its due.
+//! A measure is computed separately for each seed; means and intervals are over seeds. Computed from entitlements
+//! instead of throughputs, it gives the ideal value.
 
 pub mod course;
 pub mod differing;
@@ -39,14 +39,14 @@ pub enum Measure {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
         /// Start of the window; with it or `to`, whole sample intervals within the window count.
         from: Option<Length>,
         /// End of the window.
         to: Option<Length>,
-        /// What becomes of several flows.
+        /// How the numbers of several flows are combined.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -55,10 +55,10 @@ pub enum Measure {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// What becomes of several flows.
+        /// How the numbers of several flows are combined.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -67,10 +67,10 @@ pub enum Measure {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// What becomes of several flows.
+        /// How the numbers of several flows are combined.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -81,54 +81,54 @@ pub enum Measure {
         of: Vec<String>,
         /// Of one reason; of all if absent.
         reason: Option<Reason>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// What becomes of several flows.
+        /// How the numbers of several flows are combined.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
-    /// What flows are entitled to, Mb/s, whatever the seed.
+    /// The entitlements of flows, Mb/s; they do not depend on the seed.
     Entitlement {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// What becomes of several flows.
+        /// How the numbers of several flows are combined.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
-    /// Bits transmitted over bits possible.
+    /// Utilisation of a link, 0 to 1.
     Utilisation {
-        /// Which link.
+        /// The link.
         link: String,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
     },
-    /// What the discipline of a link reports of itself.
+    /// A statistic that the discipline of a link reports.
     Statistic {
-        /// Which link.
+        /// The link.
         link: String,
-        /// As the discipline calls it.
+        /// The name of the statistic, as the discipline reports it.
         name: String,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
     },
-    /// What the discipline of a link reports of flows: the mean over a flow's connections, where it keeps them
-    /// apart.
+    /// A statistic that the discipline of a link reports per flow: the mean over a flow's connections, if it
+    /// distinguishes them.
     FlowStatistic {
-        /// Which link.
+        /// The link.
         link: String,
-        /// As the discipline calls it.
+        /// The name of the statistic, as the discipline reports it.
         name: String,
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
         /// All or one number.
@@ -144,7 +144,7 @@ pub enum Measure {
         on: Attribute,
         /// Which number of the line.
         give: FitNumber,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
     },
@@ -152,7 +152,7 @@ pub enum Measure {
     RelativeChange {
         /// Flows or groups.
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
         /// The first window.
@@ -160,67 +160,66 @@ pub enum Measure {
         /// The second window.
         after: [Length; 2],
     },
-    /// Seconds after `after` until throughputs have come to stay: the first sample time from which on all
-    /// means over consecutive windows, for as long as `hold`, are within a share of the targets. Infinite
-    /// if that never happens.
+    /// Settling time of throughputs, in seconds from `after`: the first sample time from which all means over
+    /// consecutive windows stay within a share of the targets for the time `hold`. Infinite if they never settle.
     Settling {
         /// Flows or groups.
         of: Vec<String>,
-        /// Of which run.
+        /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
         /// Mb/s, one for each flow.
         targets: Vec<f64>,
-        /// When the disturbance is.
+        /// Time of the disturbance.
         after: Length,
-        /// Length of a mean.
+        /// Length of the window of each mean.
         window: Length,
-        /// Share of the target.
+        /// Tolerance, as a share of the target.
         within: f64,
         /// How long they must stay.
         hold: Length,
     },
-    /// Numbers as they are.
+    /// Constants.
     Constant {
         /// The numbers.
         value: Numbers,
     },
-    /// What each of several demands gets of an amount that SF-FC divides max-min fairly.
+    /// The max-min fair allocations of an amount to demands, as SF-FC divides it.
     WaterFilling {
-        /// What there is.
+        /// The amount to divide.
         amount: f64,
-        /// What each wants.
+        /// The demands.
         demands: Vec<f64>,
     },
-    /// The first less the second, element by element; a single number stands for as many as needed.
+    /// The difference of two measures, element by element; a single number is used for every element.
     Difference {
         /// Two measures.
         of: Vec<Measure>,
     },
-    /// The first over the second, likewise.
+    /// The ratio of two measures, element by element as above.
     Quotient {
         /// Two measures.
         of: Vec<Measure>,
     },
-    /// |first / second - 1|, likewise.
+    /// The relative difference |first / second - 1|, element by element as above.
     RelativeError {
         /// Two measures.
         of: Vec<Measure>,
     },
-    /// One number of all that a measure gives.
+    /// The numbers of a measure, combined into one.
     Reduced {
         /// The measure.
         of: Box<Measure>,
-        /// What becomes of its numbers.
+        /// How its numbers are combined.
         #[serde(rename = "as")]
         shape: Shape,
     },
-    /// The mean of several measures, likewise.
+    /// The mean of several measures, element by element as above.
     Mean {
         /// The measures.
         of: Vec<Measure>,
     },
-    /// Several measures one after another.
+    /// The concatenation of several measures.
     List {
         /// The measures.
         of: Vec<Measure>,
@@ -247,11 +246,11 @@ pub enum Measure {
     TransferTime(TransferTime),
 }
 
-/// What becomes of the numbers of several flows.
+/// How the numbers of several flows are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// One for each.
+    /// No combination: one number for each.
     #[default]
     Each,
     /// Their sum.
@@ -268,7 +267,7 @@ pub enum Shape {
     Jain,
 }
 
-/// A reason of drops, as results call it.
+/// A drop reason, by its name in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -300,21 +299,21 @@ impl From<Reason> for DropReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FitNumber {
-    /// Through the origin.
+    /// The slope of the line through the origin.
     Slope,
-    /// Through the origin.
+    /// R² of the line through the origin.
     R2,
-    /// From the line through the origin.
+    /// The largest relative deviation from the line through the origin, among the quarter with the smallest x.
     LowestQuartileDeviation,
-    /// Of the line through the logarithms.
+    /// The slope of the line through the logarithms.
     LoglogSlope,
 }
 
 impl Measure {
-    /// Checks it against the scenarios it is taken of, and gives a label for each of its numbers.
+    /// Checks the measure against the scenarios of its runs, and returns a label for each of its numbers.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first problem found.
     pub fn labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
         let flows = |run: &str, of: &[String], shape: Shape| {
             let scenario = run_of(runs, run)?;
@@ -382,7 +381,7 @@ impl Measure {
         }
     }
 
-    /// Of numbers as they are, and of measures made of measures.
+    /// The labels of constants and of combined measures.
     fn combined_labels(&self, runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Fault> {
         let parts = |of: &[Self]| -> Result<Vec<Vec<String>>, Fault> {
             of.iter().map(|part| part.labels(runs)).collect()

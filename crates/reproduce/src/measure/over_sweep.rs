@@ -13,7 +13,7 @@ use crate::value::plain;
 pub struct OverSweep {
     /// One number at each point.
     pub of: Box<Measure>,
-    /// What becomes of them.
+    /// How they are combined.
     #[serde(default)]
     pub give: Along,
     /// Points from here on the axis; from the first if absent.
@@ -22,20 +22,20 @@ pub struct OverSweep {
     pub to: Option<f64>,
 }
 
-/// What becomes of the numbers along a sweep.
+/// How the numbers along a sweep are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Along {
     /// One for each point.
     #[default]
     Each,
-    /// Their mean; points count alike, wherever they are on the axis.
+    /// Their mean; all points have equal weight, whatever their spacing.
     Mean,
     /// The smallest.
     Min,
     /// The largest.
     Max,
-    /// Of the least-squares line with intercept over the axis.
+    /// The slope of the least-squares line with intercept over the axis.
     Slope,
 }
 

@@ -1,4 +1,4 @@
-//! Where the first of several measures stands among them, element by element.
+//! The rank of the first of several measures, element by element.
 
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::Measure;
 use super::elementwise::{combine, matching};
 use crate::runs::{Basis, Fault, Measured, Runs};
 
-/// The rank of the first: 1 if none is larger; those that are equal share the mean of their ranks.
+/// The rank of the first measure: 1 if none is larger; equal ones share the mean of their ranks.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Rank {
     /// The measures.
@@ -20,7 +20,7 @@ pub struct Rank {
 pub struct Best {
     /// The measures.
     pub of: Vec<Measure>,
-    /// Of the largest.
+    /// The tolerance, as a share of the largest.
     #[serde(default)]
     pub within: f64,
 }

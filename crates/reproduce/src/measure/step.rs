@@ -13,26 +13,26 @@ use crate::value::Length;
 pub struct Step {
     /// The quantity.
     pub course: Course,
-    /// When.
+    /// The times of the step.
     pub times: StepTimes,
-    /// Which number.
+    /// The number to compute.
     pub give: StepNumber,
 }
 
-/// When a step is. The level before is the mean over the second half of the time from `before` to `at`, the
-/// level after over the second half of that from `at` to `until`: first halves are for it to settle.
+/// The times of a step. The level before is the mean over the second half of the time from `before` to `at`, the
+/// level after over the second half of that from `at` to `until`: the first halves are left for settling.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct StepTimes {
-    /// Where the level before begins.
+    /// Start of the level before.
     pub before: Length,
-    /// The step.
+    /// The time of the step.
     pub at: Length,
-    /// Where the level after ends.
+    /// End of the level after.
     pub until: Length,
-    /// For how long it must stay to be settled (Li et al. 2001 read their figure at 300 ms); 0.3 s if absent.
+    /// How long the quantity must stay near the level after to count as settled (Li et al. 2001 read their figure at 300 ms); 0.3 s if absent.
     #[serde(default = "hold")]
     pub hold: Length,
-    /// How near, as a share of the level after; 0.05 if absent.
+    /// The tolerance of settling, as a share of the level after; 0.05 if absent.
     #[serde(default = "within")]
     pub within: f64,
 }
@@ -45,7 +45,7 @@ const fn within() -> f64 {
     0.05
 }
 
-/// A number of an answer to a step.
+/// A number of a step response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepNumber {
@@ -56,20 +56,20 @@ pub enum StepNumber {
     /// From the step to the start of the first `hold` that is near the level after all the time, ms; infinite
     /// if there is none.
     Settling,
-    /// The furthest beyond the level after, as a share of the step's height.
+    /// Overshoot: the largest deviation beyond the level after, as a share of the step's height.
     Overshoot,
 }
 
-/// The answer to a step, in seconds of the run and in the unit of the course.
+/// A step response, in seconds of the run and in the unit of the course.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// First beyond 10 % and 90 % of the step.
+    /// The times of first passing 10 % and 90 % of the step.
     pub(crate) t10: f64,
     pub(crate) t90: f64,
     pub(crate) settled: f64,
-    /// The furthest, and when.
+    /// The time and value of the peak.
     pub(crate) peak: (f64, f64),
 }
 
@@ -108,7 +108,7 @@ impl StepTimes {
         Ok(())
     }
 
-    /// None if there is nothing, or no step.
+    /// The step response; `None` without samples or without a step.
     pub(crate) fn answer(&self, course: &Course, runs: &Runs<'_, Measured>, seed: usize) -> Option<Answer> {
         let scenario = &run_of(runs, &course.run).ok()?.scenario;
         let values = course.values(runs, seed)?;
@@ -131,7 +131,7 @@ fn half((from, to): (Length, Length)) -> Length {
     Length(Span::from_nanos(from.0.as_nanos().midpoint(to.0.as_nanos())))
 }
 
-/// From (time, value) after a step between two levels.
+/// The step response from samples (time, value) after a step between two levels.
 fn answer(after: &[(f64, f64)], (low, high): (f64, f64), hold: f64, within: f64) -> Answer {
     let done = |value: f64| (value - low) / (high - low);
     let reaches =

@@ -1,4 +1,4 @@
-//! How long finite transfers take.
+//! Completion times of finite transfers.
 
 use apportion_report::statistics::mean;
 use apportion_scenario::model::Scenario;
@@ -6,14 +6,14 @@ use serde::Deserialize;
 
 use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of};
 
-/// The mean time of transfers that ended in the measured part, s, over all of these flows together; none can
-/// be said if none ended.
+/// The mean completion time of the transfers of all these flows that ended in the measured part, s; undefined if
+/// none ended.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TransferTime {
     /// Flows or groups; all if empty.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Of which run.
+    /// The run; `main` if absent.
     #[serde(default = "main_run")]
     pub run: String,
 }

@@ -10,14 +10,14 @@ use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of, samp
 use crate::value::Length;
 
 /// Fairness at short time scales: the mean over consecutive windows of the Jain index of throughputs (bytes on
-/// the wire; goodput is not counted by the interval). Whole windows of the measured part count, but for those
-/// in which no flow got anything.
+/// the wire; goodput is not counted by the interval). Windows that lie within the measured part count, except those
+/// without any throughput.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WindowedJain {
     /// Flows or groups; all if empty.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Of which run.
+    /// The run; `main` if absent.
     #[serde(default = "main_run")]
     pub run: String,
     /// Length of a window.

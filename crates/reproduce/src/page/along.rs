@@ -11,7 +11,7 @@ use crate::runs::{Basis, Measured, Runs, at_point, sweep_of};
 
 use super::card::{BINS, Card, card, legend};
 
-/// A plot, and its numbers in a table that can be opened.
+/// A plot, with its numbers in a folded table.
 pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
     let Ok(sweep) = sweep_of(runs) else { return String::new() };
     // (series, point)
@@ -42,7 +42,7 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
     let low = ends().map(|end| end.1).fold(f64::INFINITY, f64::min);
     let high = ends().map(|end| end.2).fold(f64::NEG_INFINITY, f64::max);
     let (first, last) = (sweep.at.first().copied().unwrap_or(0.0), sweep.at.last().copied().unwrap_or(1.0));
-    // Differences are small beside the values: the axis does not begin at zero.
+    // Differences are small compared with the values: the axis does not begin at zero.
     let margin = 0.05 * (high - low);
     let plot = Plot {
         x: XAxis::Number { low: first, high: last },
@@ -71,12 +71,12 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
     .html()
 }
 
-/// With the digits in which schemes differ.
+/// A mean with enough digits to show differences between schemes.
 fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
     ci95.map_or_else(|| format!("{mean:.5}"), |half| format!("{mean:.5} ± {half:.5}"))
 }
 
-/// What flows got on average since the start of the run, the mean over them, a curve for each run.
+/// Throughput since the start of the run, the mean over flows, a curve for each run.
 pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> String {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series

@@ -9,13 +9,13 @@ use crate::runs::{Measured, Runs};
 
 use super::card::{Card, legend};
 
-/// Bars, and their numbers in a table that can be opened.
+/// Bars, with their numbers in a folded table.
 pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
     let estimates = |measure: &Measure| figure.estimates(measure, runs, seeds);
     // (series, group)
     let series: Vec<Vec<Option<Estimate>>> =
         figure.series.iter().map(|series| estimates(&series.measure)).collect();
-    // Runs that change have nothing that is due all the time.
+    // Runs whose settings change have no constant target.
     let ideal = figure.ideal.as_ref().map(estimates).filter(|ideal| ideal.iter().any(Option::is_some));
     let at = |all: &[Option<Estimate>], k: usize| all.get(k).copied().flatten();
     let group = |(k, name): (usize, &String)| {
@@ -51,7 +51,7 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) 
     .html()
 }
 
-/// Chosen: more bars than this are too thin in a place of their own.
+/// Chosen: more bars than this need the full width of the page.
 const MANY: usize = 20;
-/// What the line across a group is called.
+/// The label of the line across a group.
 const IDEAL: &str = "ideal";

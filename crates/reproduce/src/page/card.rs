@@ -1,4 +1,4 @@
-//! The frame around a figure, and what several figures draw alike.
+//! The frame around a figure, and elements that several figures share.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use apportion_report::html::{escape, table};
 use crate::figure;
 use crate::value::Length;
 
-/// Chosen: a point for every four pixels; finer is noise of single packets.
+/// Chosen: a point for every four pixels; finer curves show the noise of single packets.
 pub(super) const BINS: usize = 100;
 
 /// A dashed line in a figure from `begin` to `end`.
@@ -23,9 +23,9 @@ pub(super) struct Card<'a> {
     pub(super) caption: &'a str,
     pub(super) legend: String,
     pub(super) svg: String,
-    /// Whether it takes the place of two.
+    /// Whether it has the full width of the page.
     pub(super) wide: bool,
-    /// The numbers that are drawn, for a table below that can be opened.
+    /// The drawn numbers, for the folded table below the figure.
     pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
 }
 

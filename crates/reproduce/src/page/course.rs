@@ -1,4 +1,4 @@
-//! Figures of what changes in the course of runs.
+//! Figures of quantities over time.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::value::Length;
 
 use super::card::{card, legend, level};
 
-/// Chosen: a point for each shown pixel: what is marked must be seen in the curve.
+/// Chosen: a point for each shown pixel, so that the marked times are visible in the curve.
 const POINTS: usize = 400;
 
 /// A curve for each course.
@@ -42,7 +42,7 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: us
         && let Some(answer) = times.answer(&first.course, runs, 0)
     {
         levels.extend(marks(&answer, times.within, end));
-        caption += &told(&answer, times.at.0.as_secs_f64());
+        caption += &in_words(&answer, times.at.0.as_secs_f64());
         dashed = Some(if target.is_some() { "target; marks of the step" } else { "marks of the step" });
     }
     let top = found.iter().flat_map(|(_, line)| line).map(|point| point.1).fold(0.0, f64::max);
@@ -90,8 +90,8 @@ fn points(
 
 const START: Length = Length(apportion_core::units::Span::ZERO);
 
-/// Dashes at 10 % and 90 % of the step between the times at which they are reached, along both edges of the band in
-/// which it settles, and at the furthest.
+/// Dashes at 10 % and 90 % of the step between the times at which they are reached, along both edges of the settling
+/// band, and at the peak.
 fn marks(answer: &Answer, within: f64, end: f64) -> Vec<Level> {
     let dash = |at: f64, from: f64, to: f64| Level { at, span: Some((from, to.min(end))) };
     let &Answer { low, high, t10, t90, settled, peak } = answer;
@@ -105,7 +105,8 @@ fn marks(answer: &Answer, within: f64, end: f64) -> Vec<Level> {
     all
 }
 
-fn told(answer: &Answer, at: f64) -> String {
+/// The numbers of a step response as a sentence.
+fn in_words(answer: &Answer, at: f64) -> String {
     let mut out = String::from(" First curve, first seed:");
     let ms = |seconds: f64| {
         if seconds.is_finite() { format!("{} ms", number(seconds * 1e3)) } else { "never".to_owned() }
@@ -121,7 +122,7 @@ fn told(answer: &Answer, at: f64) -> String {
     out
 }
 
-/// A curve for each run, of what it lacks.
+/// A curve for each run: how much less it delivered than the reference run.
 pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
@@ -137,7 +138,10 @@ pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, s
         y_max: top * 1.05,
         levels: Vec::new(),
     };
-    let caption = format!("What `{}` delivered more since the start, MB, mean over seeds.", figure.alone);
+    let caption = format!(
+        "Bytes delivered since the start by `{}` minus those of each run, MB, mean over seeds.",
+        figure.alone
+    );
     draw(&figure.title, &caption, found, None, &plot)
 }
 
@@ -152,11 +156,11 @@ fn lacking(
     let mut sums: Vec<f64> = Vec::new();
     for seed in 0..seeds {
         let alone = delivered(runs, &figure.alone, &figure.of, seed)?;
-        let beside = delivered(runs, run, &figure.of, seed)?;
+        let other = delivered(runs, run, &figure.of, seed)?;
         sums.resize(alone.len(), 0.0);
         let mut sum = 0.0;
-        for (total, (alone, beside)) in sums.iter_mut().zip(alone.iter().zip(&beside)) {
-            sum += (alone - beside) / 1e6;
+        for (total, (alone, other)) in sums.iter_mut().zip(alone.iter().zip(&other)) {
+            sum += (alone - other) / 1e6;
             *total += sum / seeds as f64;
         }
     }

@@ -102,14 +102,14 @@ fn over_time(flows: &Flows<'_>) -> Vec<Curve> {
             };
             outcomes.iter().map(bytes).sum::<f64>() / outcomes.len().max(1) as f64
         };
-        // A last bin that is cut short would show too little.
+        // An incomplete last bin would show too low a rate.
         let line = (0..samples / size).map(|bin| ((bin as f64 + 0.5) * step, rate(bin))).collect();
         Curve { key: Some(key), line, band: Vec::new() }
     };
     flows.indices().iter().enumerate().map(curve).collect()
 }
 
-/// Claims side by side.
+/// Claims as columns.
 fn columns_of(
     planned: &PlannedExperiment,
     claims: &[&Claim],
@@ -126,7 +126,7 @@ fn columns_of(
         columns.iter().filter_map(|column| Some((column, find(column, &column.metric)?))).collect();
     let mut heads = vec![head.to_owned()];
     for (column, claim) in &shown {
-        heads.push(format!("{}: paper", column.label));
+        heads.push(format!("{}: published", column.label));
         if has_ideal(claim) {
             heads.push("entitlement".to_owned());
         }
