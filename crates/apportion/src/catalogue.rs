@@ -1,4 +1,4 @@
-//! What scenarios can name, as data and as text: disciplines, markers, TCP profiles and algorithms, sources,
+//! Names for scenarios, as data and as text: disciplines, markers, TCP profiles and algorithms, sources,
 //! topologies; and the experiments of papers.
 //!
 //! ```

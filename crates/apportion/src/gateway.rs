@@ -20,7 +20,7 @@ use apportion_scenario::gateway::GatewayConfig;
 pub use apportion_live::gateway::interfaces::Interface;
 pub use apportion_live::gateway::log::Log;
 
-/// Where the sockets of gateways are that the system runs.
+/// The folder of the control sockets of gateways that the system starts.
 const SYSTEM_FOLDER: &str = "/run/apportion";
 
 /// Why a gateway did not start or ended, or a request to one failed.
@@ -33,7 +33,7 @@ pub enum GatewayError {
     /// No gateway of this title answers; first what is wrong with its file, if something is.
     #[error("{0}")]
     Unreachable(String),
-    /// The gateway did not start, or ended.
+    /// The gateway failed to start or stopped with an error.
     #[error("{}", .0.to_string().trim_end())]
     Failed(Box<live::GatewayError>),
 }
@@ -63,7 +63,7 @@ impl Gateway {
     /// The control socket is in `$XDG_RUNTIME_DIR`, or in `/run/apportion`.
     ///
     /// # Errors
-    /// Why it did not start, or ended.
+    /// If it failed to start or stopped with an error.
     pub fn run(&self) -> Result<(), GatewayError> {
         live::run(&self.config, &folders().swap_remove(0), &self.catalog)
             .map_err(|error| GatewayError::Failed(Box::new(error)))

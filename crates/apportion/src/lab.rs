@@ -23,8 +23,8 @@ use crate::scenario::Scenario;
 
 pub use apportion_live::lab::{LabError, enter};
 
-/// Replications in the simulator, at least, that parity is judged by. Chosen: they show what is chance, in less
-/// time than one in the lab.
+/// Replications in the simulator, at least, for a comparison with the lab. Chosen: enough to estimate the
+/// variance, in less time than one replication in the lab.
 const SIMULATED: u64 = 10;
 
 /// Checks that the lab can run every point of a scenario, without running it.
@@ -53,7 +53,7 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Run<'_> {
-    /// Runs it over the TCP of this machine, one replication after another in real time; [`enter`] comes first.
+    /// Runs it over the TCP of this machine, one replication after another in real time; call [`enter`] first.
     /// [`jobs`](Self::jobs) has no effect, and nothing is captured.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Run<'_> {
         RunError::Lab { scenario: self.scenario.origin().to_owned(), cause, finished }
     }
 
-    /// Runs it in the lab and, with at least ten seeds, in the simulator, and compares the two; [`enter`] comes
+    /// Runs it in the lab and, with at least ten seeds, in the simulator, and compares the two; call [`enter`]
     /// first. A [folder](Self::folder) gets the results of both, in `lab/` and `sim/`.
     ///
     /// # Errors

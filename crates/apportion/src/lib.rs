@@ -1,4 +1,4 @@
-//! Divide a link's bandwidth among the flows that share it, and see who gets what: queue disciplines of research
+//! Divide a link's bandwidth among the flows that share it, and measure the share of each: queue disciplines of research
 //! papers and of the Internet, in a deterministic simulator, in a lab of real Linux TCP, and on live traffic.
 //!
 //! A [`Scenario`] describes a network with its flows, a [`Run`] executes it, and [`Results`] hold what was measured,

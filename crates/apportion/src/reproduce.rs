@@ -1,4 +1,4 @@
-//! Experiments of papers: what they claim, compared with what the simulator measures.
+//! Experiments of papers: their claims, compared with measurements in the simulator.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const PAPERS: &str = "papers";
 /// Replications of each run, if not set. Chosen: claims about means then have intervals of a few percent.
 const SEEDS: u64 = 20;
 
-/// Experiments of papers to run, and what to do with what they measure.
+/// A run of experiments of papers: which ones, and how.
 ///
 /// ```no_run
 /// let reproduced = apportion::Reproduction::new(["pps/table1-sender"]).seeds(5).run()?;
@@ -140,7 +140,7 @@ impl<'a> Reproduction<'a> {
     }
 }
 
-/// What experiments measured, and which claims hold.
+/// Results of experiments: measurements and verdicts.
 #[derive(Debug)]
 pub struct Reproduced {
     plan: Plan,
@@ -196,9 +196,9 @@ impl Reproduced {
 pub struct Experiment {
     /// `PAPER/NAME`.
     pub id: String,
-    /// Where in the paper.
+    /// The place in the paper, such as a figure.
     pub source: String,
-    /// What is done.
+    /// A summary of the setup.
     pub summary: String,
 }
 
@@ -218,7 +218,7 @@ pub fn experiments() -> Result<Vec<Experiment>, ReproduceError> {
     Ok(all.map(|one| Experiment { id: one.id, source: one.source, summary: one.summary }).collect())
 }
 
-/// Why nothing was reproduced.
+/// Why a reproduction failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReproduceError {

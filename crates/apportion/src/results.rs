@@ -1,4 +1,4 @@
-//! What a run measured.
+//! Results of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::scenario::Scenario;
 
-/// What a run measured, as tables of [rows](crate::rows), as text and as a report.
+/// The results of a run: tables of [rows](crate::rows), text and a report.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -75,12 +75,12 @@ impl Results {
         Self { record }
     }
 
-    /// What each flow got: by point, replication and flow.
+    /// Throughput, delay and drops of each flow: by point, replication and flow.
     pub fn flows(&self) -> impl Iterator<Item = FlowRow> {
         FlowRow::of(&self.record)
     }
 
-    /// What each link carried: by point, replication and link.
+    /// Throughput, delay and drops of each link: by point, replication and link.
     pub fn links(&self) -> impl Iterator<Item = LinkRow> {
         LinkRow::of(&self.record)
     }
@@ -91,8 +91,8 @@ impl Results {
         SeriesRow::of(&self.record)
     }
 
-    /// What watched links allocated to flows in each sample interval, where their discipline infers what flows
-    /// need: by point, replication, link and flow.
+    /// Rates that watched links allocated to flows in each sample interval, if their discipline infers the needs of
+    /// flows: by point, replication, link and flow.
     pub fn allocations(&self) -> impl Iterator<Item = AllocationRow> {
         AllocationRow::of(&self.record)
     }
@@ -142,7 +142,7 @@ impl Results {
         self.record.points.iter().flat_map(of_point).collect()
     }
 
-    /// Everything that each replication of each point measured.
+    /// The points with the outcome of each replication.
     #[must_use]
     pub fn points(&self) -> &[PointRecord] {
         &self.record.points

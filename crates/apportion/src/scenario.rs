@@ -1,4 +1,4 @@
-//! Scenarios: where they come from, what is set in them, and what they hold once checked.
+//! Scenarios: sources, settings and checked contents.
 
 use std::fmt::Display;
 use std::fs;
@@ -9,7 +9,7 @@ use apportion_core::system::Catalog;
 use apportion_scenario::{Point, Problem, Suite};
 use serde::Serialize;
 
-/// What messages call a scenario that is in no file; files that it refers to are relative to the current folder.
+/// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.
 const UNNAMED: &str = "scenario";
 
 /// A checked scenario: one point, or one for each combination of its swept values.
@@ -137,7 +137,7 @@ impl Scenario {
         self.suite.hash
     }
 
-    /// What messages call it: the path of its file, or `scenario`.
+    /// Its name in messages: the path of its file, or `scenario`.
     #[must_use]
     pub fn origin(&self) -> &Path {
         &self.origin
@@ -247,7 +247,7 @@ impl ScenarioBuilder {
     }
 }
 
-/// Why there is no scenario.
+/// Why a scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {

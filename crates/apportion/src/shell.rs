@@ -39,7 +39,7 @@ pub use apportion_live::shell::Summary;
 
 /// The environment variable by which a shell knows how deep it is nested.
 const DEPTH: &str = "APPORTION_DEPTH";
-/// The queue of a direction without one. Chosen: what Linux interfaces have.
+/// The default queue of a direction. Chosen: the default of Linux interfaces.
 const QUEUE: &str = "{ kind = \"fifo\", limit = \"1000p\" }";
 /// The interval of series in results.
 const SAMPLE: Span = Span::from_millis(100);
@@ -51,7 +51,7 @@ pub struct LinkOptions {
     pub rate: Option<Rate>,
     /// Rates that change, such as `0s 10Mbit, 5s 2Mbit`. Default: none.
     pub steps: Option<String>,
-    /// A recorded link: a file with the time of a delivery opportunity in ms a line, as mahimahi has them.
+    /// A recorded link: a file of mahimahi's format, with the time of one delivery opportunity in ms per line.
     /// Default: none.
     pub trace: Option<PathBuf>,
     /// Delay of the wire, one way. Default 0.
@@ -106,7 +106,7 @@ fn read_trace(file: &Path) -> Result<Trace, ShellError> {
     Trace::parse(&text).map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
 }
 
-/// A command behind an emulated link, and what to record of it.
+/// A command behind an emulated link, and the options of link and recording.
 #[derive(Clone, Debug)]
 pub struct Shell {
     /// The command with its arguments, which sees the far end of the link as `$APPORTION_FAR`.
@@ -227,7 +227,7 @@ impl PreparedShell {
     }
 }
 
-/// What a shell measured.
+/// The measurements of a shell.
 #[derive(Clone, Debug)]
 pub struct ShellResults {
     options: Shell,
@@ -235,7 +235,7 @@ pub struct ShellResults {
 }
 
 impl ShellResults {
-    /// All that was measured, by direction.
+    /// All measurements, by direction.
     #[must_use]
     pub const fn summary(&self) -> &Summary {
         &self.summary
@@ -304,7 +304,7 @@ fn far(line: &str) -> Result<Command, ShellError> {
     Ok(command)
 }
 
-/// Why there is no shell, or none any more.
+/// Why a shell did not start, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellError {

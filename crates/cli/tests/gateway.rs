@@ -21,12 +21,12 @@ const CASES: &[Case] = cases! {
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,
         a_second_gateway_of_the_same_title_is_refused,
-        nobody_has_to_read_the_log;
+        the_log_may_have_no_reader;
     refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
         a_reload_by_another_file_is_refused,
         a_socket_that_one_left_behind_is_taken_over;
     reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
-        what_a_smaller_queue_leaves_out_is_told;
+        packets_dropped_by_a_smaller_queue_are_reported;
 };
 
 fn main() -> ExitCode {

@@ -164,7 +164,7 @@ fn long() -> String {
 struct UnderWay {
     child: Child,
     err: BufReader<ChildStderr>,
-    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that nobody else is given their
+    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that no other process gets their
     /// numbers.
     namespaces: BTreeMap<PathBuf, File>,
 }
@@ -241,7 +241,7 @@ impl UnderWay {
         left
     }
 
-    /// Waits until nobody has anything of it, so that the kernel takes down its namespaces with the devices in them.
+    /// Waits until no process uses it, so that the kernel takes down its namespaces with the devices in them.
     fn is_gone(&self) {
         wait_for("something is left", || self.left().is_empty());
     }
@@ -299,7 +299,7 @@ fn nothing_is_left_of_a_lab_that_was_killed() {
     lab.is_gone();
 }
 
-/// Runs `scenario` in both worlds.
+/// Runs `scenario` in the simulator and in the lab.
 fn parity(scenario: &str, more: &[&str]) -> Option<(Place, Run)> {
     let place = place(scenario)?;
     let run = apportion(place.path(), &[&["compare", "--parity", "x.toml"], more].concat());
@@ -308,7 +308,7 @@ fn parity(scenario: &str, more: &[&str]) -> Option<(Place, Run)> {
 
 #[test]
 fn datagrams_behind_a_fair_queue_get_the_same_in_both_worlds() {
-    // Three of 1 Mb/s each over 2 Mb/s: a third of them is dropped whoever sends them.
+    // Three of 1 Mb/s each over 2 Mb/s: a third of the packets is dropped, whichever source sends them.
     let scenario = r#"
         seed = 3
         stop = "2s"
@@ -346,7 +346,7 @@ fn datagrams_behind_a_fair_queue_get_the_same_in_both_worlds() {
 
 #[test]
 fn what_differs_is_beyond_and_the_status_is_1() {
-    // Linux is not told where slow start ends: it fills the link in half a second, while a window that begins with two
+    // Linux has no setting for the initial slow-start threshold: it fills the link in half a second, while a window that begins with two
     // segments and grows by one each round trip of 100 ms has some 12 of 83 after a second.
     let scenario = r#"
         seed = 3

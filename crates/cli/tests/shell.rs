@@ -182,7 +182,7 @@ fn the_exit_status_is_the_commands() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_told_before_anything_runs() {
+fn wrong_options_are_reported_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], part: &str| {
         let run = apportion(folder.path(), &[&["shell"], arguments, &["--", "echo", "ran"]].concat());
@@ -361,7 +361,7 @@ fn a_log_holds_every_packet_in_mahimahis_format() {
         assert!(at >= before, "{line}");
         before = at;
     }
-    // What was not told of at the end was under way: 5 packets in the queue, one sent, 4 on the wire.
+    // Packets without a result at the end were in flight: 5 in the queue, one in transmission, 4 on the wire.
     assert!(came >= left + gone && came - left - gone <= 10 * 1_514, "{came} {left} {gone}");
     let json = json(folder.path(), "x.json");
     let up = &json["directions"]["up"];
@@ -475,7 +475,7 @@ fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
         let Ok(length) = master.read(&mut bytes) else {
-            // Nobody may have opened it yet.
+            // No reader may have opened it yet.
             if typed > 0 || begun.elapsed() > Duration::from_secs(15) {
                 break;
             }
@@ -516,7 +516,7 @@ fn the_keys_of_a_terminal_reach_the_command() {
     // Ctrl-C: 128 + SIGINT.
     let (shown, measured) = at_terminal("sh|-c|echo begun; exec sleep 10", &[("begun", "\x03")]);
     assert_eq!(measured, [130.0, 1.0], "{shown}");
-    // Ctrl-Z, where nobody would continue a job: it goes on.
+    // Ctrl-Z without a shell that could continue the job: it keeps running.
     let (shown, measured) =
         at_terminal("sh|-c|echo begun; read word; echo got $word", &[("begun", "\x1a"), ("^Z", "it\n")]);
     assert!(shown.contains("got it"), "{shown}");

@@ -1,4 +1,4 @@
-//! Whether backlogged flows are served by their weights.
+//! Fairness: whether backlogged flows are served in proportion to their weights.
 
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Bytes, Rate, Time, Weight};
@@ -19,7 +19,7 @@ const TRIALS: [(&[f64], &[u64]); 4] = [
 /// Services of each trial.
 const SERVICES: usize = 2_000;
 
-/// What integers of virtual time may make of a bound, in bytes.
+/// Tolerance for integer rounding of virtual time, in bytes.
 const ROUNDING: f64 = 1e-3;
 
 struct Lost(Option<u32>);

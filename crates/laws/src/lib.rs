@@ -48,7 +48,7 @@ pub enum Law {
     /// While packets wait, a request gets one. Not for disciplines that [hold packets back](Laws::holds_back).
     WorkConservation,
     /// A discipline that refuses a request while packets wait says when it will not, which is later than now, and
-    /// keeps its word.
+    /// then returns a packet at that time.
     WakeUp,
     /// No more than the [limit](Laws::limit) waits.
     Limit,
@@ -87,7 +87,7 @@ pub struct Violation {
     /// The step of [`ops`](Self::ops) at which it broke, from 0; their number if it was at the end, when what waits is
     /// taken out.
     pub step: usize,
-    /// What happened there.
+    /// What happened at this step.
     pub what: String,
     /// The sequence.
     pub ops: Vec<Op>,
@@ -110,7 +110,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// What is known of a discipline, and how long it is tried.
+/// The properties of a discipline under test, and the number of sequences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Laws {
     limit: Option<Packets>,

@@ -14,9 +14,9 @@ use crate::{Law, MAX_PAUSE};
 pub enum Op {
     /// A packet arrives; its number is that of the step.
     Enqueue {
-        /// Of the packet.
+        /// The flow of the packet.
         flow: u32,
-        /// Of the packet, in bytes.
+        /// The size of the packet, bytes.
         size: u64,
         /// Whether it is ECN-capable.
         capable: bool,
@@ -28,7 +28,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// In words; `step` is its number.
+    /// The step in words; `step` is its number.
     pub(crate) fn describe(self, step: usize) -> String {
         match self {
             Self::Enqueue { flow, size, capable } => {
@@ -79,7 +79,7 @@ enum Event {
     Marked(u32),
 }
 
-/// What went in and out.
+/// The packets that entered and left.
 #[derive(Default)]
 struct Ledger {
     waiting: BTreeMap<u32, SimplePacket>,
@@ -93,7 +93,7 @@ impl Ledger {
         self.wrong.get_or_insert((law, what));
     }
 
-    /// Takes note that `packet` was given up.
+    /// Records that `packet` left or was dropped.
     fn gone(&mut self, packet: &SimplePacket, how: &str) {
         let id = packet.id;
         match self.waiting.remove(&id) {
@@ -156,7 +156,7 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
         self.queue.enqueue(self.now, packet, &mut self.ledger);
     }
 
-    /// Asks for a packet. When that is refused, the time at which it is to succeed.
+    /// Asks for a packet. Returns the time of the next attempt if it is refused.
     fn dequeue(&mut self) -> Option<Time> {
         let waited = !self.ledger.waiting.is_empty();
         let sent = self.queue.dequeue(self.now, &mut self.ledger);
@@ -196,7 +196,7 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
         let bytes = Bytes::new(self.ledger.waiting.values().map(|packet| packet.size.get()).sum());
         if (claimed.packets, claimed.bytes) != (packets, bytes) {
             let what = format!(
-                "it says that {} with {} wait, of those that arrived {packets} with {bytes} neither left nor were dropped",
+                "its backlog is {} with {}, but {packets} with {bytes} arrived and neither left nor were dropped",
                 claimed.packets, claimed.bytes
             );
             self.ledger.blame(Law::Conservation, what);
@@ -293,7 +293,7 @@ pub fn check<Q: Queue<SimplePacket>>(
         let at = through.iter().zip(&by).take_while(|(through, by)| through == by).count();
         let step = through.get(at).or(by.get(at)).map_or(ops.len(), |event| event.0);
         let what =
-            "it says that it is transparent, and a packet that went by it changed what came after".to_owned();
+            "it claims to be transparent, but a packet that bypassed it changed later results".to_owned();
         return Err(Broken { law: Law::Transparency, step, what });
     }
     Ok(())

@@ -168,7 +168,7 @@ fn sentences_follow_the_numbers() {
     assert!(text.contains("queue=drr: Every flow is within "), "{text}");
     assert!(text.contains("of its entitlement with queue=drr, but "), "{text}");
 
-    // Within one group the flows are told apart: an equal share of 0.33 Mb/s is 330/645 = 51 % for the
+    // Within one group the flows are reported separately: an equal share of 0.33 Mb/s is 330/645 = 51 % for the
     // heaviest of thirty and 330/21 = 15.7 times for the lightest, give or take the made-up 3 %.
     let text = summary(&thirty(&[7]));
     assert!(text.contains("queue=fifo: The flows get from 53 % (bulk.30) to 16.0 times"), "{text}");

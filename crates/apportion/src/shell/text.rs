@@ -1,4 +1,4 @@
-//! What a shell measured: as lines of text, as JSON, and as a run for tables and report.
+//! The measurements of a shell as lines of text, as JSON, and as a run for tables and report.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What a user asks and is told.
+//! Commands to a running gateway, and their answers.
 
 use std::fs;
 use std::io::Read as _;
@@ -64,7 +64,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
         "{metrics}"
     );
     assert!(get("/stats.json").contains("\"title\": \"x\""));
-    // What is not for everybody is not told on the port.
+    // The port does not serve what only the owner may read.
     assert!(get("/config").starts_with("HTTP/1.0 404 "));
     let (status, stats, _) = place.ask(&["stats"], &path);
     let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
@@ -115,7 +115,7 @@ pub fn a_second_gateway_of_the_same_title_is_refused() {
     gateway.stop();
 }
 
-pub fn nobody_has_to_read_the_log() {
+pub fn the_log_may_have_no_reader() {
     let place = place();
     let path = place.write(PLAIN);
     let Silent { mut child, mut log } = place.start_unread(&path);

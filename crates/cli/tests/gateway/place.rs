@@ -53,7 +53,7 @@ impl Place {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    /// A gateway that says that it runs; nobody reads what it says after that.
+    /// A gateway that has reported its start; its later output is not read.
     pub fn start_unread(&self, path: &Path) -> Silent {
         let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());

@@ -80,7 +80,7 @@ fn counts(place: &Place) -> Counts {
     Counts::of(&socket(place, "GET", "/stats.json").1)
 }
 
-/// Sends numbered packets of four flows, 6 Mb/s of them, until it is told to stop; how many.
+/// Sends numbered packets of four flows, 6 Mb/s in total, until `stop` is set; returns their number.
 fn send(stop: &AtomicBool) -> u64 {
     let sockets = [0, 1, 2, 3].map(|flow| UdpSocket::bind(("10.0.0.1", 5_000 + flow)).unwrap());
     let clock = Clock::start();
@@ -124,8 +124,8 @@ fn reload_all(place: &Place) -> Span {
             let (status, out, error) = place.ask(&["reload"], &path);
             assert!(status == 0 && out.contains("up.rate: "), "{out}{error}");
         } else {
-            let (status, told) = socket(place, "POST", "/reload");
-            assert!(status == 200 && told.contains("up.queue: "), "{told}");
+            let (status, answer) = socket(place, "POST", "/reload");
+            assert!(status == 200 && answer.contains("up.queue: "), "{answer}");
             longest = longest.max(clock.now().since(before));
         }
         if n % 10 == 0 {
@@ -146,11 +146,11 @@ pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
     alarm::set(30 + (reloads() / 10) as u32);
     let gateway = place.start(&place.write(&text(0)));
     let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
+    let stopped = Arc::clone(&stop);
     let [near, far] = &place.hosts;
     let sink = far.namespace.run(|| UdpSocket::bind("10.0.0.2:9").unwrap()).unwrap();
     let receiver = far.namespace.spawn("receiver", move || receive(&sink)).unwrap();
-    let sender = near.namespace.spawn("sender", move || send(&told)).unwrap();
+    let sender = near.namespace.spawn("sender", move || send(&stopped)).unwrap();
     // Until the queue is full.
     while counts(&place).dropped == 0 {
         poll(&mut [], PollTimeout::from(10_u8)).unwrap();
@@ -177,7 +177,7 @@ pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
     gateway.stop();
 }
 
-pub fn what_a_smaller_queue_leaves_out_is_told() {
+pub fn packets_dropped_by_a_smaller_queue_are_reported() {
     let place = place();
     let text = |limit: u32| {
         // A packet of 256 bytes takes two seconds.

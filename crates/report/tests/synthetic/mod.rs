@@ -263,7 +263,7 @@ pub fn quickstart(seeds: &[u64]) -> Run {
     )
 }
 
-/// One point: a group of weighted flows beside short transfers without an entitlement.
+/// One point: a group of weighted flows, and short transfers without an entitlement.
 pub fn weighted(seeds: &[u64]) -> Run {
     let mut flows: Vec<Made> = (1..=5)
         .map(|i| Made {
