@@ -1,4 +1,4 @@
-//! Admission control: a guarantee is given only where every link on the way can keep it.
+//! Admission control: a guarantee is admitted only if every link on the path can keep it.
 //!
 //! Pelsser, De Cnodder 2002, section 4: the guarantees of the flows that cross a link add up to its rate at
 //! most. That is decided when guarantees are given, by the rates of that moment: at the start, and whenever a
@@ -17,7 +17,7 @@ use crate::model::{Flow, Link, Setting};
 use crate::problem::{Place, Problems};
 use crate::text::join;
 
-/// Most groups of flows that a message lists.
+/// Maximum number of groups of flows that a message lists.
 const LISTED: usize = 5;
 
 /// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key
@@ -74,11 +74,11 @@ fn exceeded(rates: &[Rate], flows: &[Flow], guarantees: &[Rate]) -> Vec<(usize, 
     exceeded.map(|(link, sum)| (link, Rate::from_bit(sum as u64))).collect()
 }
 
-/// Who is guaranteed something on a link.
+/// The guarantees on a link.
 struct Crossing<'a> {
-    /// Of the group that is guaranteed most, its first flow.
+    /// The first flow of the group with the largest guarantee.
     largest: Option<&'a Flow>,
-    /// By group, most first.
+    /// Sums by group, largest first.
     groups: Vec<(&'a str, Rate)>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Crossing<'a> {
     }
 }
 
-/// Who is guaranteed how much, such as "6Mbit to `video`, 5Mbit to `bulk`".
+/// The guarantees as text, such as "6Mbit to `video`, 5Mbit to `bulk`".
 pub(crate) fn listed(given: &[(&str, Rate)]) -> String {
     let mut whom: Vec<String> =
         given.iter().take(LISTED).map(|(name, sum)| format!("{sum} to `{name}`")).collect();

@@ -20,8 +20,7 @@ use crate::tables::ROOT;
 use crate::text::Table;
 use crate::topology;
 
-/// Checks the whole file; every slip goes to `problems`. What comes back is meant to be run only if there
-/// were none.
+/// Checks the whole file; every error is added to `problems`. The result may be run only if there were none.
 pub(crate) fn build(
     root: &Table,
     file_name: &str,
@@ -36,8 +35,9 @@ pub(crate) fn build(
     if let (Some(stop), Some(from)) = (stop, measure_from)
         && from >= stop
     {
-        let message =
-            format!("measuring would start at {from}, but the run stops at {stop}; write an earlier time");
+        let message = format!(
+            "the measurement would start at {from}, but the run stops at {stop}; write an earlier time"
+        );
         fields.refuse("measure_from", message, problems);
     }
     let defaults = Defaults::read(fields.item("defaults"), catalog, problems);
@@ -72,7 +72,7 @@ pub(crate) fn build(
                 Vec::new()
             }
         };
-    // Without their flows, customers would seem to have none.
+    // If flows were refused, their customers would seem to have none.
     let customers = match problems.is_empty() {
         true => {
             let named = flows.iter().filter_map(|flow| flow.customer.as_deref());

@@ -1,4 +1,4 @@
-//! Customers: who is divided by first, before the flows of each of them.
+//! Customers: bandwidth is divided among them first, then among the flows of each.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
     check(fields, i, problems)?;
     let name =
         Pattern::parse(text).and_then(|pattern| pattern.at(i)).and_then(|name| match name.is_empty() {
-            true => Err("a customer has a name; write for example \"acme\"".to_owned()),
+            true => Err("a customer needs a name; write for example \"acme\"".to_owned()),
             false => Ok(name),
         });
     name.map(Arc::from).map_err(|message| fields.refuse("customer", message, problems)).ok()
@@ -53,14 +53,14 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
 
 /// Refuses a customer whose flow number `i` is given what contradicts that.
 pub(crate) fn check(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<()> {
-    // The canonical text spells out that nothing is guaranteed. What is wrong with a rate is told where it is
-    // read.
+    // The canonical text contains a guarantee of zero. Errors in the rate are reported where it is read.
     let guaranteed =
         fields.rate("guarantee", i, &mut Problems::default()).is_some_and(|rate| rate > Rate::ZERO);
     let issued = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some());
     if let Some(key) = guaranteed.then_some("guarantee").or(issued) {
         let message = format!(
-            "a customer is divided among its flows by their weights; leave `{key}` or `customer` out"
+            "a customer's bandwidth is divided among its flows by their weights; leave `{key}` or \
+             `customer` out"
         );
         fields.refuse("customer", message, problems);
         return None;
@@ -81,7 +81,7 @@ pub(crate) fn read<'a>(
     names.dedup();
     if names.len() > MAX_CUSTOMERS {
         let message =
-            format!("{of}s belong to {} customers; at most {MAX_CUSTOMERS} can be kept apart", names.len());
+            format!("{of}s belong to {} customers; at most {MAX_CUSTOMERS} are supported", names.len());
         fields.refuse(of, message, problems);
     }
     let one = |name: &&str| Customer { name: (*name).to_owned(), weight: Weight::ONE };
@@ -170,17 +170,17 @@ mod tests {
             ),
             (
                 flows("f", "customer = \"acme\"\nguarantee = \"1Mbit\""),
-                "flow.f.customer: a customer is divided among its flows by their weights; leave `guarantee` \
-                 or `customer` out",
+                "flow.f.customer: a customer's bandwidth is divided among its flows by their weights; leave \
+                 `guarantee` or `customer` out",
             ),
             (
                 flows("f", "customer = \"acme\"\ntickets = 5"),
-                "flow.f.customer: a customer is divided among its flows by their weights; leave `tickets` or \
-                 `customer` out",
+                "flow.f.customer: a customer's bandwidth is divided among its flows by their weights; leave \
+                 `tickets` or `customer` out",
             ),
             (
                 flows("f", "customer = \"\""),
-                "flow.f.customer: a customer has a name; write for example \"acme\"",
+                "flow.f.customer: a customer needs a name; write for example \"acme\"",
             ),
             (flows("f", "customer = \"{j}\""), "flow.f.customer: "),
             (flows("f", "customer = \"a\"") + "[customer.a]\nweight = 0\n", "customer.a.weight: "),

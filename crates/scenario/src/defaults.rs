@@ -15,7 +15,7 @@ use crate::transport;
 /// The table `defaults`.
 #[derive(Debug)]
 pub(crate) struct Defaults<'a> {
-    /// What queues can be.
+    /// The known queue disciplines.
     pub catalog: &'a Catalog,
     /// For flows.
     pub flow: Option<Fields<'a>>,
@@ -25,7 +25,7 @@ pub(crate) struct Defaults<'a> {
 }
 
 impl<'a> Defaults<'a> {
-    /// Reads it if there is one; every slip goes to `problems`, also in what nobody will take.
+    /// Reads it if there is one; every error is added to `problems`, also in values that no link or flow uses.
     pub(crate) fn read(item: Option<&'a Item>, catalog: &'a Catalog, problems: &mut Problems) -> Self {
         let all = item.and_then(|item| walk(item, "defaults", DEFAULTS, false, problems));
         let table = |name: &str| Some((all.as_ref()?.item(name)?, format!("defaults.{name}")));

@@ -6,7 +6,7 @@
 //!
 //! - Keys that a struct does not have are refused, whether or not it says `deny_unknown_fields`.
 //! - An enum is written as the name of a unit variant, or as a table whose key `kind` names the variant, with the
-//!   fields of the variant beside it.
+//!   fields of the variant in the same table.
 //! - A field that is called [`LINE`] receives the line of its table.
 
 use std::cell::RefCell;
@@ -231,7 +231,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 i64::MAX
             ))),
             Value::Date(_) => Err(Refused::Because(format!(
-                "`{}` is a date, which no key takes; write it in quotes if it is a text",
+                "`{}` is a date, which no key takes; write it in quotes if it is text",
                 self.item.plain()
             ))),
         }

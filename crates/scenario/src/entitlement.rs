@@ -19,7 +19,7 @@ impl Scenario {
     /// flows that are guaranteed something.
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
-    /// tickets assume; whoever issues some then decides instead of the source.
+    /// tickets assume; sinks that issue tickets then decide instead of the source.
     ///
     /// Finite files count as greedy, other sources want their mean rate. Headers that TCP adds to
     /// application-limited sources and acknowledgements on their way back are not counted.
@@ -141,8 +141,7 @@ impl Scenario {
         of_link: impl Fn(&Link) -> Option<TicketRate>,
         backwards: bool,
     ) -> Option<Vec<f64>> {
-        // Each connection of short flows is issued the tickets of its flow, so that nobody can say how many are
-        // in play.
+        // Each connection of short flows is issued the tickets of its flow, so their total is unknown.
         let short = |flow: &Flow| matches!(flow.source, Source::ShortFlows { .. });
         if self.flows.iter().any(short) {
             return None;

@@ -33,7 +33,7 @@ pub(crate) struct Builder<'a> {
     pub links: &'a [Link],
     pub routing: Routing<'a>,
     pub files: &'a Files<'a>,
-    /// What groups take that they do not set themselves.
+    /// Defaults of groups.
     pub defaults: Option<&'a Fields<'a>>,
     /// Whether all nodes are known; without them groups are checked, but not their members.
     pub complete: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Builder<'a> {
     pub end: Option<Time>,
 }
 
-/// What the members of a group have in common.
+/// Settings that all members of a group share.
 struct Group<'f> {
     name: &'f str,
     /// `None` for a flow that is no group.
@@ -80,7 +80,7 @@ impl<'a> Builder<'a> {
             }
             flows.reserve(count as usize);
             for i in 1..=count {
-                // One wrong member is told of; the others would say the same.
+                // Only the first wrong member is reported; the others would repeat it.
                 let Some(flow) = self.member(&group, i, problems) else { break };
                 connections += u64::from(flow.connections);
                 if connections > MAX_FLOWS {
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = &self.nodes[pair[0].0 as usize].name;
-            return Err(format!("the path goes in a circle: it visits node `{name}` twice"));
+            return Err(format!("the path has a loop: it visits node `{name}` twice"));
         }
         Ok(links.into())
     }
@@ -392,8 +392,8 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
     }
     let connections = group.fields.count("connections", i, problems)?;
     if connections > 1 && group.source.0.name == "short_flows" {
-        let message = "a source `short_flows` makes connections of its own, each a flow for queues; write \
-                       connections = 1, or another source";
+        let message = "a source `short_flows` opens its own connections, each a separate flow for queues; \
+                       write connections = 1, or another source";
         group.fields.refuse("connections", message, problems);
         return None;
     }
@@ -412,7 +412,7 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
     if packet <= UDP_HEADER || packet > MAX_PACKET {
         let message = match packet <= UDP_HEADER {
             true => format!("a datagram of {packet} has no room for its {UDP_HEADER} of headers"),
-            false => format!("a datagram of {packet} is larger than any can be, {MAX_PACKET}"),
+            false => format!("a datagram of {packet} is larger than the maximum, {MAX_PACKET}"),
         };
         let key = if group.file.is_some() { "file" } else { "packet" };
         source.refuse(key, message, problems);

@@ -1,15 +1,15 @@
 //! The configuration of a gateway: a bump in the wire between two network interfaces, with a queue and a rate
-//! for each direction, and rules that say what flows are given.
+//! for each direction, and rules that assign parameters to flows.
 //!
-//! It is read with the machinery of scenarios, and every error is told at once. Nothing here looks at the
-//! machine: whether an interface exists is the gateway's to find out.
+//! It is read with the machinery of scenarios, and all errors are reported at once. Nothing here depends on the
+//! machine: the gateway itself checks whether an interface exists.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `config` | a checked configuration, typed |
 //! | `tables` | every key, with its documentation |
 //! | `forms` | addresses, ports, protocols and other values that are written as short strings |
-//! | `rules` | the list `rule`: which flows, and what they are given |
+//! | `rules` | the list `rule`: conditions, and the parameters of flows |
 //! | `directions` | the tables `up` and `down` |
 //! | `checks` | what keys of different tables must agree on |
 //! | `written` | a configuration as TOML, and what differs between two |
@@ -89,7 +89,7 @@ fn stem(origin: &Path) -> String {
     origin.file_stem().map_or_else(|| "gateway".to_owned(), |stem| stem.to_string_lossy().into())
 }
 
-/// Checks the whole file; every slip goes to `problems`. `None` only if there were some.
+/// Checks the whole file; every error is added to `problems`. `None` only if there were some.
 fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) -> Option<GatewayConfig> {
     let fields = walk_root(root, tables::ROOT, problems);
     let seed = fields.count("seed", 1, problems);
@@ -109,7 +109,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
     let rules = rules::read(&fields, problems);
     checks::rules(&rules.all, problems);
     let named = rules.all.iter().filter_map(|rule| rule.config.gives.customer.as_deref());
-    // Without the rules that were refused, nobody knows whom they would have named.
+    // If rules were refused, the customers that they name are unknown.
     let customers =
         if rules.complete { customers::read(&fields, named, "rule", problems) } else { Vec::new() };
     let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, catalog, problems));

@@ -97,7 +97,7 @@ fn list<'a>(tokens: &mut Tokens<'a>, depth: usize) -> Result<Pairs<'a>, (u32, St
         };
         let line = tokens.line;
         if !key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            return Err((line, format!("`{key}` stands where a key is expected")));
+            return Err((line, format!("`{key}` found where a key is expected")));
         }
         let value = match tokens.next() {
             Some("[") if depth >= DEEPEST => {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(error("graph [\n node [ label \"a\" ] ]"), (2, "this node has no `id`".into()));
         assert_eq!(error("graph [\n edge [ source 1 ] ]"), (2, "this edge has no `target`".into()));
         assert_eq!(error("graph [\n\n"), (3, "a `[` has no `]`".into()));
-        assert_eq!(error("graph [ 5 6 ]"), (1, "`5` stands where a key is expected".into()));
+        assert_eq!(error("graph [ 5 6 ]"), (1, "`5` found where a key is expected".into()));
         assert_eq!(error("graph [ a ]"), (1, "`a` has no value".into()));
         assert_eq!(error(&"a [ ".repeat(50)), (1, "brackets are nested more than 16 deep".into()));
     }

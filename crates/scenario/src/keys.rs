@@ -242,7 +242,7 @@ impl Amount {
         };
         if Formula::is_one(&text) {
             if !indexed {
-                return Err(format!("`{text}` is a formula of `i`, but nothing is counted here"));
+                return Err(format!("`{text}` is a formula of `i`, but there is no `i` here"));
             }
             let base = |literal: &str| match unit.parse(literal)? {
                 Quantity::Whole(n) => Ok(n),
@@ -291,7 +291,7 @@ struct Found<'a> {
     lent_by: Option<Rc<str>>,
 }
 
-/// Checks `item`, which must be a table, against `keys`; every slip goes to `problems`.
+/// Checks `item`, which must be a table, against `keys`; every error is added to `problems`.
 pub(crate) fn walk<'a>(
     item: &'a Item,
     path: &str,
@@ -306,7 +306,7 @@ pub(crate) fn walk<'a>(
     Some(walk_table(table, item.place, path, keys, indexed, problems))
 }
 
-/// Checks `item` against the variant that it names; every slip goes to `problems`.
+/// Checks `item` against the variant that it names; every error is added to `problems`.
 pub(crate) fn walk_variant<'a>(
     item: &'a Item,
     path: &str,

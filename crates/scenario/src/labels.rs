@@ -1,4 +1,4 @@
-//! Labels on packets along the paths of flows: who writes them, who needs them, who takes them off.
+//! Labels on packets along the paths of flows: which queues write, require and remove them.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,11 @@ pub(crate) fn check_tickets(
         .zip(links)
         .map(|(at, link)| link.queue.label_written().or_else(|| replaced(at)).is_some())
         .collect();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
         let back = flow.back.iter().filter(|_| flow.ack_tickets.is_some());
         let Some(id) = flow.path.iter().chain(back).find(|id| writes[id.index()]) else { continue };
-        if !told.insert(&flow.group) {
+        if !reported.insert(&flow.group) {
             continue;
         }
         let key = if flow.tickets.is_some() { "tickets" } else { "ack_tickets" };
@@ -56,7 +56,7 @@ pub(crate) fn check_roles(
     problems: &mut Problems,
 ) {
     let mut routers: Vec<Router> = links.iter().map(|link| link.queue.rate_labels()).collect();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut check = |at: Option<Time>, routers: &[Router]| {
         if !routers.iter().flatten().any(|(role, _)| *role == RouterRole::Core) {
             return;
@@ -66,7 +66,7 @@ pub(crate) fn check_roles(
             let back = acknowledged.then_some(("acknowledgements", &flow.back));
             for (what, path) in [("packets", &flow.path)].into_iter().chain(back) {
                 let Some((core, egress)) = unlabelled(path, routers) else { continue };
-                if told.insert((&flow.group, what, core)) {
+                if reported.insert((&flow.group, what, core)) {
                     let name = |id: LinkId| links[id.index()].name.as_str();
                     let (place, path) = written(root, flow);
                     problems.add(place, path, role_message(at, what, name(core), egress.map(name)));
@@ -89,10 +89,10 @@ pub(crate) fn check_roles(
     }
 }
 
-/// What a queue does about rate labels, if anything: its role, and whether it takes them off.
+/// How a queue treats rate labels, if it does: its role, and whether it removes them.
 type Router = Option<(RouterRole, bool)>;
 
-/// The first core on `path` that packets reach without a label, and the egress that took it off, if one did.
+/// The first core on `path` that packets reach without a label, and the egress that removed it, if one did.
 fn unlabelled(path: &[LinkId], routers: &[Router]) -> Option<(LinkId, Option<LinkId>)> {
     let (mut labelled, mut taken_off) = (false, None);
     for &id in path {
@@ -110,14 +110,14 @@ fn role_message(at: Option<Time>, what: &str, core: &str, egress: Option<&str>) 
     let when = at.map(|at| format!("from {at} on, ")).unwrap_or_default();
     let (why, mend) = match egress {
         Some(egress) => (
-            format!("as link `{egress}` takes them off, "),
+            format!("as link `{egress}` removes labels, "),
             format!("write egress = false for the queue of `{egress}`"),
         ),
         None => (String::new(), "give a link before it a queue csfq or mcsfq that labels".to_owned()),
     };
     format!(
-        "{when}{why}its {what} reach link `{core}` without a label, and the queue there, with role = \"core\", \
-         drops what has none; {mend}, or write role = \"any\" for that of `{core}`"
+        "{when}{why}its {what} reach link `{core}` without a label, and the queue there, with role = \
+         \"core\", drops unlabelled packets; {mend}, or write role = \"any\" for that of `{core}`"
     )
 }
 

@@ -12,10 +12,10 @@ use crate::problem::{Place, Problems};
 use crate::selection::Part;
 use crate::text::Item;
 
-/// The exchange of a link that nobody gave settings.
+/// The exchange of a link without settings.
 ///
 /// # Panics
-/// When the catalogue's own defaults are refused: a slip in the program that every test finds.
+/// If the catalogue refuses its own defaults: a bug that every test finds.
 pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
     static DEFAULT: LazyLock<Arc<ExchangeParams>> = LazyLock::new(|| {
         let built = Selection::of(Role::Exchange, currency_exchange::ENTRY.name)
@@ -28,13 +28,13 @@ pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
     Arc::clone(&DEFAULT)
 }
 
-/// Reads an exchange; every slip goes to `problems`.
+/// Reads an exchange; every error is added to `problems`.
 pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<ExchangeParams>> {
     let build = |selection: &Selection| ExchangeParams::from_args(&selection.kind_args());
     Part::Exchange.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
 }
 
-/// Reads a marker; every slip goes to `problems`.
+/// Reads a marker; every error is added to `problems`.
 pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
     let build = |selection: &Selection| MarkerParams::from_args(&selection.kind_args());
     Part::Marker.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
@@ -68,13 +68,13 @@ pub(crate) fn of_flow(
     let marker = marker(item, &fields.path_of("mark"), problems)?;
     let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
     if takes_tickets && !issued && !sink_elsewhere {
-        let message = "what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a \
-                       sink that decides";
+        let message = "no tickets are issued to the flow; write for example tickets = 100, or ack_tickets = \
+                       100 to let the sink decide";
         fields.refuse("mark", message, problems);
     }
     if issued && !takes_tickets {
-        let message = "only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
-                       leave `tickets` and `ack_tickets` out";
+        let message = "only the marker `tickets` writes issued tickets on packets; write mark = \
+                       \"tickets\", or leave `tickets` and `ack_tickets` out";
         fields.refuse("mark", message, problems);
     }
     Some(marker)

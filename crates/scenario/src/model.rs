@@ -124,7 +124,7 @@ pub struct Flow {
     pub path: Arc<[LinkId]>,
     /// The links that acknowledgements pass, in order.
     pub back: Arc<[LinkId]>,
-    /// What it does with bandwidth, where disciplines ask.
+    /// Its class, for disciplines that distinguish classes.
     pub class: FlowClass,
     /// Its weight where a discipline or the entitlement divides by weights.
     pub weight: Weight,
@@ -135,28 +135,28 @@ pub struct Flow {
     pub guarantee: Rate,
     /// The name of its customer; all flows without one are one more customer.
     pub customer: Option<Arc<str>>,
-    /// What its source is issued, in the currency of whoever the first link leaves.
+    /// Tickets issued to its source, in the currency of the node where the first link starts.
     pub tickets: Option<TicketRate>,
-    /// Receiver-based: what its sink is issued.
+    /// Receiver-based: tickets issued to its sink.
     pub ack_tickets: Option<TicketRate>,
     /// What marks its packets at the source.
     pub mark: Option<Arc<MarkerParams>>,
-    /// What carries it.
+    /// Its transport.
     pub transport: Transport,
-    /// What its packets, acknowledgements included, say they carry.
+    /// The protocol that its packets declare, acknowledgements included.
     pub protocol: Protocol,
     /// Connections that it consists of, each with a transport, a source and a random start of its own.
-    /// Whatever divides by flows sees one. Always 1 for [`Source::ShortFlows`], which makes its own.
+    /// Disciplines see one flow. Always 1 for [`Source::ShortFlows`], which opens its own.
     pub connections: u32,
     /// What each connection has to send.
     pub source: Source,
     /// When it starts.
     pub start: Start,
-    /// When its source falls silent; the end of the run if `None`.
+    /// When its source stops sending; the end of the run if `None`.
     pub stop: Option<Time>,
 }
 
-/// Whose flows are divided among each other only after what is the customer's.
+/// A customer: bandwidth is divided among customers first, then among the flows of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
     /// Unique.

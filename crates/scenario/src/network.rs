@@ -175,7 +175,7 @@ impl Network {
             let at = match ready {
                 Some(at) => {
                     for end in ["from", "to"].into_iter().filter(|end| fields.item(end).is_some()) {
-                        let message = format!("the topology decides where `{name}` runs; leave `{end}` out");
+                        let message = format!("the topology defines the ends of `{name}`; leave `{end}` out");
                         fields.refuse(end, message, problems);
                     }
                     at
@@ -297,13 +297,13 @@ impl Draft {
         }
         let path = join(&join("link", &self.name), "ack_tickets");
         if self.other_way.is_none() {
-            let message = "acknowledgements bring these tickets over the other direction, which the link does not \
-                           have; leave `back = false` out, or issue `tickets`";
+            let message = "acknowledgements carry these tickets over the reverse direction, which the link \
+                           does not have; leave `back = false` out, or issue `tickets`";
             problems.add(self.place, &path, message);
         }
         if self.spec.tickets.is_some() {
             let message =
-                "with `ack_tickets`, acknowledgements say what the link is issued; leave `tickets` out";
+                "with `ack_tickets`, acknowledgements carry the tickets of the link; leave `tickets` out";
             problems.add(self.place, path, message);
         }
     }

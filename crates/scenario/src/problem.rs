@@ -45,8 +45,8 @@ impl std::error::Error for Problem {}
 /// Most problems that are worth reading at once (chosen: a few screens).
 const MOST: usize = 200;
 
-/// Collects everything that is wrong, so that the user learns of all of it at once. The points of a sweep
-/// share most of their keys, so what was said once is not said again.
+/// Collects all errors, so that the user sees them at once. The points of a sweep share most of their keys, so
+/// each error is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: BTreeSet<(Place, String, String)>,

@@ -46,7 +46,7 @@ pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams,
     }
 }
 
-/// The queue of a link that nobody gave one.
+/// The queue of a link without the key `queue`.
 pub(crate) fn default() -> Rc<DisciplineParams> {
     fifo(None)
 }
@@ -58,7 +58,7 @@ pub(crate) fn deep() -> Rc<DisciplineParams> {
 }
 
 /// # Panics
-/// When the catalogue has no FIFO with a limit in packets: a slip in the program that every test finds.
+/// If the catalogue has no FIFO with a limit in packets: a bug that every test finds.
 fn fifo(limit: Option<&str>) -> Rc<DisciplineParams> {
     let built = Selection::new("fifo", None, None).and_then(|mut selection| {
         limit.map_or(Ok(()), |limit| selection.set("limit", limit))?;
@@ -70,7 +70,7 @@ fn fifo(limit: Option<&str>) -> Rc<DisciplineParams> {
     }
 }
 
-/// Reads a discipline; every slip goes to `problems`.
+/// Reads a discipline; every error is added to `problems`.
 pub(crate) fn read(
     catalog: &Catalog,
     item: &Item,

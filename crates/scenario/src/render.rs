@@ -64,7 +64,7 @@ pub(crate) fn canonical(
     (format!("title = {title}\n{out}"), hash)
 }
 
-/// Whether `defaults` may set `key` for what is declared under `map`. Where they are swept, nobody knows yet.
+/// Whether `defaults` may set `key` for what is declared under `map`. Unknown, so true, where they are swept.
 fn has_default(root: &Table, map: &str, key: &str) -> bool {
     let Some(defaults) = root.get("defaults") else { return false };
     let Some(defaults) = defaults.as_table() else { return true };
@@ -181,7 +181,7 @@ fn entries(
         };
         all.extend(text.map(|text| (key.name.to_owned(), text)));
     }
-    // Only where `kind` itself is swept: then nobody knows yet which keys there are.
+    // Only where `kind` itself is swept: then the keys are not known yet.
     for (key, item) in &table.entries {
         let known = keys.iter().any(|known| known.name == key) || (key == "kind" && variant.is_some());
         if !known {

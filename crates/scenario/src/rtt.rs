@@ -5,9 +5,9 @@ use apportion_core::units::{Bytes, Span};
 use crate::model::{Flow, LinkId, Scenario, Transport};
 
 impl Scenario {
-    /// The round-trip time of `flow` without queueing, at the start: as the file says, else the delays of the
-    /// links there and back, and what the transmitters on them take for a full packet and for its
-    /// acknowledgement. Datagrams, which nobody acknowledges, are taken to be answered by as large ones.
+    /// The round-trip time of `flow` without queueing, at the start: as set in the file, else the link delays in
+    /// both directions plus the transmission times of a full packet and its acknowledgement. Datagrams have no
+    /// acknowledgements; a reply of the same size is assumed.
     ///
     /// `None` where there is no way back or a link has no rate.
     #[must_use]

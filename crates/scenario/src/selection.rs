@@ -79,7 +79,7 @@ impl Part {
         self.selectors().iter().all(|(selector, _)| *selector != key)
     }
 
-    /// Reads one and builds it; every slip goes to `problems`.
+    /// Reads one and builds it; every error is added to `problems`.
     pub(crate) fn read<T>(
         self,
         catalog: &Catalog,

@@ -268,8 +268,8 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(name).collect()
 }
 
-/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with what else
-/// tells it from its like.
+/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with the keys that
+/// distinguish it from similar ones.
 fn labels(values: &[Item]) -> Vec<String> {
     static EMPTY: Table = Table { entries: Vec::new() };
     let kind = |item: &Item| {

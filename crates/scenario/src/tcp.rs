@@ -1,5 +1,5 @@
-//! What a scenario says about TCP: data only. The simulator runs it; the laboratory reads what a kernel can
-//! be told.
+//! TCP parameters of scenarios: data only. The simulator implements all of them; the lab applies those that a
+//! kernel supports.
 //!
 //! A [profile](PROFILES) names a whole TCP of some place and year; every parameter of it can be overridden by
 //! [name](PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
@@ -46,7 +46,7 @@ pub struct TcpParams {
     pub initial_window: InitialWindow,
     /// Where the first slow start ends if nothing is lost.
     pub initial_ssthresh: InitialSsthresh,
-    /// Duplicate ACKs that are taken for a loss.
+    /// Number of duplicate ACKs that indicates a loss.
     pub dupack_threshold: u32,
     /// Whether each duplicate ACK below the threshold lets one new segment out.
     pub limited_transmit: bool,
@@ -98,9 +98,9 @@ pub struct TcpParams {
     pub truncate_cwnd: bool,
     /// Whether the window grows per acknowledged byte rather than per ACK.
     pub byte_counting: bool,
-    /// What becomes of the window when fast recovery ends.
+    /// The window when fast recovery ends.
     pub exit: RecoveryExit,
-    /// What becomes of the window of a sender that was idle.
+    /// The window of a sender that was idle.
     pub idle: Idle,
 }
 
@@ -193,7 +193,7 @@ pub enum Halving {
     Flight,
 }
 
-/// What becomes of the congestion window with the ACK that ends fast recovery.
+/// The congestion window after the ACK that ends fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryExit {
     /// It stays at the halved value and this ACK already makes it grow.
@@ -204,7 +204,7 @@ pub enum RecoveryExit {
     Flight,
 }
 
-/// What becomes of the congestion window of a sender without anything to send.
+/// The congestion window of a sender that has nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// It stays.
@@ -294,7 +294,7 @@ impl TcpParams {
     }
 }
 
-/// RFC 2018 section 3: 8 bytes a block, and three blocks beside a timestamp.
+/// RFC 2018 section 3: 8 bytes per block, and three blocks in addition to a timestamp.
 const SACK_BLOCKS: Bytes = Bytes::new(3 * 8);
 
 /// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits.

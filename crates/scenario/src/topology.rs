@@ -1,5 +1,4 @@
-//! Ready topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] says what they look
-//! like.
+//! Predefined topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] describes them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +16,7 @@ use crate::queue;
 use crate::tables::{DEFAULT_BACK, TOPOLOGIES};
 use crate::text::Item;
 
-/// Expands the table `topology`; `None` if it is too wrong to tell which nodes there are.
+/// Expands the table `topology`; `None` if its errors leave the nodes unknown.
 pub(crate) fn expand(
     item: &Item,
     files: &Files<'_>,

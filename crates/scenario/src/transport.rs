@@ -6,7 +6,7 @@ use crate::problem::{Problems, did_you_mean};
 use crate::tcp::{PARAMS, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
-/// Reads a TCP; every slip goes to `problems`.
+/// Reads a TCP; every error is added to `problems`.
 pub(crate) fn read(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<TcpParams>> {
     let (params, errors) = resolve(item);
     for (item, key, message) in &errors {

@@ -89,8 +89,8 @@ fn numbers_that_cannot_be_are_refused() {
 
 #[test]
 fn short_flows_make_their_own() {
-    let message = "flow.f.connections: a source `short_flows` makes connections of its own, each a flow for \
-                   queues; write connections = 1, or another source";
+    let message = "flow.f.connections: a source `short_flows` opens its own connections, each a separate \
+                   flow for queues; write connections = 1, or another source";
     assert_eq!(refused(&text(&format!("{WEB}\nconnections = 2"))), format!("13: {message}"));
     assert_eq!(refused(&text(&format!("{WEB}\ncount = 3\nconnections = \"i\""))), format!("14: {message}"));
     // Taken from the defaults it is refused there.

@@ -372,10 +372,8 @@ fn defaults_that_do_not_fit_a_link_are_told_with_its_name() {
         + "[link.home]\nfrom = \"b\"\nto = \"a\"\n";
     assert_eq!(
         errors(&one_way),
-        [
-            "dir/x.toml:22: link.plain.ack_tickets: acknowledgements bring these tickets over the other direction, which \
-             the link does not have; leave `back = false` out, or issue `tickets`"
-        ]
+        ["dir/x.toml:22: link.plain.ack_tickets: acknowledgements carry these tickets over the reverse \
+          direction, which the link does not have; leave `back = false` out, or issue `tickets`"]
     );
     let directed = "seed = 1\nstop = \"1s\"\ntopology = { kind = \"gml\", file = \"directed.gml\" }\n\
                     [defaults.link]\nrate = \"1Mbit\"\nack_tickets = 3\n[flow.f]\nfrom = \"a\"\nto = \"c\"\n\

@@ -58,7 +58,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
         });
         assert!(suite.points.len() > 1, "{}: an example compares disciplines", path.display());
         let again = load(&suite.canonical, &path, &[], &|path| std::fs::read(path)).unwrap();
-        // Labels may say more there, where defaults that tell alternatives apart are spelled out.
+        // Labels may be longer there, since it spells out the defaults that distinguish alternatives.
         let scenarios = |suite: &Suite| -> String {
             suite.points.iter().map(|point| format!("{:?}\n", point.scenario)).collect()
         };

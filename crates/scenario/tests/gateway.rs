@@ -179,7 +179,7 @@ fn values_of_the_file_are_refused_with_a_mend() {
         ),
         (
             "metrics = \"127.0.0.1:0\"",
-            "metrics: `127.0.0.1:0` has port 0, which is none that others could ask at; write for example \
+            "metrics: `127.0.0.1:0` has port 0, to which no client can connect; write for example \
              \"127.0.0.1:9617\" or \"[::1]:9617\"",
         ),
         ("metrics = true", "metrics: `true` is a boolean; write for example \"127.0.0.1:9617\""),
@@ -241,7 +241,7 @@ fn values_of_a_direction_are_refused_with_a_mend() {
         ),
         (
             "overhead = \"1kB\"",
-            "up.overhead: 1kB beside each packet are more than 256B; write for example \"14B\"",
+            "up.overhead: 1kB in addition to each packet is more than 256B; write for example \"14B\"",
         ),
         ("delay = \"5\"", "up.delay: `5` is not a time: the unit is missing; write for example \"20ms\""),
         ("loss = 2", "up.loss: `2` is not a share between 0 and 1; write for example 0.01 or \"1%\""),
@@ -258,8 +258,8 @@ fn values_of_a_direction_are_refused_with_a_mend() {
         ),
         (
             "exchange = { window = \"1s\" }",
-            "up.exchange: nothing is exchanged here: neither is this direction issued tickets, nor does \
-          `down` have `ack_tickets`; write for example tickets = 100, or leave `exchange` out",
+            "up.exchange: nothing is exchanged here: neither does this direction have tickets, nor does \
+             `down` have `ack_tickets`; write for example tickets = 100, or leave `exchange` out",
         ),
     ] {
         refused(&minimal("", line, ""), 7, expected);
@@ -270,7 +270,7 @@ fn values_of_a_direction_are_refused_with_a_mend() {
 
 #[test]
 fn values_of_a_rule_are_refused_with_a_mend() {
-    // The rule starts on the eighth line; the ninth is told.
+    // The rule starts on the eighth line; the error is on the ninth.
     for (line, expected) in [
         ("direction = \"out\"", "direction: `out` is not known here; known: up, down"),
         (
@@ -312,7 +312,7 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         ),
         ("class = \"fast\"", "class: `fast` is not known here; known: greedy, real_rate"),
         ("weight = 0", "weight: `0`: a number must be above zero here; write for example 2.5"),
-        ("weight = \"2 * i\"", "weight: `2 * i` is a formula of `i`, but nothing is counted here"),
+        ("weight = \"2 * i\"", "weight: `2 * i` is a formula of `i`, but there is no `i` here"),
         (
             "guarantee = \"1\"",
             "guarantee: `1` is not a rate: the unit is missing; write for example \"10Mbit\"",
@@ -322,18 +322,18 @@ fn values_of_a_rule_are_refused_with_a_mend() {
         ("name = \"\"", "name: `` is not a name; write for example \"name\""),
         (
             "mark = \"tickets\"",
-            "mark: what is the flow issued? write for example tickets = 100, or labels = { reads = true } for \
-             `up`, where acknowledgements say it",
+            "mark: no tickets are issued to the flow; write for example tickets = 100, or labels = { reads \
+             = true } for `up`, where acknowledgements carry them",
         ),
         (
             "ack_tickets = 5",
-            "ack_tickets: acknowledgements carry them, and leave `up` without labels; write labels = { writes \
-             = true } there, or leave `ack_tickets` out",
+            "ack_tickets: acknowledgements carry these tickets, but leave `up` without labels; write labels \
+             = { writes = true } there, or leave `ack_tickets` out",
         ),
         (
             "customer = \"a\"\nguarantee = \"1bit\"",
-            "customer: a customer is divided among its flows by their weights; leave \
-                                                    `guarantee` or `customer` out",
+            "customer: a customer's bandwidth is divided among its flows by their weights; leave \
+             `guarantee` or `customer` out",
         ),
         (
             "guarantee = \"11Mbit\"\ndirection = \"up\"",
@@ -351,8 +351,8 @@ fn values_of_a_rule_are_refused_with_a_mend() {
     refused(
         &tickets,
         9,
-        "rule[1].mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or \
-         leave `tickets` and `ack_tickets` out",
+        "rule[1].mark: only the marker `tickets` writes issued tickets on packets; write mark = \
+         \"tickets\", or leave `tickets` and `ack_tickets` out",
     );
 }
 
@@ -361,8 +361,8 @@ fn conditions_that_contradict_each_other_are_refused() {
     for (lines, expected) in [
         (
             "from = \"10.0.0.0/8\"\nto = \"::1\"",
-            "10: rule[1].to: no packet goes from 10.0.0.0/8 to ::1: one is IPv4, the other \
-                                               IPv6; write both alike",
+            "10: rule[1].to: no packet goes from 10.0.0.0/8 to ::1: one is IPv4, the other IPv6; use one \
+             version for both",
         ),
         (
             "protocol = \"icmp\"\nfrom_port = 7",
@@ -386,13 +386,13 @@ fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
     refused(
         &rules("name = \"all\"", "protocol = 6"),
         10,
-        "rule[2]: it never decides: rule[1], `all`, comes first and matches everything; write it before \
+        "rule[2]: it never applies: rule[1], `all`, comes first and matches everything; write it before \
          that one, or leave it out",
     );
     refused(
         &rules("from = \"10.0.0.0/8\"", "from = \"10.1.0.0/16\"\ndirection = \"up\""),
         10,
-        "rule[2]: it never decides: rule[1], `rule 1`, comes first and matches all of that; write it before \
+        "rule[2]: it never applies: rule[1], `rule 1`, comes first and matches all of that; write it before \
          that one, or leave it out",
     );
     // What holds in one direction leaves the other.
@@ -412,7 +412,7 @@ fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
     refused(
         &rules("name = \"not IP\"", "protocol = 6").replacen("[[rule]]", "[[rule]]\nto_port = 1", 1),
         10,
-        "rule[1].name: metrics call `not IP` what no rule decides about; take another name",
+        "rule[1].name: metrics use `not IP` for packets that no rule matches; take another name",
     );
 }
 
@@ -436,8 +436,8 @@ fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
     refused(
         &minimal("", "queue = \"sffc\"", ""),
         7,
-        "address: missing: the queue of `up` sends reports, which say whom they are from; write for example \
-         address = \"192.0.2.1\", or reports = false for the queue",
+        "address: missing: the queue of `up` sends reports, which carry the gateway's address; write for \
+         example address = \"192.0.2.1\", or reports = false for the queue",
     );
     load(&minimal("", "queue = { kind = \"sffc\", reports = false }", ""));
     load(&minimal("address = \"192.0.2.1\"", "queue = \"sffc\"", ""));

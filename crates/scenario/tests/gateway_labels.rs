@@ -44,7 +44,7 @@ fn tickets_need_labels_and_labels_need_a_use() {
         // One label on a packet.
         ("queue = \"csfq\"\nlabels.writes = true", issued, &["rule[1].tickets"]),
         ("queue = \"hcsfq\"\ntickets = 5\nlabels.writes = true", "", &["up.tickets"]),
-        // What a queue takes itself to be.
+        // Roles of queues.
         ("queue = { kind = \"csfq\", role = \"core\" }", "", &["up.queue"]),
         ("queue = { kind = \"csfq\", egress = true }\nlabels.writes = true", "", &["up.labels"]),
     ] {
@@ -60,7 +60,7 @@ fn tickets_need_labels_and_labels_need_a_use() {
     );
     let both = receivers.replace("ack_tickets = 5", "ack_tickets = 5\ntickets = 5");
     assert!(
-        error(&both).contains("up.ack_tickets: with `ack_tickets`, acknowledgements say"),
+        error(&both).contains("up.ack_tickets: with `ack_tickets`, acknowledgements carry"),
         "{}",
         error(&both)
     );

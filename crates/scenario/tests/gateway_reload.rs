@@ -16,7 +16,7 @@ fn changes(from: &str, to: &str) -> String {
 #[test]
 fn a_difference_is_told_key_by_key() {
     assert_eq!(changes(EVERYTHING, EVERYTHING), "");
-    for (from, to, told) in [
+    for (from, to, expected) in [
         ("metrics = \"[::1]:9617\"\n", "", "metrics: [::1]:9617 -> none\n"),
         ("2001:db8::1", "192.0.2.1", "address: 2001:db8::1 -> 192.0.2.1\n"),
         ("0011", "1100", "report_key: a key -> another key\n"),
@@ -37,11 +37,11 @@ fn a_difference_is_told_key_by_key() {
     ] {
         assert!(EVERYTHING.contains(from), "{from}");
         let found = changes(EVERYTHING, &EVERYTHING.replacen(from, to, 1));
-        if told.is_empty() {
+        if expected.is_empty() {
             let paths: Vec<_> = found.lines().map(|line| line.split(": ").next().unwrap()).collect();
             assert_eq!(paths, ["up.labels", "up.tickets", "up.exchange"], "{found}");
         } else {
-            assert_eq!(found, told);
+            assert_eq!(found, expected);
         }
     }
     let queue = changes(
@@ -85,9 +85,9 @@ fn what_cannot_change_while_running_is_refused_all_at_once() {
         .replace("18Mbit", "20Mbit");
     let pinned = load(EVERYTHING).difference(&load(&new)).unwrap_err();
     let mend = ", which cannot change while the gateway runs; restart the gateway, or write the old value";
-    let told: Vec<_> = pinned.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = pinned.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             format!("title: everything -> all{mend}"),
             format!("seed: 7 -> 8{mend}"),

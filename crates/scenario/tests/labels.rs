@@ -50,11 +50,9 @@ fn a_core_has_an_edge_before_it_on_every_path() {
     let refused = |queues| errors(&text(queues, [PLAIN; 3], TCP, ""));
     assert_eq!(
         refused([PLAIN, CORE, PLAIN]),
-        [
-            "dir/x.toml:19: flow.f: its packets reach link `y` without a label, and the queue there, with role = \"core\", \
-             drops what has none; give a link before it a queue csfq or mcsfq that labels, or write role = \"any\" for \
-             that of `y`"
-        ]
+        ["dir/x.toml:19: flow.f: its packets reach link `y` without a label, and the queue there, with \
+             role = \"core\", drops unlabelled packets; give a link before it a queue csfq or mcsfq that \
+             labels, or write role = \"any\" for that of `y`"]
     );
     for queues in [[CORE, EDGE, PLAIN], [LAST, PLAIN, PLAIN], [PLAIN, PLAIN, CORE]] {
         assert_eq!(refused(queues).len(), 1, "{queues:?}");
@@ -65,9 +63,9 @@ fn a_core_has_an_edge_before_it_on_every_path() {
 fn behind_an_egress_there_is_no_label() {
     let message = |egress: &str, core: &str| {
         format!(
-            "dir/x.toml:19: flow.f: as link `{egress}` takes them off, its packets reach link `{core}` without a label, \
-             and the queue there, with role = \"core\", drops what has none; write egress = false for the queue of \
-             `{egress}`, or write role = \"any\" for that of `{core}`"
+            "dir/x.toml:19: flow.f: as link `{egress}` removes labels, its packets reach link `{core}` \
+             without a label, and the queue there, with role = \"core\", drops unlabelled packets; write \
+             egress = false for the queue of `{egress}`, or write role = \"any\" for that of `{core}`"
         )
     };
     let refused = |queues| errors(&text(queues, [PLAIN; 3], UDP, ""));

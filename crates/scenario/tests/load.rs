@@ -231,7 +231,8 @@ fn each_kind_of_slip_has_its_message() {
     );
     assert_eq!(
         mended("measure_from = \"1s\"", "measure_from = \"10s\""),
-        "3: measure_from: measuring would start at 10s, but the run stops at 10s; write an earlier time"
+        "3: measure_from: the measurement would start at 10s, but the run stops at 10s; write an earlier \
+         time"
     );
     // 10 s in steps of 99 us are 101,010.
     assert_eq!(
@@ -255,7 +256,7 @@ fn each_kind_of_slip_has_its_message() {
             "from = \"a\"\nto = \"b\"\ntcp",
             "path = [\"a\", \"b\", \"a\", \"b\"]\nfrom = \"a\"\nto = \"b\"\ntcp"
         ),
-        "12: flow.g.path: the path goes in a circle: it visits node `a` twice"
+        "12: flow.g.path: the path has a loop: it visits node `a` twice"
     );
     assert_eq!(
         mended("tcp = \"rfc\"", "source = \"greedy\""),
@@ -472,7 +473,7 @@ fn paths_are_listed_by_nodes_or_by_links() {
     );
     assert_eq!(
         error("[\"ab\", \"ab.back\"]"),
-        "dir/x.toml:22: flow.f.path: the path goes in a circle: it visits node `a` twice"
+        "dir/x.toml:22: flow.f.path: the path has a loop: it visits node `a` twice"
     );
     assert_eq!(
         error("\"b\""),

@@ -1,4 +1,4 @@
-//! Keys for tickets, markers and exchanges: every one read back, every slip with its message.
+//! Keys for tickets, markers and exchanges: every one read back, every error with its message.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
@@ -189,8 +189,8 @@ fn what_flows_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("mark = \"tickets\""),
-        "18: flow.f.mark: what is the flow issued? write for example tickets = 100, or ack_tickets = 100 for a sink \
-         that decides"
+        "18: flow.f.mark: no tickets are issued to the flow; write for example tickets = 100, or \
+         ack_tickets = 100 to let the sink decide"
     );
     let known: Vec<_> = MARKERS.iter().map(|known| known.entry.name).collect();
     let known = known.join(", ");
@@ -206,8 +206,8 @@ fn what_flows_are_issued_must_make_sense() {
     for key in ["tickets", "ack_tickets"] {
         assert_eq!(
             error(&format!("{key} = 1\nmark = {{ kind = \"tsw2cm\", cir = \"1Mbit\" }}")),
-            "19: flow.f.mark: only the marker `tickets` marks what a flow is issued; write mark = \"tickets\", or leave \
-             `tickets` and `ack_tickets` out"
+            "19: flow.f.mark: only the marker `tickets` writes issued tickets on packets; write mark = \
+             \"tickets\", or leave `tickets` and `ack_tickets` out"
         );
     }
     assert_eq!(
@@ -255,14 +255,15 @@ fn what_links_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("tickets = 1\nack_tickets = 1"),
-        "3: link.l2.ack_tickets: with `ack_tickets`, acknowledgements say what the link is issued; leave `tickets` out"
+        "3: link.l2.ack_tickets: with `ack_tickets`, acknowledgements carry the tickets of the link; leave \
+         `tickets` out"
     );
     let one_way = "ack_tickets = 1\nback = false\n\
                    [link.home]\nfrom = \"b\"\nto = \"a\"\nrate = \"1Mbit\"\ndelay = \"1ms\"";
     assert_eq!(
         error(one_way),
-        "3: link.l2.ack_tickets: acknowledgements bring these tickets over the other direction, which the link does \
-         not have; leave `back = false` out, or issue `tickets`"
+        "3: link.l2.ack_tickets: acknowledgements carry these tickets over the reverse direction, which the \
+         link does not have; leave `back = false` out, or issue `tickets`"
     );
     // Tickets for data need no other direction.
     scenario(&text(&one_way.replace("ack_tickets", "tickets"), "", ""));

@@ -13,16 +13,16 @@ use crate::admission::listed;
 use crate::keys::Fields;
 use crate::problem::Problems;
 
-/// What metrics call packets that no rule matches, and what is no IP packet: names that no rule has.
+/// Names in metrics for packets that no rule matches and for those that are not IP; rules cannot use them.
 pub const COUNTED_APART: [&str; 2] = ["unmatched", "not IP"];
 
-/// Refuses rules of the same name or of one that metrics need, and rules that never decide.
+/// Refuses duplicate and reserved names of rules, and rules that never apply.
 pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for (at, rule) in rules.iter().enumerate() {
         let (name, path) = (&rule.config.name, &rule.fields.path);
         if COUNTED_APART.contains(&name.as_str()) {
-            let message = format!("metrics call `{name}` what no rule decides about; take another name");
+            let message = format!("metrics use `{name}` for packets that no rule matches; take another name");
             rule.fields.refuse("name", message, problems);
         }
         if let Some(earlier) = names.insert(name, path) {
@@ -35,7 +35,7 @@ pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
         let what = if everything { "everything" } else { "all of that" };
         let place = &earlier.fields.path;
         let message = format!(
-            "it never decides: {place}, `{}`, comes first and matches {what}; write it before that one, or \
+            "it never applies: {place}, `{}`, comes first and matches {what}; write it before that one, or \
              leave it out",
             earlier.config.name
         );
@@ -72,14 +72,14 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
     largest.fields.refuse("guarantee", message, problems);
 }
 
-/// Refuses reports that say not who they are from, and a key that authenticates none.
+/// Refuses reports without an `address`, and a `report_key` without reports.
 pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
     let reports = |placed: &&&PlacedDirection<'_>| placed.config.queue.params.report_interval().is_some();
     match directions.iter().find(reports) {
         Some(placed) if root.item("address").is_none() => {
             let message = format!(
-                "missing: the queue of `{}` sends reports, which say whom they are from; write for example \
-                 address = \"192.0.2.1\", or reports = false for the queue",
+                "missing: the queue of `{}` sends reports, which carry the gateway's address; write for \
+                 example address = \"192.0.2.1\", or reports = false for the queue",
                 placed.direction.name()
             );
             problems.add(placed.fields.place_of("queue"), "address", message);
@@ -93,17 +93,17 @@ pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], 
     }
 }
 
-/// Refuses labels that nobody writes or goes by, and tickets that nobody gets to see.
+/// Refuses labels that are never written or never used, and tickets that have no effect.
 pub(super) fn labels(
     directions: [&PlacedDirection<'_>; 2],
     rules: &[PlacedRule<'_>],
     problems: &mut Problems,
 ) {
-    let believed = directions.map(|placed| placed.config.labels);
+    let treatments = directions.map(|placed| placed.config.labels);
     for placed in directions {
         let issuing: Vec<_> = rules.iter().filter_map(|rule| issues(rule, placed.direction)).collect();
         tickets_under_rates(placed, &issuing, problems);
-        own_tickets(placed, believed.iter().all(|labels| labels.reads && labels.writes), problems);
+        own_tickets(placed, treatments.iter().all(|labels| labels.reads && labels.writes), problems);
         let followed = rules
             .iter()
             .any(|rule| rule.config.is_for(placed.direction.other()) && rule.config.gives.follows_sink());
@@ -117,7 +117,7 @@ pub(super) fn labels(
     }
 }
 
-/// Where tickets that a rule has written in this direction stand in the file, if it does.
+/// The key of the rule by which it writes tickets on packets in this direction, if it does.
 fn issues<'r, 'a>(rule: &'r PlacedRule<'a>, direction: Direction) -> Option<(&'r Fields<'a>, &'static str)> {
     let gives = &rule.config.gives;
     if gives.writes_tickets() && rule.config.is_for(direction) {
@@ -127,7 +127,7 @@ fn issues<'r, 'a>(rule: &'r PlacedRule<'a>, direction: Direction) -> Option<(&'r
     returns.then_some((&rule.fields, "ack_tickets"))
 }
 
-/// Tickets on packets are for the queue, or for others.
+/// Refuses tickets of a rule that neither a queue uses nor packets carry further.
 fn tickets_unseen(directions: [&PlacedDirection<'_>; 2], rule: &PlacedRule<'_>, problems: &mut Problems) {
     let own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
     let seen = |placed: &&PlacedDirection<'_>| {
@@ -139,14 +139,15 @@ fn tickets_unseen(directions: [&PlacedDirection<'_>; 2], rule: &PlacedRule<'_>, 
     let key = if rule.config.gives.tickets.is_some() { "tickets" } else { "mark" };
     let names: Vec<_> = own.map(|placed| format!("`{}`", placed.direction.name())).collect();
     let message = format!(
-        "nobody sees these tickets: the queue of {} does not go by them, and packets leave without labels; write \
-         labels = {{ writes = true }} there, or a queue that goes by tickets such as \"tred\", or leave `{key}` out",
+        "these tickets have no effect: the queue of {} does not use them, and packets leave without labels; \
+         write labels = {{ writes = true }} there, or a queue that uses tickets such as \"tred\", or leave \
+         `{key}` out",
         names.join(" and of ")
     );
     rule.fields.refuse(key, message, problems);
 }
 
-/// What acknowledgements bring comes and goes by the other direction. Whether it does.
+/// Whether labels on acknowledgements pass in the other direction, as the rule needs; refuses the rule if not.
 fn acknowledgements(
     directions: [&PlacedDirection<'_>; 2],
     rule: &PlacedRule<'_>,
@@ -158,16 +159,16 @@ fn acknowledgements(
         let (labels, name) = (placed.config.labels, placed.direction.name());
         if gives.ack_tickets.is_some() && !labels.writes {
             let message = format!(
-                "acknowledgements carry them, and leave `{name}` without labels; write labels = {{ writes = true }} \
-                 there, or leave `ack_tickets` out"
+                "acknowledgements carry these tickets, but leave `{name}` without labels; write labels = {{ \
+                 writes = true }} there, or leave `ack_tickets` out"
             );
             rule.fields.refuse("ack_tickets", message, problems);
             return false;
         }
         if gives.follows_sink() && !labels.reads {
             let message = format!(
-                "what is the flow issued? write for example tickets = 100, or labels = {{ reads = true }} for \
-                 `{name}`, where acknowledgements say it"
+                "no tickets are issued to the flow; write for example tickets = 100, or labels = {{ reads = \
+                 true }} for `{name}`, where acknowledgements carry them"
             );
             rule.fields.refuse("mark", message, problems);
             return false;
@@ -197,58 +198,60 @@ fn tickets_under_rates(
     }
 }
 
-/// What a direction is issued is told by labels. `all` says whether they are read and written everywhere.
+/// Labels carry the tickets that a direction is issued. `all`: both directions read and write labels.
 fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems) {
     let (config, fields) = (&placed.config, &placed.fields);
     if config.tickets.is_some() && config.ack_tickets.is_some() {
         let message =
-            "with `ack_tickets`, acknowledgements say what the direction is issued; leave `tickets` out";
+            "with `ack_tickets`, acknowledgements carry the tickets of the direction; leave `tickets` out";
         fields.refuse("ack_tickets", message, problems);
     }
     if config.tickets.is_some() && !config.labels.writes {
-        let message = "they are written on packets, which leave without labels; write labels = { writes = \
-                       true }, or leave `tickets` out";
+        let message = "tickets are written on packets, but packets leave without labels; write labels = { \
+                       writes = true }, or leave `tickets` out";
         fields.refuse("tickets", message, problems);
     }
     if config.ack_tickets.is_some() && !all {
-        let message = "acknowledgements bring them, and data takes them on; write labels = { reads = true, \
-                       writes = true } in both directions, or leave `ack_tickets` out";
+        let message = "acknowledgements carry these tickets, and data is marked with them; write labels = { \
+                       reads = true, writes = true } in both directions, or leave `ack_tickets` out";
         fields.refuse("ack_tickets", message, problems);
     }
 }
 
-/// Labels come from packets that arrive, from rules or from the queue, and are for the queue, for others or, on
-/// acknowledgements, for rules of the other direction. `issued` and `followed` say whether rules write and read some.
+/// Refuses labels without a source or without a use.
+///
+/// Arriving packets, rules or the queue supply labels. The queue, the next devices or, on acknowledgements, rules of
+/// the other direction use them. `issued` and `followed`: rules write them and read them.
 fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2], problems: &mut Problems) {
     let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
     if queue.label_required() == Some(LabelKind::Tickets) && !labels.reads && !issued {
-        let message = "it goes by tickets, and no packet has any; write labels = { reads = true } to \
-                       believe those of arriving packets, or tickets = 100 in a rule";
+        let message = "the queue uses tickets, but no packet has any; write labels = { reads = true } to \
+                       trust those of arriving packets, or tickets = 100 in a rule";
         placed.fields.refuse("queue", message, problems);
     } else if labels.writes && !labels.reads && !issued && queue.label_written().is_none() {
         let message = "no packet has a label that could stay: neither rules nor the queue write any, and \
-                       those of arriving packets are not believed; write reads = true, or writes = false";
+                       those of arriving packets are not trusted; write reads = true, or writes = false";
         placed.fields.refuse("labels", message, problems);
     }
     if labels.reads && !labels.writes && queue.label_required().is_none() && !followed {
-        let message = "labels are believed, but the queue does not go by any and none stay; write writes = \
-                       true for others to see them, or reads = false";
+        let message = "labels are trusted, but the queue uses none and none stay on packets; write writes = \
+                       true to pass them on, or reads = false";
         placed.fields.refuse("labels", message, problems);
     }
 }
 
-/// What a queue that labels rates takes itself to be must fit what becomes of labels.
+/// Refuses a role of a queue with rate labels that contradicts the key `labels`.
 fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
     let labels = placed.config.labels;
     let Some((role, egress)) = placed.config.queue.params.rate_labels() else { return };
     if role == RouterRole::Core && !labels.reads {
-        let message = "with role = \"core\" it drops packets without a label, and none is believed; write \
-                       labels = { reads = true }, or role = \"any\"";
+        let message = "with role = \"core\" the queue drops packets without a label, and no label is \
+                       trusted; write labels = { reads = true }, or role = \"any\"";
         placed.fields.refuse("queue", message, problems);
     }
     if egress && labels.writes {
-        let message = "the queue takes labels off, as egress = true says; write writes = false, or egress = \
-                       false for the queue";
+        let message = "the queue removes labels, since it has egress = true; write writes = false, or \
+                       egress = false for the queue";
         placed.fields.refuse("labels", message, problems);
     }
 }

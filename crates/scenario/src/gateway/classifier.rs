@@ -1,12 +1,12 @@
-//! Rules that tell flows apart by the headers of their packets.
+//! Rules that classify flows by the headers of their packets.
 //!
-//! What a scheme must know of a flow - its class, weight, guarantee - its papers leave to whoever sets the
-//! flow up: in Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate
-//! applications", MMCN 2001, section 2, applications say that they are real-rate. A router sees headers only,
-//! and is told by rules. The first rule that matches decides, as in packet filters. Its number is all that is
-//! known here: what it gives to flows is in the caller's table.
+//! The papers assume that the class, weight and guarantee of a flow are set when it is created: in Li, Walpole,
+//! McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN 2001, section 2,
+//! applications declare that they are real-rate. A router sees headers only, so rules assign these parameters.
+//! The first rule that matches applies, as in packet filters. This module returns its number; the caller keeps
+//! the parameters.
 //!
-//! Cost: O(rules), once for each flow if the caller remembers the answer; 100 bytes per rule.
+//! Cost: O(rules), once for each flow if the caller caches the result; 100 bytes per rule.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,17 +14,17 @@ use std::ops::RangeInclusive;
 
 use apportion_core::param::ParamError;
 
-/// Most rules of a list. Chosen: looked through for each new flow.
+/// Maximum number of rules in a list. Chosen: each new flow searches all of them.
 pub const MAX_RULES: usize = 1_000;
 
-/// What the headers of a packet say.
+/// The header fields of a packet that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// What is inside: the number that IANA assigned (RFC 5237), such as 6 for TCP and 17 for UDP.
+    /// The protocol number that IANA assigned (RFC 5237), such as 6 for TCP and 17 for UDP.
     pub protocol: u8,
-    /// Where it is from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
     /// Source and destination port, if the protocol has ports and this packet shows them: fragments after the
     /// first do not.
@@ -191,10 +191,10 @@ impl Rule {
     }
 }
 
-/// Rules in order, each with the number that it decides on.
+/// Rules in order, each with its number.
 ///
-/// A list that holds for a part of the traffic only, such as one direction, leaves rules out, and those that
-/// stay keep their numbers.
+/// A list for a part of the traffic, such as one direction, contains only the rules for that part; they keep their
+/// numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSet(Vec<(usize, Rule)>);
 
@@ -361,7 +361,7 @@ mod tests {
         let error = |rule| RuleSet::new(vec![(0, Rule::default()), (1, rule)]).unwrap_err().to_string();
         let found = error(Rule { dscp: Some(64), ..Rule::default() });
         assert!(found.contains("rule[2].dscp") && found.contains("write 0 to 63"), "{found}");
-        #[allow(clippy::reversed_empty_ranges, reason = "that is the slip")]
+        #[allow(clippy::reversed_empty_ranges, reason = "the error under test")]
         let found = error(Rule { from_port: Some(9..=8), ..Rule::default() });
         assert!(found.contains("rule[2].from_port") && found.contains("no port is from 9 to 8"), "{found}");
         let found = RuleSet::new(vec![(0, Rule::default()); MAX_RULES + 1]).unwrap_err().to_string();

@@ -28,16 +28,16 @@ pub struct GatewayConfig {
     pub inside: String,
     /// The interface towards the outside.
     pub outside: String,
-    /// Where metrics are served: a loopback address.
+    /// The loopback address that serves metrics, if any.
     pub metrics: Option<SocketAddr>,
-    /// Who this gateway is for other gateways; there if a queue [sends
+    /// Identifies this gateway to others; present if a queue [sends
     /// reports](DisciplineParams::report_interval).
     pub address: Option<IpAddr>,
     /// What authenticates reports.
     pub report_key: Option<ReportKey>,
-    /// A flow that was silent so long is forgotten.
+    /// Idle time after which a flow is forgotten.
     pub flow_idle: Span,
-    /// Most flows kept apart; at most [`FlowId::SLOTS`](apportion_core::packet::FlowId::SLOTS).
+    /// Maximum number of flows per direction, up to [`FlowId::SLOTS`](apportion_core::packet::FlowId::SLOTS).
     pub flows: usize,
     /// From the inside to the outside.
     pub up: DirectionConfig,
@@ -52,34 +52,34 @@ pub struct GatewayConfig {
 /// What happens to packets in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionConfig {
-    /// Of the transmitter.
+    /// Rate of the transmitter.
     pub rate: Rate,
-    /// Charged to each IP packet beside itself.
+    /// Layer 2 overhead charged for each IP packet in addition to its own size.
     pub overhead: Bytes,
-    /// In front of the transmitter.
+    /// Queue discipline in front of the transmitter.
     pub queue: Written<DisciplineParams>,
-    /// Added behind the transmitter, as by a long wire.
+    /// Delay added behind the transmitter, as by a long wire.
     pub delay: Span,
-    /// Each packet is lost behind the transmitter with this probability.
+    /// Probability that a packet is lost behind the transmitter.
     pub loss: Ratio,
-    /// What it is issued by the router behind, in that router's currency.
+    /// Tickets that the next router issues to it, in that router's currency.
     pub tickets: Option<TicketRate>,
-    /// Receiver-based: what it is issued by the router before it; the other direction exchanges tickets on
+    /// Receiver-based: tickets that the previous router issues to it; the other direction exchanges tickets on
     /// acknowledgements for these.
     pub ack_tickets: Option<TicketRate>,
-    /// How it exchanges tickets: there if it is issued some, or acknowledgements in it say what the other
-    /// direction is issued.
+    /// Ticket exchange: present if the direction is issued tickets, or if acknowledgements in it carry the tickets
+    /// of the other direction.
     pub exchange: Option<Written<ExchangeParams>>,
-    /// What becomes of labels on packets.
+    /// Treatment of labels on packets.
     pub labels: Labels,
     /// Those of [`GatewayConfig::rules`] that hold in this direction.
     pub rules: RuleSet,
 }
 
-/// What becomes of labels on packets.
+/// Treatment of labels on packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// Whether those of arriving packets are believed. If not, they are as good as absent.
+    /// Whether labels of arriving packets are trusted. If not, they are ignored.
     pub reads: bool,
     /// Whether they stay on departing packets.
     pub writes: bool,
@@ -101,7 +101,7 @@ impl<T> Written<T> {
     }
 }
 
-/// Which flows, and what each of them is given.
+/// A rule: its conditions, and the parameters of the flows that match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleConfig {
     /// Unique; "rule 3" for the third if the user gave none.
@@ -122,27 +122,27 @@ impl RuleConfig {
     }
 }
 
-/// What a flow is given. The default is for flows that no rule matches.
+/// The parameters of a flow. The default is for flows that no rule matches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Treatment {
-    /// Where queues keep classes apart.
+    /// Class, for queues that distinguish classes.
     pub class: FlowClass,
-    /// Where bandwidth is divided by weights.
+    /// Weight where bandwidth is divided by weights.
     pub weight: Weight,
-    /// Guaranteed, whether it sends or not. One flow of each rule fits; whether more do is for the gateway to
-    /// decide as they come.
+    /// Guaranteed rate, whether it sends or not. One flow of each rule fits; the gateway decides about further
+    /// flows when they start.
     pub guarantee: Rate,
-    /// What it is issued, if anything is.
+    /// Tickets issued to it, if any.
     pub tickets: Option<TicketRate>,
-    /// Receiver-based: what its sink is issued, if anything is.
+    /// Receiver-based: tickets issued to its sink, if any.
     pub ack_tickets: Option<TicketRate>,
     /// What marks its packets, or with `ack_tickets` its acknowledgements.
     pub mark: Option<Written<MarkerParams>>,
     /// Its round-trip time, if known.
     pub rtt: Option<Span>,
-    /// Whose it is.
+    /// Name of its customer.
     pub customer: Option<String>,
-    /// What is a flow.
+    /// What counts as one flow.
     pub flows: Grouping,
 }
 
@@ -154,7 +154,7 @@ impl Treatment {
         self.ack_tickets.is_none() && (self.tickets.is_some() || self.mark.as_ref().is_some_and(takes))
     }
 
-    /// Whether acknowledgements say how many those are.
+    /// Whether acknowledgements carry the number of these tickets.
     #[must_use]
     pub fn follows_sink(&self) -> bool {
         self.writes_tickets() && self.tickets.is_none()
@@ -171,7 +171,7 @@ pub enum Grouping {
     One,
 }
 
-/// A secret that gateways share; its `Debug` does not tell it.
+/// A secret that gateways share; its `Debug` output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReportKey(pub(super) Vec<u8>);
 

@@ -12,8 +12,7 @@ use crate::selection::Part;
 use crate::text::Item;
 use crate::{marking, queue};
 
-/// Most bytes that are charged to a packet beside itself. Chosen: several times what any stack of link layers
-/// adds.
+/// Maximum overhead charged per packet. Chosen: several times what any stack of link layers adds.
 const MAX_OVERHEAD: Bytes = Bytes::new(256);
 
 /// A direction and where it was written. Its rules are not known yet.
@@ -35,8 +34,9 @@ pub(super) fn read<'a>(
     let rate = fields.rate("rate", 1, problems);
     let overhead = fields.bytes("overhead", 1, problems);
     if let Some(overhead) = overhead.filter(|overhead| *overhead > MAX_OVERHEAD) {
-        let message =
-            format!("{overhead} beside each packet are more than {MAX_OVERHEAD}; write for example \"14B\"");
+        let message = format!(
+            "{overhead} in addition to each packet is more than {MAX_OVERHEAD}; write for example \"14B\""
+        );
         fields.refuse("overhead", message, problems);
     }
     let fifo = Item::text(Part::Queue.example(), fields.place);
@@ -72,10 +72,10 @@ fn labels(fields: &Fields<'_>, problems: &mut Problems) -> Option<Labels> {
 /// Gives an exchange to each direction that exchanges tickets, and refuses one where there is nothing to
 /// exchange.
 pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mut Problems) {
-    let told = [&*down, &*up].map(|other| other.config.ack_tickets.is_some());
-    for (placed, told) in [up, down].into_iter().zip(told) {
+    let carries = [&*down, &*up].map(|other| other.config.ack_tickets.is_some());
+    for (placed, carries_tickets) in [up, down].into_iter().zip(carries) {
         let Placed { config, fields, direction } = placed;
-        if config.tickets.is_some() || config.ack_tickets.is_some() || told {
+        if config.tickets.is_some() || config.ack_tickets.is_some() || carries_tickets {
             config.exchange.get_or_insert_with(|| {
                 let item = Item::text(Part::Exchange.example(), fields.place);
                 Written::new(
@@ -88,7 +88,7 @@ pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mu
         } else if config.exchange.is_some() {
             let other = direction.other().name();
             let message = format!(
-                "nothing is exchanged here: neither is this direction issued tickets, nor does `{other}` \
+                "nothing is exchanged here: neither does this direction have tickets, nor does `{other}` \
                  have `ack_tickets`; write for example tickets = 100, or leave `exchange` out"
             );
             fields.refuse("exchange", message, problems);

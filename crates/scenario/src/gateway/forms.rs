@@ -61,13 +61,13 @@ pub(super) fn interface(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not the name of an interface: {why}; write for example \"eth0\""))
 }
 
-/// Where metrics are served: by this machine to itself.
+/// The address that serves metrics, which must be a loopback address.
 pub(super) fn metrics(text: &str) -> Result<SocketAddr, String> {
     let example = "write for example \"127.0.0.1:9617\" or \"[::1]:9617\"";
     let address: SocketAddr =
         text.parse().map_err(|_| format!("`{text}` is not an address and a port; {example}"))?;
     if address.port() == 0 {
-        return Err(format!("`{text}` has port 0, which is none that others could ask at; {example}"));
+        return Err(format!("`{text}` has port 0, to which no client can connect; {example}"));
     }
     if address.ip().is_loopback() {
         return Ok(address);
@@ -78,7 +78,7 @@ pub(super) fn metrics(text: &str) -> Result<SocketAddr, String> {
     ))
 }
 
-/// An address that others can know a gateway by.
+/// An address by which other gateways can identify this one.
 pub(super) fn own_address(text: &str) -> Result<IpAddr, String> {
     let example = "write for example \"192.0.2.1\"";
     let address: IpAddr = text.parse().map_err(|_| format!("`{text}` is not an address; {example}"))?;
@@ -89,7 +89,7 @@ pub(super) fn own_address(text: &str) -> Result<IpAddr, String> {
     Ok(address)
 }
 
-/// The bytes of a secret. Messages do not tell it.
+/// The bytes of a secret. Messages do not contain it.
 pub(super) fn key(text: &str) -> Result<Vec<u8>, String> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
@@ -202,7 +202,7 @@ mod tests {
     fn a_key_is_its_bytes() {
         assert_eq!(key("00112233445566778899aAbBcCdDeEfF").unwrap()[9..13], [0x99, 0xAA, 0xBB, 0xCC]);
         assert_eq!(key(&"ab".repeat(64)).map(|bytes| bytes.len()), Ok(64));
-        // Not a digit in the sense of this key, and nothing is told of it.
+        // Not hexadecimal digits, and the message does not contain them.
         assert!(!key("secret").unwrap_err().contains("secret"));
     }
 }

@@ -70,7 +70,7 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
     let protocol = fields.form("protocol", forms::protocol, problems);
     let dscp = fields.form("dscp", forms::codepoint, problems);
     let rule = Rule { protocol, from, to, from_port, to_port, dscp };
-    // What was refused would hold for everything, and what follows from that says nothing.
+    // A refused condition would match every packet, so the checks below would report consequences only.
     let read = [from.is_some(), to.is_some(), rule.from_port.is_some(), rule.to_port.is_some()];
     let keys = ["from", "to", "from_port", "to_port", "protocol", "dscp"];
     let read = read.into_iter().chain([protocol.is_some(), dscp.is_some()]);
@@ -88,8 +88,9 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
     if let (Some(from), Some(to)) = (from, to)
         && from.is_ipv4() != to.is_ipv4()
     {
-        let message =
-            format!("no packet goes from {from} to {to}: one is IPv4, the other IPv6; write both alike");
+        let message = format!(
+            "no packet goes from {from} to {to}: one is IPv4, the other IPv6; use one version for both"
+        );
         refuse("to", message);
     }
     if let Some(protocol) = protocol.filter(|protocol| !WITH_PORTS.contains(protocol))

@@ -77,7 +77,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |text: &Option<String>| match text.as_deref() {
             None => "none".to_owned(),
-            // Not told.
+            // A secret.
             Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
             Some(text) => {
                 let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
