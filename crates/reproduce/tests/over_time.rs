@@ -193,7 +193,7 @@ fn what_has_no_course_is_named_with_its_mend() {
         assert!(step(times).contains(message), "{}", step(times));
     }
     let error = fault(&format!("{{ kind = \"level\", course = {ALLOCATION}, give = \"error\" }}"));
-    assert!(error.contains("target: `error` needs one above zero"), "{error}");
+    assert!(error.contains("target: `error` needs a target above zero"), "{error}");
     let runs = fault(r#"{ kind = "accumulated_error", of = ["call"], runs = ["main", "hall"] }"#);
     assert!(runs.contains("runs: there is no run `hall` (did you mean `half`?)"), "{runs}");
     let mixed = format!(
