@@ -48,13 +48,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if !command.is_empty() {
         let up = LinkOptions { queue: Some("quadratic".to_owned()), ..LinkOptions::default() };
         let results = Shell { up, catalog, ..Shell::new(command) }.prepare()?.run()?;
-        return Ok(println!("{}", results.lines().join("\n")));
+        println!("{}", results.lines().join("\n"));
+        return Ok(());
     }
     let queues = catalog.disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name);
     let queues = format!("{:?}", queues.collect::<Vec<_>>());
-    let text = include_str!("../../../scenarios/quickstart.toml");
-    let scenario = ScenarioBuilder::from_text(text).catalog(&catalog).set("stop", "8s");
-    let scenario = scenario.set("topology.bottleneck.queue", queues).load()?;
+    let scenario = ScenarioBuilder::example("quickstart").ok_or("no such example")?.catalog(&catalog);
+    let scenario = scenario.set("stop", "8s").set("topology.bottleneck.queue", queues).load()?;
     println!("{}", Run::new(&scenario).simulate()?.summary());
     Ok(())
 }
