@@ -7,8 +7,8 @@ use apportion::{Catalog, Run, ScenarioBuilder};
 use apportion_core::aqm::{Admission, BufferPolicy};
 use apportion_core::param::{Entry, LIMIT, Role};
 use apportion_core::schedule::fifo::Fifo;
-use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit};
-use apportion_core::{random::Stream, units::Time};
+use apportion_core::{Backlog, DropReason, Packet};
+use apportion_core::{buffer::Buffer, limit::Limit, random::Stream, units::Time};
 
 /// Drops an arrival with a probability that is the square of how full the buffer is.
 pub(crate) struct Quadratic(pub Limit, pub Stream);
