@@ -124,7 +124,9 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, FORM) => "integer",
         (_, "rounding") => "stochastic",
         (_, "decay") => "true",
-        (entry, name) => panic!("give `{name}` of {entry} a value here, and an arm in `read_back`"),
+        (entry, name) => {
+            panic!("give `{name}` of {entry} a value here, in `other_value` of crates/core/tests/catalog.rs")
+        }
     }
 }
 
