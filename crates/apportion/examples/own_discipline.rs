@@ -1,5 +1,4 @@
-//! A discipline of your own in the simulator, with all others; or, given a command, on its real packets:
-//! `cargo run --example own_discipline`, `cargo run --example own_discipline sh -c 'ping -c 3 $APPORTION_FAR'`.
+//! A discipline of your own: in the simulator with all others, or, given a command to run, on its real packets.
 #![expect(clippy::print_stdout, reason = "a program")]
 
 use apportion::shell::{LinkOptions, Shell};
@@ -55,6 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queues = format!("{:?}", queues.collect::<Vec<_>>());
     let scenario = ScenarioBuilder::example("quickstart").ok_or("no such example")?.catalog(&catalog);
     let scenario = scenario.set("stop", "8s").set("topology.bottleneck.queue", queues).load()?;
-    println!("{}", Run::new(&scenario).simulate()?.summary());
+    let results = Run::new(&scenario).simulate()?;
+    results.flows().for_each(|row| println!("{} {}: {:.3} Mb/s", row.point, row.flow, row.throughput_mbps));
     Ok(())
 }

@@ -13,7 +13,7 @@ use apportion_core::schedule::fifo::Fifo;
 #[path = "../examples/own_discipline.rs"]
 mod example;
 
-/// Runs the example as its first line says.
+/// Builds the example, if it is not up to date, and runs it.
 fn run(arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["run", "-q", "--example", "own_discipline"]);
@@ -45,7 +45,7 @@ fn it_runs_in_a_sweep_with_all_others() {
     let output = run(&[]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for name in ["fifo", "red", "fq_codel", "ramp", "quadratic"] {
+    for name in ["=fifo ", "=red ", "=fq_codel ", "=ramp ", "=quadratic "] {
         assert!(text.contains(name), "{name} is not in\n{text}");
     }
 }
