@@ -1,6 +1,6 @@
 //! Every key of a scenario file, as data: names, units, defaults and documentation are defined here only.
 //!
-//! Keys of queue disciplines are in [`apportion_core::catalog`], those of TCP in [`crate::tcp`].
+//! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP in [`crate::tcp`].
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
 use crate::selection::Part;

@@ -135,7 +135,7 @@ pub enum Measure {
         #[serde(default, rename = "as")]
         shape: Shape,
     },
-    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`](fit).
+    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`].
     Fit {
         /// Flows or groups; all if empty.
         #[serde(default)]
