@@ -215,11 +215,13 @@ impl Link {
         }
     }
 
-    fn send(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
+    fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         let sent = self.pace.send(now, packet.size()).unwrap_or(now);
         self.transmitter = Transmitter::Busy(sent);
         self.busy += sent.since(now);
-        if let Some(packet) = self.state.transmit(now, packet, shared) {
+        if self.state.transmit(now, &mut packet, shared) {
+            shared.discard(now, self.state.index(), packet);
+        } else {
             self.wire.push_back((self.state.arrival(sent), packet));
         }
     }

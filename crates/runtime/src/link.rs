@@ -179,11 +179,11 @@ impl Instruments {
         }
     }
 
-    /// Whether the wire loses the next packet, one of `flow`.
-    fn loses(&mut self, flow: FlowId) -> bool {
+    /// Whether the wire loses `packet`.
+    fn loses(&mut self, packet: &impl Packet) -> bool {
         // Both kinds count every packet.
         let by_chance = self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get());
-        self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(flow) || lost)
+        self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(packet.flow()) || lost)
     }
 }
 
@@ -271,38 +271,34 @@ impl<P: Packet> LinkState<P> {
         self.queue.dequeue(now, &mut LinkSink { link: self.index, counts: &mut self.counts, backend })
     }
 
-    /// The transmission of a packet begins: counts it and exchanges its labels. Gives it back, or `None` if the wire
-    /// loses it.
+    /// The transmission of a packet begins: counts it and exchanges its labels. Whether the wire loses it: the caller
+    /// then [discards](LinkBackend::discard) it.
     #[inline]
-    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) -> Option<P> {
+    #[must_use]
+    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> bool {
         self.counts.sent.add(packet.size());
-        if self.plain { Some(packet) } else { self.transmit_measured(now, packet, backend) }
+        !self.plain && self.transmit_measured(now, packet, backend)
     }
 
-    fn transmit_measured<B: LinkBackend<P>>(
-        &mut self,
-        now: Time,
-        mut packet: P,
-        backend: &mut B,
-    ) -> Option<P> {
-        for (_, exchange) in &mut self.instruments.exchanges {
-            exchange.exchange(now, &mut packet);
+    fn transmit_measured<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> bool {
+        let instruments = &mut *self.instruments;
+        for (_, exchange) in &mut instruments.exchanges {
+            exchange.exchange(now, packet);
         }
-        if let Some(probe) = &mut self.instruments.probe {
-            probe.transmitted(now.since(backend.queued(&packet)));
+        if let Some(probe) = &mut instruments.probe {
+            probe.transmitted(now.since(backend.queued(packet)));
         }
-        if self.instruments.captured {
-            backend.capture(now, self.index, &packet);
+        if instruments.captured {
+            backend.capture(now, self.index, packet);
         }
-        if !self.instruments.loses(packet.flow()) {
-            return Some(packet);
+        let is_lost = instruments.loses(packet);
+        if is_lost {
+            self.counts.lost += 1;
+            if let Some(flow) = backend.counters(packet) {
+                flow.lost += 1;
+            }
         }
-        self.counts.lost += 1;
-        if let Some(flow) = backend.counters(&packet) {
-            flow.lost += 1;
-        }
-        backend.discard(now, self.index, packet);
-        None
+        is_lost
     }
 
     /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one.

@@ -202,9 +202,11 @@ impl Link {
     }
 
     /// Transmits a packet.
-    fn send(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
+    fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         self.free_at = now + self.times.time(packet.size());
-        if let Some(packet) = self.state.transmit(now, packet, shared) {
+        if self.state.transmit(now, &mut packet, shared) {
+            shared.discard(now, self.state.index(), packet);
+        } else {
             self.propagate(packet, shared);
         }
         if self.state.backlog().is_empty() {
