@@ -41,6 +41,22 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     })
 }
 
+/// Checks that both the lab and the simulator can run every point of a scenario, without running it: what the
+/// simulator refuses must not take minutes of real time first.
+///
+/// # Errors
+/// The first thing that one of them cannot do.
+pub fn check_parity(scenario: &Scenario) -> Result<(), RunError> {
+    check(scenario)?;
+    scenario.points().iter().map(|point| &point.scenario).try_for_each(|point| {
+        let built = Simulation::new(point, point.seed, Detail::Counts, &mut |_| None);
+        built.map(|_| ()).map_err(|cause| RunError::Simulator {
+            scenario: scenario.origin().to_owned(),
+            cause: cause.into(),
+        })
+    })
+}
+
 /// The parameters of a scenario's TCP that the kernel has no setting for, with what it does instead; each once.
 #[must_use]
 pub fn unsupported(scenario: &Scenario) -> Vec<String> {
@@ -104,16 +120,7 @@ impl Run<'_> {
         let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));
         let folders = [folder("lab"), folder("sim")];
         folders.iter().flatten().try_for_each(|folder| apportion_report::check(folder))?;
-        check(self.scenario)?;
-        // What the simulator cannot run must not take minutes of real time first.
-        for point in self.scenario.points() {
-            Simulation::new(&point.scenario, point.scenario.seed, Detail::Counts, &mut |_| None).map_err(
-                |cause| RunError::Simulator {
-                    scenario: self.scenario.origin().to_owned(),
-                    cause: cause.into(),
-                },
-            )?;
-        }
+        check_parity(self.scenario)?;
         let seeds = self.seeds.max(SIMULATED);
         let (lab, failed) = self.in_real_time();
         if let Some(cause) = failed {

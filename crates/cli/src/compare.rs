@@ -32,7 +32,7 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
-    apportion::lab::check(&scenario)?;
+    apportion::lab::check_parity(&scenario)?;
     // Before there is a second thread.
     apportion::lab::enter()?;
     let cancel = interrupt::listen()?;
