@@ -430,7 +430,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("fq_codel", &["classify=md5"], "`classify`: `md5` is not one of exact, hashed"),
         ("fq_codel", &["flows=0"], "`flows`: it must lie between 1 and 1048576"),
         ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
-        ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number; write for example 64"),
+        ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number from 0 to 2^64 - 1; write for example 64"),
         ("fq_codel", &["drop_batch=0"], "`drop_batch`: overload must drop at least 1"),
         (
             "ramp",
