@@ -307,7 +307,7 @@ fn parity(scenario: &str, more: &[&str]) -> Option<(Place, Run)> {
 }
 
 #[test]
-fn datagrams_behind_a_fair_queue_get_the_same_in_both_worlds() {
+fn datagrams_behind_a_fair_queue_get_the_same_in_both_backends() {
     // Three of 1 Mb/s each over 2 Mb/s: a third of the packets is dropped, whichever source sends them.
     let scenario = r#"
         seed = 3

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_pass_through_the_books() {
+    fn overload_notifications_pass_through_the_wrapper() {
         let mut log = Log::default();
         Counted::new(Overloaded).enqueue(Time::from_secs(1), packet(1, 3, 100), &mut log);
         let overloads: Vec<_> = log.exceptions.iter().map(|(at, overload)| (*at, overload.flow.0)).collect();

@@ -200,9 +200,9 @@ impl Param {
                 .filter(finite)
                 .map(Value::Number)
                 .ok_or_else(|| format!("`{text}` is not a number; write for example 0.5"))?,
-            Kind::Count => Value::Count(
-                text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to 2^64 - 1; write for example 64"))?,
-            ),
+            Kind::Count => Value::Count(text.parse().map_err(|_| {
+                format!("`{text}` is not a whole number from 0 to 2^64 - 1; write for example 64")
+            })?),
             Kind::Switch => {
                 Value::Switch(text.parse().map_err(|_| format!("`{text}` is neither true nor false"))?)
             }

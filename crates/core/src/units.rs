@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_two_things_is_refused_with_a_mend() {
+    fn what_could_mean_two_things_is_refused_with_a_fix() {
         let message = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert!(message("10kbps").contains("bits or bytes?"));
         assert!(message("10").contains("the unit is missing"));

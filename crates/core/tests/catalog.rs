@@ -284,7 +284,7 @@ fn shorthands_mean_what_they_say() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
+fn invalid_values_are_refused_with_the_key_and_a_fix() {
     let catalog = Catalog::default();
     let known = |roles: &[Role]| {
         let entries = catalog.disciplines().filter(|entry| roles.contains(&entry.role));
@@ -430,7 +430,11 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
         ("fq_codel", &["classify=md5"], "`classify`: `md5` is not one of exact, hashed"),
         ("fq_codel", &["flows=0"], "`flows`: it must lie between 1 and 1048576"),
         ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
-        ("fq_codel", &["drop_batch=-1"], "`drop_batch`: `-1` is not a whole number from 0 to 2^64 - 1; write for example 64"),
+        (
+            "fq_codel",
+            &["drop_batch=-1"],
+            "`drop_batch`: `-1` is not a whole number from 0 to 2^64 - 1; write for example 64",
+        ),
         ("fq_codel", &["drop_batch=0"], "`drop_batch`: overload must drop at least 1"),
         (
             "ramp",
@@ -504,7 +508,7 @@ fn what_is_wrong_is_refused_with_the_key_and_a_mend() {
 }
 
 #[test]
-fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
+fn an_invalid_marker_is_refused_with_the_key_and_a_fix() {
     for (kind, pairs, message) in [
         ("tsw2cm", &[][..], "`cir`: it must be set; write for example \"1Mbit\""),
         ("tsw3cm", &[("cir", "1Mbit")], "`pir`: it must be set; write for example \"1Mbit\""),
@@ -528,7 +532,7 @@ fn a_marker_that_makes_no_sense_is_refused_with_the_key_and_a_mend() {
 }
 
 #[test]
-fn a_discipline_reports_what_it_was_made_from() {
+fn a_discipline_reports_its_parameters() {
     let all: Vec<_> = combinations()
         .into_iter()
         .map(|(kind, drop)| {

@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn looks_at_the_shares_and_questions_of_an_idle_link_change_nothing(ops in ops(false)) {
+    fn reading_shares_and_dequeues_of_an_idle_link_change_nothing(ops in ops(false)) {
         for pairs in [&[][..], &["interface_queue=2p", "gains=designed", "target_delay=30ms"]] {
             let [with, without] = [true, false].map(|spurious| {
                 let mut link = Link::new(pairs);

@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn wf2q_plus_stays_beside_the_fluid_that_serves_the_same_backlogs(
+    fn wf2q_plus_stays_within_its_bound_of_the_fluid_that_serves_the_same_backlogs(
         sizes in prop::collection::vec(40u64..1_500, 2..8),
         weights in prop::collection::vec(1u8..10, 8),
         services in 1u64..500,

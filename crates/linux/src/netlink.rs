@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_place_the_reason_and_the_mend() {
+    fn a_refusal_names_the_place_the_reason_and_the_fix() {
         let refused = |errno, message: &str| {
             NetlinkError::Refused { doing: "set device 7 up".into(), errno, message: message.into() }
                 .to_string()

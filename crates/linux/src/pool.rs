@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "bytes 0..200 of BufferId(0)")]
-    fn what_a_buffer_has_not_is_pointed_to_by_nobody() {
+    fn there_is_no_pointer_to_bytes_that_a_buffer_lacks() {
         let mut pool = Pool::new(2, 64);
         let buffer = pool.take(0).unwrap();
         pool.pointer(buffer, &(0..200));

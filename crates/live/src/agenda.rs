@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_comes_first_and_the_last_word_counts() {
+    fn the_earliest_comes_first_and_the_latest_setting_counts() {
         let mut agenda = Agenda::new(3);
         agenda.set(0, ms(5));
         agenda.set(1, ms(3));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_flows_takes_the_number_of_who_was_heard_least_recently() {
+    fn a_flood_of_flows_takes_the_number_of_the_least_recently_seen_flow() {
         let mut table = table();
         for (second, port) in (0..).zip([1, 2, 3, 1]) {
             table.number(Time::from_secs(second), tuple(port));

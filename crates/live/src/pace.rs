@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_lost_and_the_trace_repeats() {
+    fn an_unused_opportunity_is_lost_and_the_trace_repeats() {
         let mut trace = Trace::parse("5\n5\n8\n").unwrap();
         assert_eq!(trace.send(ms(0), Bytes::new(100)), ms(5));
         // 1404 bytes were left at 5 ms, and there was a second opportunity then.

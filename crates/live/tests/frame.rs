@@ -201,7 +201,7 @@ fn padding_is_not_of_the_packet() {
 }
 
 #[test]
-fn acknowledgements_and_openings_are_told_from_data() {
+fn acknowledgements_and_openings_are_distinguished_from_data() {
     let segment = |payload: &[u8], change: fn(&mut etherparse::TcpHeader)| {
         let bytes = common::frame(0, ipv4(), &Carried::tcp(change), payload);
         parse(&bytes).unwrap().segment.unwrap()

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_held_against_what_the_flows_have_on_average() {
+    fn a_difference_is_relative_to_the_mean_of_the_flows() {
         // 5 Mb/s each on average, of which 15 % is 0.75: 1.7 for 1 is within, 1.8 is not.
         let parity = |lab: f64| one_point(&[&[flow(1.0), flow(9.0)]], &[flow(lab), flow(9.0)]);
         assert!(parity(1.0).holds() && parity(1.7).holds() && parity(0.3).holds());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_comes_on_top_and_is_shown_apart() {
+    fn chance_is_added_to_the_budget_and_shown_separately() {
         // Two runs of 4.9 and 5.1: a deviation of sqrt(0.02) = 0.1414. A mean of two and one run differ by
         // sqrt(1/2 + 1) of it, twice that is chance: 0.3464. With 15 % of 5, 1.096 may be.
         let parity = |lab| one_point(&[&[flow(4.9)], &[flow(5.1)]], &[flow(lab)]);
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_one_world_lacks_is_a_fault() {
+    fn a_point_that_one_backend_lacks_is_a_fault() {
         let both = || vec![point("a", &[&[flow(5.0)]]), point("b", &[&[flow(5.0)]])];
         let one = || both().into_iter().take(1).collect::<Vec<_>>();
         let not_run = || vec![point("a", &[&[flow(5.0)]]), point("b", &[])];

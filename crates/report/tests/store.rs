@@ -273,7 +273,7 @@ fn completion_times_are_those_of_all_transfers_of_a_group() {
 }
 
 #[test]
-fn runs_that_differ_are_told_apart() {
+fn runs_that_differ_are_distinguished() {
     let dir = tempfile::tempdir().unwrap();
     let mut stored = Vec::new();
     // Single points match although they are called differently.

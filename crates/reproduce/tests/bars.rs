@@ -152,7 +152,7 @@ fn a_number_that_cannot_be_said_leaves_its_place_empty() {
 }
 
 #[test]
-fn every_mistake_is_told_with_figure_and_series() {
+fn every_error_names_figure_and_series() {
     let error = |from: &str, to: &str| {
         assert!(FIGURE.contains(from), "{from}");
         let Problems(lines) = plan(&FIGURE.replace(from, to)).unwrap_err();

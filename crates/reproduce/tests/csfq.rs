@@ -74,7 +74,7 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
 }
 
 #[test]
-fn the_network_divides_as_the_text_reckons() {
+fn the_network_divides_as_the_text_computes() {
     let path = folder().join("csfq/gfc.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     let suite = apportion_scenario::load(&text, &path, &[], &|path| std::fs::read(path)).unwrap();

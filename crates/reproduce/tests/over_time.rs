@@ -157,7 +157,7 @@ fn what_two_runs_delivered_differs_by_a_share() {
 }
 
 #[test]
-fn what_has_no_course_is_named_with_its_mend() {
+fn a_measure_without_a_time_series_is_named_with_the_fix() {
     let fault = |measure: &str| plan(&metric("m", measure)).unwrap_err().0.remove(0);
     let level = |course: &str| fault(&format!("{{ kind = \"level\", course = {course}, give = \"mean\" }}"));
     for (course, message) in [

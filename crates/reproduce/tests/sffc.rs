@@ -107,7 +107,7 @@ fn due(scenario: &Scenario, group: &str) -> Vec<f64> {
 }
 
 #[test]
-fn flows_are_due_what_the_text_reckons() {
+fn flows_are_due_what_the_text_computes() {
     // Ten flows on 10 Mb/s; all datagrams on 1 Mb/s leave 9 to five TCP flows.
     let sharing = scenario("sharing.toml", &[]);
     assert_eq!((due(&sharing, "tcp"), due(&sharing, "udp")), (vec![1.0; 5], vec![1.0; 5]));

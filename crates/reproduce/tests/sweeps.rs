@@ -151,7 +151,7 @@ fn a_transfer_takes_as_long_as_its_packets_do() {
 }
 
 #[test]
-fn runs_that_differ_are_told_from_those_that_do_not() {
+fn runs_that_differ_are_distinguished_from_those_that_do_not() {
     let found = measured(&[
         r#"{ kind = "differing", runs = ["main", "main"] }"#,
         r#"{ kind = "differing", runs = ["main", "quiet"] }"#,
@@ -162,7 +162,7 @@ fn runs_that_differ_are_told_from_those_that_do_not() {
 }
 
 #[test]
-fn every_mistake_is_told_with_the_mend() {
+fn every_error_names_the_fix() {
     let error = |head: &str, measure: &str| {
         let Problems(lines) = plan(head, &[measure]).unwrap_err();
         assert_eq!(lines.len(), 1, "{lines:?}");

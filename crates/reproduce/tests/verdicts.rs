@@ -226,7 +226,7 @@ measure = { kind = "settling", of = ["u.2"], targets = [9], after = "3s", window
 }
 
 #[test]
-fn one_number_for_several_flows_is_held_against_each_and_the_worst_is_shown() {
+fn one_number_for_several_flows_is_compared_with_each_and_the_worst_is_shown() {
     let claims = Toy::new(&[(
         "each",
         r#"op = "approx"
@@ -282,7 +282,7 @@ fn runs_that_are_the_same_are_executed_once() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_the_mend() {
+fn every_error_names_its_place_and_the_fix() {
     let one = |rest: &str| Toy::new(&[("m", rest)]).error();
     let measure = |measure: &str| one(&format!("op = \"record\"\nvalue = 1\nmeasure = {measure}"));
     let at = "expect.toml: toy/one: metric m";
@@ -385,7 +385,7 @@ params = { "cbr.rate" = "500kbit" }
 "#;
 
 #[test]
-fn a_variant_is_measured_beside_and_judged_by_nobody() {
+fn a_variant_is_measured_and_has_no_verdict() {
     let toy = Toy::new(&[ALL]).with(VARIANTS);
     let claims = toy.claims(false);
     // Without the variant, greedy gets 1 Mb/s of the narrow link; with it, its full sending rate.
@@ -424,7 +424,7 @@ fn the_table_of_variants_has_the_worked_errors() {
 }
 
 #[test]
-fn a_profile_put_beside_the_parameters_of_another_is_refused() {
+fn a_profile_with_the_parameters_of_another_is_refused() {
     let tcp = "[flow.t]\nfrom = \"a\"\nto = \"b\"\ntcp = \"rfc\"\nsource = \"greedy\"\n";
     let toy = |params: &str| {
         let toy = Toy::new(&[ALL]).with(&format!(
@@ -492,7 +492,7 @@ fn what_a_variant_gets_wrong_is_named() {
 }
 
 #[test]
-fn all_typos_of_a_file_are_told_at_once_with_line_key_and_guess() {
+fn all_typos_of_a_file_are_reported_at_once_with_line_key_and_suggestion() {
     let text = r#"
 title = "Toy"
 papper = "x"
@@ -551,7 +551,7 @@ columns = []
 }
 
 #[test]
-fn mistakes_of_sense_have_a_line_too() {
+fn errors_of_meaning_have_a_line_too() {
     let toy =
         Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\", run = \"mian\" }")]);
     let header = 1 + toy.text.lines().position(|line| line == "[[experiment.metric]]").unwrap();

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_customers_is_refused_with_a_mend() {
+    fn what_contradicts_customers_is_refused_with_a_fix() {
         for (text, part) in [
             (
                 flows("f", "customer = \"acme\"") + "[customer.acne]\nweight = 2\n",

@@ -55,7 +55,7 @@ fn guarantees_add_up_to_the_rate_of_a_link_at_most() {
 }
 
 #[test]
-fn every_link_that_is_promised_too_much_is_told_of_once() {
+fn every_oversubscribed_link_is_reported_once() {
     assert_eq!(
         errors(&text("7", "2", "")),
         [

@@ -302,7 +302,7 @@ fn suite_without(line: &str) -> String {
 }
 
 #[test]
-fn a_slip_in_a_default_is_told_once_where_it_stands() {
+fn an_error_in_a_default_is_reported_once_at_its_line() {
     let error = |from: &str, to: &str| {
         assert!(TEXT.contains(from), "{from}");
         let errors = errors(&TEXT.replacen(from, to, 1));
@@ -364,7 +364,7 @@ fn a_default_that_nothing_takes_is_checked_all_the_same() {
 }
 
 #[test]
-fn defaults_that_do_not_fit_a_link_are_told_with_its_name() {
+fn defaults_that_do_not_fit_a_link_are_reported_with_its_name() {
     let one_way = TEXT
         .replacen("tickets = 70\n", "ack_tickets = 70\n", 1)
         .replacen("to = \"b\"\n", "to = \"b\"\nback = false\n", 1)

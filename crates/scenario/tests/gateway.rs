@@ -148,7 +148,7 @@ fn refused(text: &str, line: u32, expected: &str) {
 }
 
 #[test]
-fn values_of_the_file_are_refused_with_a_mend() {
+fn values_of_the_file_are_refused_with_a_fix() {
     // The third line.
     for (line, expected) in [
         ("flows = 0", "flows: `0`: a whole number must be between 1 and 1048576 here; write for example 10"),
@@ -231,7 +231,7 @@ fn values_of_the_file_are_refused_with_a_mend() {
 }
 
 #[test]
-fn values_of_a_direction_are_refused_with_a_mend() {
+fn values_of_a_direction_are_refused_with_a_fix() {
     // The seventh line.
     for (line, expected) in [
         (
@@ -269,7 +269,7 @@ fn values_of_a_direction_are_refused_with_a_mend() {
 }
 
 #[test]
-fn values_of_a_rule_are_refused_with_a_mend() {
+fn values_of_a_rule_are_refused_with_a_fix() {
     // The rule starts on the eighth line; the error is on the ninth.
     for (line, expected) in [
         ("direction = \"out\"", "direction: `out` is not known here; known: up, down"),
@@ -453,7 +453,7 @@ fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let text = "inside = \"a/b\"\nmetrics = 5\n[up]\nrate = 3\nqueue = \"ddr\"\n[[rule]]\nport = 5\ndscp = \"x\"\n\
                 [[rule]]\nfrom = \"y\"\nto_port = \"2-1\"";
     let errors = try_load(text).unwrap_err();

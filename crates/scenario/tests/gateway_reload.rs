@@ -14,7 +14,7 @@ fn changes(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_difference_is_told_key_by_key() {
+fn a_difference_is_listed_key_by_key() {
     assert_eq!(changes(EVERYTHING, EVERYTHING), "");
     for (from, to, expected) in [
         ("metrics = \"[::1]:9617\"\n", "", "metrics: [::1]:9617 -> none\n"),

@@ -157,7 +157,7 @@ fn a_group_has_members_that_differ_by_formulas() {
 }
 
 #[test]
-fn every_problem_is_reported_at_once_with_line_key_and_mend() {
+fn every_problem_is_reported_at_once_with_line_key_and_fix() {
     let text = r#"stop = "60"
 colour = "red"
 [link.bottleneck]
@@ -216,7 +216,7 @@ fn mended(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn each_kind_of_slip_has_its_message() {
+fn each_kind_of_error_has_its_message() {
     assert_eq!(
         mended("to = \"b\"\ntcp", "to = \"c\"\ntcp"),
         "13: flow.g.to: there is no node `c` (did you mean `a`?); nodes are the ends of links and the hosts of the topology"

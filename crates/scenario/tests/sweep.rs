@@ -93,7 +93,7 @@ fn the_labels_of_an_axis_differ() {
 }
 
 #[test]
-fn axes_are_named_by_the_shortest_end_that_tells_them_apart() {
+fn axes_are_named_by_the_shortest_end_that_distinguishes_them() {
     let rates = "[\"1Mbit\", \"2Mbit\"]";
     assert_eq!(
         labels(&[
@@ -176,7 +176,7 @@ fn overrides_reach_every_key() {
 }
 
 #[test]
-fn a_bad_override_is_told_by_its_path() {
+fn an_error_in_an_override_names_its_path() {
     let error = |path, value| try_load(TEXT, &[(path, value)]).unwrap_err();
     assert_eq!(
         error("link.bottleneck.rat", "5Mbit"),

@@ -90,7 +90,7 @@ fn a_next_hop_does_not_report_the_flow_of_another() {
 }
 
 #[test]
-fn who_asks_in_the_name_of_the_next_hop_does_not_change_its_cookie() {
+fn a_query_in_the_name_of_the_next_hop_does_not_change_its_cookie() {
     let (mut up, _, report) = acquainted(None);
     // The cookie is due for a change from 2 s on; two changes would make it worthless.
     for at in (2_000..5_900).step_by(10) {
@@ -318,7 +318,7 @@ fn what_waits_to_be_sent_is_bounded() {
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_changes_nothing() {
+fn an_unsolicited_answer_changes_nothing() {
     let mut down = node(2, None, [7]);
     down.report(ms(0), [7]);
     let Some((_, Message::Query(query))) = down.said().pop() else { panic!("it asks") };

@@ -134,7 +134,7 @@ pub(super) fn ms(ms: u64) -> Time {
 // Discovery
 
 #[test]
-fn a_neighbour_is_found_by_broadcast_and_hears_the_report_that_waited() {
+fn a_neighbour_is_found_by_broadcast_and_receives_the_report_that_waited() {
     let (mut up, mut down) = (node(1, None, [7]), node(2, None, [7]));
     down.report(ms(0), [7]);
     assert_eq!(down.manager.next_timer(), Some(ms(100)));
@@ -148,7 +148,7 @@ fn a_neighbour_is_found_by_broadcast_and_hears_the_report_that_waited() {
 }
 
 #[test]
-fn a_router_whose_flow_comes_from_the_side_of_the_question_does_not_answer() {
+fn a_router_whose_flow_comes_from_the_side_of_the_query_does_not_answer() {
     // The router behind asks everybody; the one before it sends the flow elsewhere.
     let (mut other, mut down) = (node(3, None, [7]), node(2, None, [7]));
     down.report(ms(0), [7]);
@@ -159,7 +159,7 @@ fn a_router_whose_flow_comes_from_the_side_of_the_question_does_not_answer() {
 }
 
 #[test]
-fn flows_that_start_together_share_a_question_and_an_answer() {
+fn flows_that_start_together_share_a_query_and_an_answer() {
     // A flow takes 6 bytes of the 1146: 191 fit, so 400 flows need three questions.
     let (mut up, mut down) = (node(1, None, 0..400), node(2, None, 0..400));
     down.report(ms(0), 0..400);
@@ -175,7 +175,7 @@ fn flows_that_start_together_share_a_question_and_an_answer() {
 }
 
 #[test]
-fn a_question_towards_the_source_passes_routers_that_do_not_carry_the_flow() {
+fn a_query_towards_the_source_passes_routers_that_do_not_carry_the_flow() {
     let mut down = node(2, None, [7]);
     // One knows nothing of the flow, one sends it another way.
     let (mut stranger, mut elsewhere) = (node(3, None, []), node(4, None, [7]));

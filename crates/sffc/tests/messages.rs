@@ -102,7 +102,7 @@ fn the_corpus_is_what_the_writer_makes() {
 }
 
 #[test]
-fn no_cut_or_changed_message_panics_or_makes_a_manager_say_much() {
+fn no_cut_or_changed_message_panics_or_makes_a_manager_send_much() {
     let params = ManagerParams::default();
     let mut random = Stream::new(1, "changes");
     let mut below = |n: usize| random.below(n as u64) as usize;

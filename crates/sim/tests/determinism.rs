@@ -128,7 +128,7 @@ fn the_same_seed_gives_the_same_and_another_seed_does_not() {
 }
 
 #[test]
-fn the_number_of_threads_and_company_on_them_change_nothing() {
+fn the_number_of_threads_and_other_runs_on_them_change_nothing() {
     let scenario = scenarios(&rich()).pop().unwrap();
     let jobs: Vec<Job<'_>> =
         (0..4).map(|k| Job { scenario: &scenario, seed: replication_seed(5, k), captures: None }).collect();
@@ -217,7 +217,7 @@ start = {{ between = ["0s", "2s"] }}
 }
 
 #[test]
-fn a_new_component_shifts_nobody_elses_draws() {
+fn a_new_component_does_not_shift_the_draws_of_others() {
     let cases = [
         ("tcp = \"ns2-2000\"", ""),
         ("tcp = \"ns2-235\"", "source = { kind = \"short_flows\", per_second = 5, mean_size = \"20kB\" }"),

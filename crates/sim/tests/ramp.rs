@@ -171,7 +171,7 @@ fn two_videos(adaptive: bool) -> String {
 }
 
 #[test]
-fn two_overloaded_videos_hear_of_it_and_lower_their_quality() {
+fn two_overloaded_videos_are_notified_and_lower_their_quality() {
     let rate = |text: &str| {
         let outcome = run(text);
         ["one", "two"].map(|name| {
@@ -210,7 +210,7 @@ fn an_exception_comes_within_200_ms_of_the_overload() {
 }
 
 #[test]
-fn word_from_a_router_takes_the_delay_of_the_wires() {
+fn a_notification_takes_the_delay_of_the_wires() {
     // The same queue, 300 ms of wire away from the source.
     let text = |at: &str| {
         let call = |name: &str| steady(name, "7Mbit", "real_rate").replace("\"host\"", "\"far\"");

@@ -47,7 +47,7 @@ fn mbps(outcomes: &[Outcome], flow: &str) -> f64 {
 }
 
 #[test]
-fn behaviour_tells_what_the_protocol_field_does_not() {
+fn behaviour_shows_what_the_protocol_field_does_not() {
     let [protocol, behaviour] = ["protocol", "behaviour"].map(outcomes);
     for kind in ["reno", "sack", "cubic", "app"] {
         assert!(adaptive(&behaviour, kind) >= 0.95, "{kind}: {}", adaptive(&behaviour, kind));

@@ -59,7 +59,7 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn what_the_next_link_loses_is_left_to_those_who_can_use_it() {
+fn what_the_next_link_loses_is_left_to_flows_that_can_use_it() {
     // Of 10 Mb/s datagrams can use 1; without reports they have half of it.
     let (told, silent) = (run(&narrow(SFFC, "")), run(&narrow(SILENT, "")));
     assert!(total(&told, "tcp") > 7.0, "{}", total(&told, "tcp"));
@@ -85,7 +85,7 @@ fn messages_are_packets_that_a_link_can_lose() {
 }
 
 #[test]
-fn a_router_that_takes_no_part_is_asked_past() {
+fn a_query_passes_a_router_that_takes_no_part() {
     // r1 - plain - r2: the question towards the source passes `plain`, which is no neighbour that answers.
     let second =
         "[link.second]\nfrom = \"plain\"\nto = \"r2\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\n[link.middle]";
@@ -153,7 +153,7 @@ fn a_cut_travels_from_hop_to_hop() {
 }
 
 #[test]
-fn reports_that_are_late_help_less_and_starve_nobody() {
+fn reports_that_are_late_help_less_and_starve_no_flow() {
     // Over 20 ms they are less than an interval late, over 200 ms four.
     let gain = |delay| {
         let (told, silent) = (run(&chain(SFFC, delay)), run(&chain(SILENT, delay)));
@@ -167,7 +167,7 @@ fn reports_that_are_late_help_less_and_starve_nobody() {
 }
 
 #[test]
-fn datagrams_alone_share_fairly_without_a_word_between_routers() {
+fn datagrams_alone_share_fairly_without_messages_between_routers() {
     // The TCP flow starts after the end.
     let alone = narrow(SILENT, "").replace("between = [\"0s\", \"1s\"]", "between = [\"15s\", \"16s\"]");
     let alone = alone.replace("rate = \"1Mbit\"", "rate = \"100Mbit\"");
@@ -189,7 +189,7 @@ fn intervals_may_be_shorter_than_usual() {
 }
 
 #[test]
-fn a_queue_that_begins_to_take_part_is_heard_of() {
+fn a_queue_that_begins_to_take_part_is_noticed() {
     let change = format!("[[change]]\nat = \"5s\"\nset = \"link.middle.queue\"\nto = {SFFC}");
     let text = narrow(SFFC, &change).replacen(&format!("queue = {SFFC}"), "queue = \"fifo\"", 1);
     assert!(statistic(&run(&text), "middle", "heard") > 100.0);

@@ -225,7 +225,7 @@ fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_share_that_choke_leaves_a_flow_without_manners_peaks_below_its_bound_and_falls() {
+fn the_share_that_choke_leaves_an_unresponsive_flow_peaks_below_its_bound_and_falls() {
     // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow
     // is at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
     let queue = r#"{ kind = "choke", limit = "200p", min_th = "25p", max_th = "100p" }"#;
@@ -235,7 +235,7 @@ fn the_share_that_choke_leaves_a_flow_without_manners_peaks_below_its_bound_and_
 }
 
 #[test]
-fn fred_and_bred_hold_a_flow_without_manners_near_its_share_and_red_and_sred_do_not() {
+fn fred_and_bred_hold_an_unresponsive_flow_near_its_share_and_red_and_sred_do_not() {
     // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it
     // hold W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 =
     // 0.088.

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flow_holds_more_than_max_q_and_whoever_tries_is_remembered_until_it_has_nothing_left() {
+    fn no_flow_holds_more_than_max_q_and_strikes_are_kept_until_its_last_packet_leaves() {
         // Fourteen packets of flow 0: two are above max_q = 12, two strikes.
         let (mut queue, dropped) = filled(&params(), &[0; 14]);
         assert_eq!(dropped, [(12, DropReason::Policy), (13, DropReason::Policy)]);

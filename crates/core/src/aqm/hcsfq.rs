@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_lowers_the_share_of_who_is_above_its_part() {
+    fn a_full_buffer_lowers_the_share_of_a_customer_above_its_part() {
         let mut hcsfq = with_share(&[1.0, 1.0, 1.0]);
         flood(&mut hcsfq, 1);
         let shares = |hcsfq: &Hcsfq| {

@@ -88,7 +88,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn the_front_makes_room_and_a_packet_that_can_never_fit_disturbs_nobody() {
+    fn the_front_makes_room_and_a_packet_that_can_never_fit_is_dropped_alone() {
         let params = HeadDropParams { limit: Limit::Bytes(Bytes::new(300)) };
         let mut queue = Buffer::new(Fifo::new(), HeadDrop::new(&params));
         let mut log = Log::default();

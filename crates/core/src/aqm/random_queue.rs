@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flow_above_its_threshold_is_as_likely_as_the_others_and_nobody_else_is() {
+    fn each_flow_above_its_threshold_is_equally_likely_and_no_other_is_drawn() {
         // b_i = 12/4 = 3: 5 and 4 are above. 1/2 each; sigma = sqrt(1/4/20000) = 0.35 %.
         let band = 4.0 * (0.25 / 20_000.0_f64).sqrt();
         for limit in ["12p", "1200B"] {

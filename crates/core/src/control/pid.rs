@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_sum_comes_back_at_once_and_an_unbounded_one_as_late_as_it_ran_away() {
+    fn a_bounded_sum_recovers_at_once_and_an_unbounded_one_takes_as_long_as_it_wound_up() {
         // A hundred errors of -1 and then +1. Bounded at 0: the first +1 gives 2 + 0.5 + 0.25·2. Free: the
         // sum stands at -50 and is back at 0 after a hundred.
         let bounds = Bounds { low: 0.0, high: 10.0 };

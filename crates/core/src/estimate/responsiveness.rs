@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_halves_its_rate_stays_adaptive_and_is_tested_again() {
+    fn a_flow_that_halves_its_rate_stays_adaptive_and_is_tested_again() {
         for delay in [1, 10] {
             let mut bench = Bench::new(true, 1, responsive(delay));
             assert_eq!(bench.found(false, 2_000), None, "after {delay} moments");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn who_halves_its_rate_but_says_it_does_not_is_found_out() {
+    fn a_flow_that_halves_its_rate_but_says_it_does_not_is_found_adaptive() {
         for delay in [1, 10] {
             let found =
                 (0..40).filter(|&seed| Bench::new(false, seed, responsive(delay)).found(true, 60).is_some());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_below_its_share_is_left_in_peace() {
+    fn a_flow_far_below_its_share_is_not_tested() {
         // 4 · 10 · 500 bytes are 0.32 of the fair share; 2 · 10 · 500 are 0.16.
         for (says_adaptive, packets) in [(true, 4), (false, 2)] {
             let mut bench = Bench::new(says_adaptive, 1, |_: &[u32], _: &mut Stream| packets);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_to_slow_down_once_it_is_adaptive_is_caught_after_a_pause() {
+    fn a_flow_that_stops_slowing_down_once_adaptive_is_caught_after_a_pause() {
         // It slows down for 40 s, and sends 20 packets a moment, 1.6 times its share, from then on.
         let (mut moments, mut good) = (0, responsive(1));
         let mut bench = Bench::new(true, 3, move |losses: &[u32], random: &mut Stream| {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lot_doses_half_of_the_blocks_and_few_orders_pass() {
+    fn half_of_the_blocks_are_drawn_for_losses_and_few_orders_pass() {
         let mut orders = [0, 0];
         for dosed in 0..1u16 << BLOCKS {
             if dosed.count_ones() == 5 {

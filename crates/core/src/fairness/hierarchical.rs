@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_hold_nobody_back_do_not_matter_and_two_that_do_have_no_answer() {
+    fn links_that_limit_no_flow_do_not_matter_and_two_bottlenecks_have_no_solution() {
         // Access links 1 and 2 of 100 and 4 before a link of 10: customer 1 can have no more than 4.
         let claims = [claim(&[1, 0], 0, 1.0, None), claim(&[2, 0], 1, 1.0, None)];
         assert_eq!(hierarchical(&[10.0, 100.0, 4.0], &[1.0; 2], &claims), Ok(vec![6.0, 4.0]));
@@ -213,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_can_have_more_without_a_poorer_sibling_having_less((weights, claims) in link()) {
+        fn no_flow_can_have_more_without_a_poorer_sibling_having_less((weights, claims) in link()) {
             let shares = hierarchical(&[60.0], &weights, &claims).unwrap();
             let part = |n: usize| -> f64 {
                 claims.iter().zip(&shares).filter(|(c, _)| c.customer == n).map(|(_, share)| share).sum()

@@ -561,7 +561,7 @@ mod tests {
         }
 
         #[test]
-        fn no_link_is_overfull_and_everybody_has_a_bottleneck((links, flows) in network()) {
+        fn no_link_is_overfull_and_every_flow_has_a_bottleneck((links, flows) in network()) {
             let graph = Graph::new(&links, &flows).unwrap();
             let tickets = graph.weights(graph.ticket_rates().unwrap());
             let shares = graph.fill(&tickets);

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_less_than_there_is_has_it() {
+    fn a_demand_below_the_amount_is_met() {
         assert_eq!(split(10.0, &[1.0, 2.0]), [1.0, 2.0]);
         assert_eq!(split(3.0, &[1.0, 2.0]), [1.0, 2.0]);
         assert_eq!(split(0.0, &[0.0, 2.0]), [0.0, 0.0]);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_told_to_the_other_direction() {
+    fn the_rate_of_arriving_tickets_is_given_to_the_other_direction() {
         let mut exchange = exchange(&[], Some(900.0));
         let mut rate = None;
         for i in 1..5_000 {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_was_made_from_and_is_issued_is_read_back() {
+    fn parameters_and_issued_tickets_are_read_back() {
         let params = |pairs: &[(&str, &str)]| {
             let mut selection = Selection::of(Role::Exchange, "currency").unwrap();
             for (key, value) in pairs {

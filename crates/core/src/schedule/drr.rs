@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_in_vain_are_given_at_once_and_the_order_is_that_of_single_turns() {
+    fn fruitless_rounds_are_skipped_at_once_and_the_order_is_that_of_single_turns() {
         // A byte a turn, 1 to 3 for their weights. Heads of 1500, 40 and 900 B need 1500, 20 and 300 turns;
         // the next of flow 1, 700 B, 350 from turn 20 on. Flow 2 keeps nothing.
         let mut round = drr(1);

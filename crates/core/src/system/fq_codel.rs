@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_late_is_told_and_another_in_time_is_not() {
+    fn only_the_flow_whose_own_queue_stands_loses_packets() {
         let mut queue = fq_codel(|params| params.control.ecn = false);
         let mut log = Log::default();
         for id in 0..1_000 {

@@ -256,7 +256,7 @@ mod tests {
     };
 
     #[test]
-    fn a_limit_of_zero_is_told_from_one_that_is_reached() {
+    fn a_limit_of_zero_is_distinguished_from_one_that_is_reached() {
         let zero = Settings { most_user_namespaces: Some(0), ..FREE };
         assert_eq!(why(Step::User, Errno::ENOSPC, &zero), Why::LimitIsZero("user/max_user_namespaces"));
         assert_eq!(why(Step::User, Errno::ENOSPC, &FREE), Why::LimitIsReached("user/max_user_namespaces"));
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_are_told_from_a_kernel_without_user_namespaces() {
+    fn several_threads_are_distinguished_from_a_kernel_without_user_namespaces() {
         let threads = Settings { threads: Some(3), ..FREE };
         assert_eq!(why(Step::User, Errno::EINVAL, &threads), Why::Threads(3));
         assert_eq!(why(Step::User, Errno::EINVAL, &FREE), Why::NotBuilt(Step::User));
     }
 
     #[test]
-    fn each_reason_names_its_setting_and_the_mend() {
+    fn each_reason_names_its_setting_and_the_fix() {
         let error = EnterError {
             step: Step::User,
             errno: Errno::ENOSPC,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_several_threads_is_told_so() {
+    fn a_process_with_several_threads_is_refused() {
         // A second thread lives until `stop` is dropped, so that nothing can be entered.
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || stopped.recv());

@@ -92,7 +92,7 @@ pub fn a_command_dies_with_the_process_that_started_it() {
     is_alone(reader);
 }
 
-pub fn status_and_signal_are_told_apart() {
+pub fn status_and_signal_are_distinguished() {
     enter();
     let end = |script| started(script, Group::Own).wait(LONG, None).unwrap();
     assert_eq!(end("exit 0"), End::Exited(0));

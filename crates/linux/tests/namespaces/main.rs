@@ -18,7 +18,7 @@ const CASES: &[Case] = cases! {
         a_dropped_command_is_killed,
         a_signal_is_forwarded,
         a_command_dies_with_the_process_that_started_it,
-        status_and_signal_are_told_apart,
+        status_and_signal_are_distinguished,
         a_command_runs_in_its_namespace,
         a_program_that_is_not_there_is_named;
     devices: datagrams_and_streams_cross_a_pair,

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_told_from_who_is_not_there() {
+    fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
         let error = ask(&paths, "x", "GET", "/").unwrap_err();
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_applied_is_told_also_if_something_else_is_read_back() {
+    fn what_was_applied_is_reported_even_if_something_else_is_read_back() {
         let changes = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
         assert_eq!(outcome(changes.clone(), Ok(())), Ok(changes.clone()));
         let said = outcome(changes.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_so() {
+    fn what_is_no_request_is_answered_with_400() {
         assert!(answered(b"\r\n\r\n", 100).unwrap().starts_with("HTTP/1.0 400 "));
         assert!(answered(b"", 100).unwrap().starts_with("HTTP/1.0 400 "));
         assert!(answered(&[0xff; 100], 100).unwrap().starts_with("HTTP/1.0 400 "));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_room_is_left_out_and_told() {
+    fn a_line_without_room_is_dropped_and_counted() {
         let (reader, mut writer) = io::pipe().unwrap();
         let line = [b'x'; 1_000];
         // A pipe of 64 kB takes fewer.

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_read_again_is_told_with_the_mend() {
+    fn a_file_that_cannot_be_read_again_is_reported_with_the_fix() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.toml");
         let advice = to_read_again(&path).unwrap();

@@ -70,7 +70,7 @@ fn ms(ms: u64) -> Time {
 }
 
 #[test]
-fn departures_follow_from_the_last_one_however_late_somebody_comes() {
+fn departures_follow_from_the_last_one_however_late_the_caller_is() {
     let (mut link, mut shared) = (link(), shared());
     (0..3).for_each(|_| enter(&mut link, &mut shared, ms(0)));
     // Each takes 1 ms and is under way for 20 ms; the caller comes after half a second.

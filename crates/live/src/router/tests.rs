@@ -121,7 +121,7 @@ const fn ms(ms: u64) -> Time {
 }
 
 #[test]
-fn a_neighbour_is_found_and_hears_reports() {
+fn a_neighbour_is_found_and_receives_reports() {
     for version in [4, 6] {
         for key in [None, Some(&b"sixteen bytes at least"[..])] {
             let mut row = [node(1, version, key), node(2, version, key)];
@@ -142,7 +142,7 @@ fn a_neighbour_is_found_and_hears_reports() {
 }
 
 #[test]
-fn a_router_that_does_not_carry_the_flow_is_asked_past() {
+fn a_query_passes_a_router_that_does_not_carry_the_flow() {
     for version in [4, 6] {
         let mut row = [1, 2, 3].map(|last| node(last, version, None));
         row[1].flows.carried = false;
@@ -159,7 +159,7 @@ fn a_router_that_does_not_carry_the_flow_is_asked_past() {
 }
 
 #[test]
-fn a_question_towards_the_source_is_addressed_to_it() {
+fn a_query_towards_the_source_is_addressed_to_it() {
     let mut alone = node(2, 4, None);
     alone.report(ms(0));
     let both: Vec<u32> = alone.sent().into_iter().map(|(port, _)| port).collect();

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_not_there_are_not_told() {
+    fn addresses_that_do_not_exist_are_not_exported() {
         let value = |has_ipv6: bool, name: &str| {
             let mut command = Command::new("true");
             Addresses::at(0).unwrap().set_environment(&mut command, 0, has_ipv6);

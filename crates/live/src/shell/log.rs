@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_told_in_a_hundred_parts() {
+    fn a_pause_is_logged_in_at_most_a_hundred_parts() {
         // An hour is 100 parts of 36 s; 1 Mbit/s gives 4.5 MB in each.
         let hour = 3_600_000;
         let events = lines(&Speed::Rate(Rate::from_mbit(1)), hour);

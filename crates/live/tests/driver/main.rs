@@ -17,7 +17,7 @@ const CASES: &[Case] = cases! {
     tcp: cubic_fills_the_link,
         reno_fills_the_link,
         bbr_fills_the_link_and_not_its_queue,
-        a_file_takes_as_long_as_by_hand,
+        a_file_takes_as_long_as_computed_by_hand,
         an_application_limited_source_gets_what_it_writes,
         segments_of_the_scenario_are_on_the_wire,
         timestamps_are_on_the_wire_if_headers_have_them,

@@ -46,7 +46,7 @@ pub fn bbr_fills_the_link_and_not_its_queue() {
     assert!(median < Span::from_millis(60), "{median}");
 }
 
-pub fn a_file_takes_as_long_as_by_hand() {
+pub fn a_file_takes_as_long_as_computed_by_hand() {
     // 200 kB are 137 segments of 1460 B, each 1.2 ms on the wire. SYN and SYN-ACK take 20 ms. The first of ten
     // segments is acknowledged 1.2 + 20 ms later. From then on each acknowledgement lets two go, which keep the
     // link busy: 127 · 1.2 = 152.4 ms, and 10 ms for the last one. 20 + 21.2 + 152.4 + 10 = 203.6 ms.

@@ -24,7 +24,7 @@ const CASES: &[Case] = cases! {
         packets_that_linux_does_not_have_are_refused_with_their_place;
     routers: what_the_last_link_loses_is_discarded_at_the_first,
         without_reports_it_is_not,
-        a_router_that_takes_no_part_is_asked_past,
+        a_query_passes_a_router_that_takes_no_part,
         messages_are_packets_that_a_link_can_lose;
 };
 

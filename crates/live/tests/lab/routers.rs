@@ -103,7 +103,7 @@ pub fn without_reports_it_is_not() {
     assert_eq!(statistic(&outcome, "hop1", "heard"), 0.0);
 }
 
-pub fn a_router_that_takes_no_part_is_asked_past() {
+pub fn a_query_passes_a_router_that_takes_no_part() {
     let outcome = run(&asked_past(""));
     let [first, last] = first_and_last(&outcome);
     assert!(first < 2.0 && last > 0.6, "{first} {last}");

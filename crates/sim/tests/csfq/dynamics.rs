@@ -62,7 +62,7 @@ fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
 }
 
 #[test]
-fn a_share_that_chattering_load_freezes_is_told_by_the_count_of_congestions() {
+fn a_share_that_chattering_load_freezes_shows_in_the_count_of_congestions() {
     // Four flows of 5 Mb/s in waves of K_c / 2, together on or off: each crossing of the link rate starts a
     // window anew, and none ever ends. Five windows later the share must be another one, or the count must be
     // at least half of the ten waves up. With the same sources all the time on, the share moves and there is

@@ -179,7 +179,7 @@ fn many_small_flows_make_the_part_of_the_unresponsive_ones_large() {
 }
 
 #[test]
-fn nobody_is_starved_on_anothers_word() {
+fn no_flow_is_starved_by_reports_about_it() {
     let mut bench = Bench::new(&[("active", "10s")]);
     for _ in 0..100 {
         bench.interval(&[(0, Udp, 50_000)]);
@@ -381,7 +381,7 @@ fn a_silent_flow_is_forgotten_and_a_long_silence_costs_nothing() {
 }
 
 #[test]
-fn a_flow_that_says_something_else_starts_anew() {
+fn a_flow_that_changes_its_protocol_starts_anew() {
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
     assert!(bench.sffc().carries(FlowId(0)));

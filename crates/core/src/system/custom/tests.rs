@@ -120,7 +120,7 @@ fn build(defect: Defect, is_marking: bool) -> Discipline<SimplePacket> {
 }
 
 #[test]
-fn what_a_discipline_writes_reaches_the_packet_of_the_world_and_its_number_does_not() {
+fn what_a_discipline_writes_reaches_the_packet_of_the_backend_and_its_number_does_not() {
     let mut queue = build(Defect::None, true);
     let mut log = Log::default();
     let sent = SimplePacket { ecn: Ecn::Ect0, ..packet(1_234, 7, 100) };

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_ready_with_the_first_period_that_leaves_credit() {
+    fn a_waiting_flow_is_ready_with_the_first_period_that_leaves_credit() {
         let mut all = backlogged(&[1], false);
         assert_eq!(all.ready(), Some(Time::from_nanos(100_000)));
         assert_eq!(serve(&mut all, 0, 1), [0]);

@@ -331,7 +331,7 @@ fn after_ten_seconds_of_silence_a_flow_has_its_rate_within_one() {
 }
 
 #[test]
-fn overload_is_told_within_200_ms_and_shared_equally_above_the_greedy_minimum() {
+fn overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimum() {
     let steps = [(0, 2.0), (5_000, 7.0), (8_000, 2.0)];
     let greedy = cbr(2, 1_400, &[(0, 20.0)]);
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps), greedy]);
@@ -402,7 +402,7 @@ fn silent_flows_make_no_overload() {
 }
 
 #[test]
-fn silent_flows_leave_the_floor_to_those_who_send() {
+fn silent_flows_leave_the_floor_to_flows_that_send() {
     // Of a thousand floors each would be 0.1 % of the link: 9.5 kb/s, a packet in 1.3 s.
     let mut link = Link::new(&[], 1_000, std::vec![windowed(7, 1_500, 4)]);
     link.run(5_000);
@@ -435,7 +435,7 @@ fn greedy_flows_have_what_is_left() {
 }
 
 #[test]
-fn there_is_an_update_for_each_sample_whoever_calls() {
+fn there_is_an_update_for_each_sample_whichever_call_comes_first() {
     let mut link = Link::new(&[], 1, std::vec![cbr(0, 1_500, &[(0, 1.0), (3_000, 0.0), (6_000, 1.0)])]);
     link.run(7_777);
     assert_eq!(link.queue.inner().updates, 777);
@@ -553,7 +553,7 @@ fn the_interface_queue_stays_short_for_a_step_of_a_real_rate_flow() {
 }
 
 #[test]
-fn a_look_at_the_shares_before_a_belated_question_counts_nothing_twice() {
+fn reading_shares_before_a_late_dequeue_counts_nothing_twice() {
     let mut ramp = Ramp::new(&params(&[]), Rate::from_mbit(10));
     let mut log = Log::default();
     ramp.set_class(FlowId(0), FlowClass::RealRate);

@@ -40,7 +40,7 @@ fn weight(weight: f64) -> FlowSetting {
 }
 
 #[test]
-fn a_rule_decides_once_and_a_flow_that_none_matches_is_told_nothing_of() {
+fn a_rule_decides_once_and_a_flow_that_none_matches_sends_no_update() {
     let config = config("[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n");
     let mut classifier = classifier(&config);
     let (found, updates) = find(&mut classifier, 0, 1);

@@ -72,7 +72,7 @@ fn every_profile_says_what_it_is_not() {
 }
 
 #[test]
-fn a_socket_says_what_it_was_told() {
+fn a_socket_reads_back_the_options_that_were_set() {
     use std::os::fd::AsFd as _;
 
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket};
