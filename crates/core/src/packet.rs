@@ -3,7 +3,7 @@
 use crate::label::Label;
 use crate::units::{Bytes, Weight};
 
-/// The flow a packet belongs to: a small dense number that the world hands out and reuses.
+/// The flow a packet belongs to: a small dense number that the backend assigns and reuses.
 ///
 /// The simulator numbers its flows; a live classifier keeps a bounded table from addresses to numbers.
 /// Disciplines can therefore index per-flow state and need no hashing per packet.
@@ -14,7 +14,7 @@ impl FlowId {
     /// Most flows that a discipline keeps apart. Chosen: 200 MB of state at 200 bytes a flow.
     pub const SLOTS: usize = 1 << 20;
 
-    /// The position of this flow in the tables of the world that numbers it.
+    /// The position of this flow in the tables of the backend that numbers it.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -41,13 +41,13 @@ impl CustomerId {
     pub const OTHERS: Self = Self(0);
 }
 
-/// Whose flows are whose, and what each customer weighs.
+/// The customer of each flow, and the weight of each customer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Customers<'a> {
     /// By flow number. Flows beyond belong to [`CustomerId::OTHERS`].
     pub of_flows: &'a [CustomerId],
-    /// By number of the customer, from that of the other flows on; at most one more than [`MAX_CUSTOMERS`]
-    /// are heeded. Flows of customers beyond belong to [`CustomerId::OTHERS`].
+    /// By number of the customer, that of the other flows first; at most one more than [`MAX_CUSTOMERS`]
+    /// are used. Flows of customers beyond belong to [`CustomerId::OTHERS`].
     pub weights: &'a [Weight],
 }
 
@@ -57,7 +57,7 @@ pub enum FlowClass {
     /// It takes whatever it gets. So does a flow of which nothing is said.
     #[default]
     Greedy,
-    /// It needs what the world outside makes it send, and has no use for more: video, sensors.
+    /// Its rate is set by the real world, and it has no use for more: video, sensors.
     RealRate,
 }
 
@@ -83,13 +83,13 @@ impl Ecn {
     }
 }
 
-/// What the IP header says is inside (RFC 791 section 3.1, "Protocol"), as far as disciplines care. The sender
-/// writes it, and may lie.
+/// The protocol field of the IP header (RFC 791 section 3.1), as far as disciplines care. The sender writes it and may
+/// write a false one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP, which lowers its rate when packets are lost.
     Tcp,
-    /// UDP and whatever else carries data without a word about congestion.
+    /// UDP and whatever else carries data without congestion control.
     #[default]
     Udp,
     /// Messages between routers.
@@ -110,7 +110,7 @@ pub enum Colour {
     Red,
 }
 
-/// What a label says, which no router takes for another. A packet may have room for one label only.
+/// The meaning of a label; no router reads one kind as another. A packet may have room for one label only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelKind {
     /// Tickets of the packet itself.
@@ -128,7 +128,7 @@ impl LabelKind {
 
 /// What a discipline may read and write of a packet.
 ///
-/// A world whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
+/// A backend whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
 /// [`size`](Packet::size) alone. An implementation that stores one of the others overrides its reader and its
 /// writers together: what a discipline writes, it must be able to read back.
 pub trait Packet {
@@ -164,7 +164,7 @@ pub trait Packet {
 }
 
 /// A packet that is no more than its fields: for tests, for examples, and for disciplines from outside this
-/// project, which handle these whatever the packets of the world are.
+/// project, which handle these whatever the packets of the backend are.
 ///
 /// ```
 /// use apportion_core::packet::{Ecn, FlowId, Packet, SimplePacket};

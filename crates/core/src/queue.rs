@@ -1,4 +1,4 @@
-//! The contract: what a queue discipline is to the world around it.
+//! The contract between a queue discipline and the backend that runs it.
 
 use crate::packet::{FlowId, Packet};
 use crate::units::{Bytes, Packets, Rate, Time};

@@ -1,4 +1,4 @@
-//! A checked scenario: everything a world needs to run, with every name resolved and every quantity typed.
+//! A checked scenario: everything a backend needs to run it, with every name resolved and every quantity typed.
 //!
 //! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario.
 //! Lists are indexed by the ids declared here.

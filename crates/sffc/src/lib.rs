@@ -1,7 +1,7 @@
 //! The SF-FC Manager: finds the upstream routers of a router's flows, and reports to them what its links lost.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
-//! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the world hands in what arrived and takes
+//! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the backend passes in what arrived and takes
 //! out what is to be sent.
 //!
 //! A router whose link overflowed looks its flow up; if it does not know where the flow comes from it asks
@@ -62,7 +62,7 @@ use message::{Answer, Key, Message, Query, Scope};
 use search::Upstream;
 use side::Side;
 
-/// One of this router's output links, numbered by the world.
+/// One of this router's output links, numbered by the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port(pub u32);
 
@@ -77,7 +77,7 @@ pub enum Destination {
     Router(RouterId),
 }
 
-/// A message to send: the payload, to which the world adds its headers.
+/// A message to send: the payload, to which the backend adds its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Where it goes.

@@ -65,7 +65,7 @@ mod field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouterId(pub u128);
 
-/// What names a flow between routers: opaque bytes that the world makes, a five-tuple or a number.
+/// What names a flow between routers: opaque bytes that the backend makes, a five-tuple or a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     len: u8,

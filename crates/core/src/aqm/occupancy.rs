@@ -11,7 +11,7 @@
 //! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
 //!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
 //!   round-trip time has the mean of those that are known.
-//! - Round-trip times come from the world, they are not measured. A queue sees one direction and no header: the time
+//! - Round-trip times come from the backend, they are not measured. A queue sees one direction and no header: the time
 //!   from a drop to the retransmission needs sequence numbers, and the pauses between a window and the next,
 //!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
 //!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
@@ -54,7 +54,7 @@ pub enum Thresholds {
     Equal,
     /// The weights of the flows.
     Weights,
-    /// Their round-trip times, as far as the world knows them.
+    /// Their round-trip times, as far as the backend knows them.
     Rtt,
 }
 

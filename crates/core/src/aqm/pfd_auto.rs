@@ -14,8 +14,8 @@
 //! ```
 //!
 //! within half of the buffer, below which it would be a smaller buffer in effect, and 19/20, above which
-//! there is no early drop to speak of (both chosen). R is the mean of the round-trip times that the world
-//! knows, 0 if it knows none: the buffer alone then speaks.
+//! there is no early drop to speak of (both chosen). R is the mean of the round-trip times that the
+//! backend knows, 0 if it knows none: the buffer alone then decides.
 //!
 //! *How often must senders be signalled?* So often that the buffer seldom overflows: of the packets pushed out in
 //! an interval, the share that overflow forced is held near one in ten (chosen). It is above: p grows; it is

@@ -23,9 +23,9 @@
 //!   forward its own cut, so that it never ends (`report_discards`).
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
-//! A neighbour can lie, so a report counts only as far as its sender can know: λ~ counts as no more than what
+//! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
-//! of its rate. That also tames reports that are late: they are about a time when more was sent.
+//! of its rate. That also bounds the effect of late reports, which are about a time when more was sent.
 //!
 //! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`.
 //!
@@ -87,10 +87,10 @@ pub struct Sffc {
 }
 
 impl Sffc {
-    /// In front of a link of `link_rate`. Its intervals are as `random` wills, not in step with others.
-    /// What it tries out on flows is by `coins`.
+    /// In front of a link of `link_rate`. `random` draws the phase of its intervals, so that routers are not in step, and
+    /// which packets are discarded; `test_random` is for tests of responsiveness.
     #[must_use]
-    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, coins: Stream) -> Self {
+    pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, test_random: Stream) -> Self {
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
@@ -105,7 +105,7 @@ impl Sffc {
             reports: Vec::new(),
             scratch: [Vec::new(), Vec::new()],
             random,
-            recognition: (params.recognise == Recognise::Behaviour).then(|| Recognition::new(coins)),
+            recognition: (params.recognise == Recognise::Behaviour).then(|| Recognition::new(test_random)),
         }
     }
 

@@ -5,7 +5,7 @@
 //! An *exam*: 35 % of the packets are lost for 3 s, in which no sender with a retransmission timeout (RFC
 //! 6298) keeps its rate. It fails who sends, after the first second, more than half of what it did before,
 //! more than is harmless, and more than three times what the law of Padhye, Firoiu, Towsley, Kurose 1998, eq.
-//! 30, allows at the smallest round-trip time and timeout believed. Losses for other reasons count as well.
+//! 30, allows at the smallest plausible round-trip time and timeout. Losses for other reasons count as well.
 //! To fail is proof that a flow does not slow down; to pass may be chance, since bursts end by themselves.
 //!
 //! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these 20 % of the packets are lost,
@@ -15,7 +15,7 @@
 //! Round-trip times are unknown, so the first 0.5 s of a block, in which a sender may not know of its losses
 //! yet, are not counted.
 //!
-//! What a flow says of itself stands until then. An adaptive flow sits an exam now and then and is no longer
+//! A flow is taken for what its protocol field says until then. An adaptive flow sits an exam now and then and is no longer
 //! adaptive if it fails. Another one must pass an exam, which spares plain ones the trial, and then a trial.
 //! A flow far below its fair share is left in peace, since it harms no other flow: whether it reacts to losses stays
 //! unknown. Between tests there are pauses, longer with each one that changes nothing.
@@ -24,9 +24,9 @@
 //! 240 s, and at most 20 s after it went above twice its share; after the exam it needs time to
 //! recover. Another one loses 35 % for 3 s and 20 % for 7.5 s, with the same pauses.
 //!
-//! What a sender gains that feigns to slow down: it is adaptive for a pause, at most 240 s, and some 20 s
-//! from when it takes more than twice its share. Caught, it is not adaptive for a pause of at least 20 s and tests
-//! of 21 s, in which it must have slowed down whenever it was to.
+//! What a sender gains by slowing down only in tests: it counts as adaptive for a pause of at most 240 s, or for some
+//! 20 s once it takes more than twice its share. After it is caught it is not adaptive for a pause of at least 20 s and
+//! tests of 21 s, in which it must slow down with every dose.
 //!
 //! Cost: O(1) per packet and per epoch; 96 bytes per flow.
 
@@ -67,7 +67,7 @@ const HARMLESS: [f64; 2] = [0.25, 0.5];
 /// A dose shows nothing in a non-adaptive flow that loses so much anyway. A flow that reacts to losses will
 /// soon lose less.
 const PLAIN: f64 = 0.25;
-/// The smallest round-trip time and retransmission timeout believed, in s. Linux has 200 ms where RFC 6298
+/// The smallest plausible round-trip time and retransmission timeout, in s. Linux has 200 ms where RFC 6298
 /// has 1 s.
 const RTT: f64 = 0.01;
 const TIMEOUT: f64 = 0.2;
@@ -75,7 +75,7 @@ const TIMEOUT: f64 = 0.2;
 /// is faster than the law's Reno at such losses, and 2 s are short.
 const LENIENCY: f64 = 3.0;
 
-/// What is going on.
+/// What a flow is going through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Pause,

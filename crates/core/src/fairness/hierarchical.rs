@@ -29,7 +29,7 @@ pub const CANDIDATES: usize = 16;
 pub struct CustomerClaim {
     /// The links it crosses, by number, each once.
     pub links: Vec<usize>,
-    /// Whose it is, by number.
+    /// Its customer, by number.
     pub customer: usize,
     /// Its weight among the flows of its customer, not negative.
     pub weight: f64,

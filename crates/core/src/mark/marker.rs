@@ -17,7 +17,7 @@ pub trait Marker<P: Packet> {
     fn issue(&mut self, _now: Time, _tickets: TicketRate) {}
 }
 
-/// What a marker learns of the place it is built into.
+/// The flow and the end of it that a marker is built for.
 #[derive(Debug)]
 pub struct MarkerSetup {
     /// What the flow is issued; none: as its acknowledgements say.

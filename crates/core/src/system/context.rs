@@ -4,7 +4,7 @@ use crate::packet::{Customers, FlowClass};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Weight};
 
-/// What a discipline learns of the place it is built into.
+/// The link that a discipline is built for, and what is known of its flows.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkContext<'a> {
     /// Rate of the link behind it.
@@ -17,7 +17,7 @@ pub struct LinkContext<'a> {
     pub guarantees: &'a [Rate],
     /// Classes by flow number. Flows beyond are greedy.
     pub classes: &'a [FlowClass],
-    /// Whose flows are whose.
+    /// The customers of flows and their weights.
     pub customers: Customers<'a>,
     /// Seed of the run.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct LinkContext<'a> {
 }
 
 impl<'a> LinkContext<'a> {
-    /// Of a place where nothing is known of flows: they have one weight, and no guarantee.
+    /// A link whose flows all have the default parameters: one weight, greedy, no guarantee, no customer.
     #[must_use]
     pub fn new(link_rate: Rate, seed: u64, name: &'a str) -> Self {
         let customers = Customers::default();

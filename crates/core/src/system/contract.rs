@@ -1,4 +1,4 @@
-//! What a world asks of a whole discipline beyond [`Queue`]: changes while packets wait, and statistics.
+//! What a backend asks of a whole discipline beyond [`Queue`]: changes while packets wait, and statistics.
 
 use crate::aqm::BufferPolicy;
 use crate::buffer::Buffer;

@@ -1,11 +1,11 @@
 //! Disciplines from outside this project, in the place of those of the catalogue.
 //!
-//! A world has packets of its own kind, and disciplines are generic over them; an author outside implements
-//! [`Queue`] and [`System`] for one kind, [`SimplePacket`]. [`Custom`] stands between: it keeps the packets of the world, gives
-//! the discipline a [`SimplePacket`] for each, and writes what the discipline marked, coloured and labelled onto
-//! the packet of the world when that leaves.
+//! A backend has packets of its own type, and disciplines are generic over it; an author outside implements
+//! [`Queue`] and [`System`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it keeps the packets of the backend,
+//! gives the discipline a [`SimplePacket`] for each, and writes what the discipline marked, coloured and labelled onto
+//! the packet of the backend when that leaves.
 //!
-//! The packets of the world are therefore safe from a discipline with a defect. When it loses, duplicates or invents a
+//! The packets of the backend are therefore safe from a discipline with a defect. When it loses, duplicates or invents a
 //! packet, or asks to be woken in the past, [`Custom`] takes it out of service: what was queued and all that
 //! arrives later is dropped with [`DropReason::Policy`], [`Fault`] says why, and the statistic
 //! `contract_broken_at` when, in seconds. Debug and release builds do the same.
@@ -151,7 +151,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The packets of the world that a discipline holds.
+/// The packets of the backend that a discipline holds.
 #[derive(Debug)]
 struct Held<P> {
     /// By the number that the discipline knows them by.
@@ -195,13 +195,13 @@ impl<P: Packet> Held<P> {
         Some(packet)
     }
 
-    /// Gives up the packet of the world that the discipline gives up as `seen`.
+    /// Gives up the packet of the backend that the discipline gives up as `seen`.
     fn take(&mut self, seen: &SimplePacket) -> Option<P> {
         self.write_back(seen);
         self.remove(seen.id)
     }
 
-    /// Writes onto the packet of the world what the discipline wrote onto `seen`.
+    /// Writes onto the packet of the backend what the discipline wrote onto `seen`.
     fn write_back(&mut self, seen: &SimplePacket) -> Option<&P> {
         let Some(packet) = self.packets.get_mut(&seen.id) else {
             self.wrong.get_or_insert(FaultKind::NotHeld { id: seen.id });
@@ -233,7 +233,7 @@ impl<P: Packet> Held<P> {
     }
 }
 
-/// A discipline from outside among packets of the world.
+/// A discipline from outside, adapted to packets of the backend.
 pub struct Custom<P> {
     pub(super) params: CustomParams,
     inner: Boxed,
@@ -242,7 +242,7 @@ pub struct Custom<P> {
 }
 
 impl<P: Packet> Custom<P> {
-    /// Empty, in its place.
+    /// An empty discipline for this link.
     #[must_use]
     pub fn new(params: &CustomParams, link: &LinkContext<'_>) -> Self {
         Self { params: params.clone(), inner: (params.build)(link), held: Held::new(), fault: None }
@@ -267,7 +267,7 @@ impl<P: Packet> Custom<P> {
 }
 
 impl<P: Packet> System<P> for Custom<P> {
-    /// In the order that the discipline gives; the packets that it gives up in no order have waited longest first.
+    /// In the order that the discipline gives; packets that it does not give come last, in order of arrival.
     fn drain(&mut self, now: Time) -> Option<P> {
         let seen = if self.fault.is_none() { self.inner.drain(now) } else { None };
         seen.and_then(|seen| self.held.take(&seen)).or_else(|| self.held.oldest())
@@ -349,7 +349,7 @@ impl<P: fmt::Debug> fmt::Debug for Custom<P> {
     }
 }
 
-/// Reports to the sink of the world, about its packets, what the discipline reports about those it sees.
+/// Reports to the sink of the backend, about its packets, what the discipline reports about those it sees.
 struct Bridge<'a, P> {
     held: &'a mut Held<P>,
     sink: &'a mut dyn Sink<P>,

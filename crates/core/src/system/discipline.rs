@@ -18,9 +18,9 @@ use crate::units::{Rate, Span, Time, Weight};
 /// Everything a scenario says of a discipline, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisciplineParams {
-    /// What queues.
+    /// The discipline itself.
     pub core: CoreParams,
-    /// What holds back, if anything does.
+    /// The shaper around it, if there is one.
     pub shaper: Option<TokenBucketParams>,
 }
 
@@ -100,7 +100,7 @@ impl DisciplineParams {
         }
     }
 
-    /// An empty discipline in its place.
+    /// An empty discipline for a link.
     #[must_use]
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
         let mut core = Core::new(&self.core, setup);
@@ -136,9 +136,9 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 /// Any discipline.
 #[derive(Debug)]
 pub enum Discipline<P> {
-    /// As fast as the link asks.
+    /// Without a shaper.
     Plain(Core<P>),
-    /// Held back to a rate.
+    /// Behind a shaper.
     Shaped(TokenBucket<P, Core<P>>),
 }
 
@@ -174,7 +174,7 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
-/// How it fails.
+/// Failure.
 impl<P: Packet> Discipline<P> {
     /// How a discipline from outside broke its contract, if it did.
     #[must_use]
@@ -183,9 +183,9 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
-/// What it divides among flows.
+/// Shares of flows.
 impl<P: Packet> Discipline<P> {
-    /// Shows what each real-rate flow has and holds at `now`, if this discipline infers what flows need. What
+    /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers what flows need. What
     /// was due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
         if let Core::Ramp(ramp) = self.core_mut() {
@@ -195,7 +195,7 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
-/// Of disciplines that exchange reports with those of other routers.
+/// Reports exchanged with other routers.
 impl<P: Packet> Discipline<P> {
     /// Its part in that, if it has one.
     #[must_use]
@@ -250,7 +250,7 @@ impl<P: Packet> Discipline<P> {
         self.core_mut().set_rtt(flow, rtt)
     }
 
-    /// Whose `flow` is from its next packet on. Whether this discipline divides among customers.
+    /// The customer of `flow` from its next packet on. Whether this discipline divides among customers.
     pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
         self.core_mut().set_customer(flow, customer)
     }

@@ -9,7 +9,7 @@
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //!
-//! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a world can hold
+//! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a backend can hold
 //! any of them without a box and a virtual call per packet. [`System`] is what each whole discipline can be asked
 //! and [`LinkContext`] what it learns of its link.
 

@@ -25,7 +25,7 @@
 //! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not
 //! acknowledge the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC
 //! 7323 section 3), F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random
-//! `overhead_` between send times is left to the world.
+//! `overhead_` between send times is left to the caller.
 
 pub mod congestion;
 pub mod cubic;
