@@ -23,7 +23,7 @@ impl Forwarding for Router {
     fn carries(&self, _: Port, _: FlowId) -> bool {
         true
     }
-    fn heard(&mut self, _: Port, report: FlowReport) {
+    fn on_report(&mut self, _: Port, report: FlowReport) {
         assert!(report.departed <= report.arrived && report.interval > Span::ZERO);
     }
 }

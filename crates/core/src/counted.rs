@@ -1,4 +1,4 @@
-//! A wrapper that counts what goes in and out of a discipline and proves that nothing is lost.
+//! A wrapper that counts what goes in and out of a discipline and asserts that nothing is lost.
 //!
 //! After every call, in packets and in bytes: received = dropped + queued + delivered. It also checks that
 //! `now` never decreases. This happens in debug builds; in release builds the wrapper costs nothing.
@@ -7,7 +7,7 @@ use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::Time;
 
-/// A discipline `Q` with its books.
+/// A discipline `Q` with counts of what was received, dropped and delivered.
 #[derive(Clone, Debug)]
 pub struct Counted<Q> {
     inner: Q,
@@ -18,7 +18,7 @@ pub struct Counted<Q> {
 }
 
 impl<Q> Counted<Q> {
-    /// Opens the books of an empty discipline.
+    /// Wraps an empty discipline.
     pub const fn new(inner: Q) -> Self {
         let none = Backlog::EMPTY;
         Self { inner, received: none, dropped: none, delivered: none, latest: Time::ZERO }
@@ -125,7 +125,7 @@ mod tests {
     use crate::testing::{Log, packet};
     use crate::units::Rate;
 
-    /// A discipline that complains of every packet.
+    /// A discipline that reports an overload with every packet.
     struct Overloaded;
     impl Queue<SimplePacket> for Overloaded {
         fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {

@@ -120,7 +120,7 @@ pub enum Value {
 pub struct ParamError {
     /// The key that has to change.
     pub key: String,
-    /// What is wrong and how to mend it.
+    /// What is wrong and how to fix it.
     pub message: String,
 }
 
@@ -180,8 +180,8 @@ impl Param {
                 Value::Limit(Limit::Bytes(limit)) => limit == Bytes::ZERO,
                 _ => false,
             };
-        let mend = "a buffer holds at least one packet; write for example \"50p\"";
-        require(!is_no_buffer, self.name, mend)?;
+        let message = "a buffer holds at least one packet; write for example \"50p\"";
+        require(!is_no_buffer, self.name, message)?;
         Ok(value)
     }
 

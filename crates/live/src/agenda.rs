@@ -16,7 +16,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// Of things with numbers below `count`, none of which is due.
+    /// An agenda for the numbers below `count`, none of which is due.
     pub(crate) fn new(count: usize) -> Self {
         Self { due: vec![Time::MAX; count], order: BinaryHeap::new() }
     }

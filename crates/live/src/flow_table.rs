@@ -2,7 +2,7 @@
 //! disciplines use.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
-//! taken, the least recently heard of 16 flows does, so a flood of new flows costs others their
+//! taken, the least recently seen of 16 flows gives up its number, so a flood of new flows costs others their
 //! state, but never memory or time. Cost: a hash and a comparison per packet; 64 bytes per flow.
 
 use apportion_core::packet::FlowId;
@@ -10,15 +10,15 @@ use apportion_core::units::{Span, Time};
 
 use crate::frame::FlowTuple;
 
-/// Flows among which one gives up its number. Chosen: bounds the time of a new flow.
-const LOOKED_AT: usize = 16;
+/// Flows of which the least recently seen gives up its number. Chosen: bounds the time of a new flow.
+const MAX_PROBES: usize = 16;
 
-/// Found by key and never walked: what its order is does not matter, and a hash with a secret of its own keeps
+/// Only looked up, never iterated, so its order does not matter; a hash with a secret of its own keeps
 /// senders from choosing flows that collide.
-#[expect(clippy::disallowed_types, reason = "looked up only, never walked")]
+#[expect(clippy::disallowed_types, reason = "looked up only, never iterated")]
 type Index = std::collections::HashMap<FlowTuple, u32>;
 
-/// The numbers.
+/// The flows that have numbers.
 #[derive(Debug)]
 pub struct FlowTable {
     index: Index,
@@ -34,7 +34,7 @@ pub struct FlowTable {
 #[derive(Debug)]
 struct Entry {
     tuple: FlowTuple,
-    heard: Time,
+    last_seen: Time,
 }
 
 /// The number of a flow.
@@ -57,10 +57,10 @@ impl FlowTable {
     /// The number of the flow of a packet that came at `now`.
     pub fn number(&mut self, now: Time, tuple: FlowTuple) -> Numbered {
         if let Some(&at) = self.index.get(&tuple) {
-            self.entries[at as usize].heard = now;
+            self.entries[at as usize].last_seen = now;
             return Numbered { flow: FlowId(self.first + at), is_new: false };
         }
-        let entry = Entry { tuple, heard: now };
+        let entry = Entry { tuple, last_seen: now };
         let at = match self.silent(now) {
             Some(at) => {
                 self.index.remove(&self.entries[at].tuple);
@@ -81,15 +81,15 @@ impl FlowTable {
     fn silent(&mut self, now: Time) -> Option<usize> {
         let count = self.entries.len();
         let mut oldest = None;
-        for _ in 0..LOOKED_AT.min(count) {
+        for _ in 0..MAX_PROBES.min(count) {
             let at = self.hand;
             self.hand = (self.hand + 1) % count;
-            let heard = self.entries[at].heard;
-            if now.since(heard) >= self.idle {
+            let last_seen = self.entries[at].last_seen;
+            if now.since(last_seen) >= self.idle {
                 return Some(at);
             }
-            if oldest.is_none_or(|(before, _)| heard < before) {
-                oldest = Some((heard, at));
+            if oldest.is_none_or(|(before, _)| last_seen < before) {
+                oldest = Some((last_seen, at));
             }
         }
         oldest.filter(|_| count >= self.most).map(|(_, at)| at)
@@ -102,9 +102,9 @@ impl FlowTable {
 
     /// When the last packet of this flow came in.
     #[must_use]
-    pub fn heard(&self, flow: FlowId) -> Option<Time> {
+    pub fn last_seen(&self, flow: FlowId) -> Option<Time> {
         let at = flow.0.checked_sub(self.first)?;
-        self.entries.get(at as usize).map(|entry| entry.heard)
+        self.entries.get(at as usize).map(|entry| entry.last_seen)
     }
 
     /// The addresses and ports of the flow with this number.
@@ -182,7 +182,7 @@ mod tests {
         for (second, port) in (0..).zip([1, 2, 3, 1]) {
             table.number(Time::from_secs(second), tuple(port));
         }
-        // 2 was heard at 1 s, 3 at 2 s, 1 at 3 s.
+        // 2 was seen at 1 s, 3 at 2 s, 1 at 3 s.
         assert_eq!(table.number(Time::from_secs(4), tuple(4)).flow, FlowId(2));
         for port in 5..10_000 {
             table.number(Time::from_secs(4), tuple(port));

@@ -5,8 +5,8 @@
 //!
 //! Reading: only what makes the place of a field doubtful is malformed. The checksum of an IPv4 header is not
 //! verified (RFC 1812 section 5.2.2 asks forwarders to): an edit keeps a wrong one as wrong as it was, for
-//! the next router to refuse. What TCP and UDP say wrongly is for hosts to judge: such packets merely show
-//! less. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
+//! the next router to refuse. Errors in TCP and UDP headers are for hosts to detect: such packets merely have
+//! fewer parsed fields. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
 //!
 //! Cost: O(extension headers), of which there are at most [`MAX_EXTENSIONS`]; some ns for a frame without;
 //! no allocation, and no panic whatever the bytes.

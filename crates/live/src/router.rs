@@ -51,7 +51,7 @@ pub(crate) trait RouterContext {
     /// Whether the flow leaves by the port now, as a non-adaptive flow that was seen lately.
     fn carries(&self, port: u32, flow: FlowId) -> bool;
     /// A valid report of the next hop about what left by the port.
-    fn heard(&mut self, port: u32, report: FlowReport);
+    fn on_report(&mut self, port: u32, report: FlowReport);
 }
 
 /// A router.
@@ -98,9 +98,9 @@ impl<A: RouterContext> Forwarding for Numbering<'_, A> {
         let (leaves_by, flow) = at_port(flow);
         leaves_by == port.0 && self.0.carries(leaves_by, flow)
     }
-    fn heard(&mut self, port: Port, report: FlowReport) {
+    fn on_report(&mut self, port: Port, report: FlowReport) {
         let (_, flow) = at_port(report.flow);
-        self.0.heard(port.0, FlowReport { flow, ..report });
+        self.0.on_report(port.0, FlowReport { flow, ..report });
     }
 }
 

@@ -15,15 +15,15 @@ use crate::link::FlowSetting;
 /// The parameters of flows, by id.
 #[derive(Clone, Debug)]
 pub struct FlowTables {
-    /// None if all are one, which spares every link a table.
+    /// Empty if all are one, so that links need no table.
     weights: Vec<Weight>,
-    /// Without queueing; zero where unknown.
+    /// Round-trip times without queueing; zero where unknown.
     rtts: Vec<Span>,
-    /// None if all are greedy.
+    /// Empty if all are greedy.
     classes: Vec<FlowClass>,
-    /// None if nothing is guaranteed.
+    /// Empty if nothing is guaranteed.
     guarantees: Vec<Rate>,
-    /// None if no flow names a customer.
+    /// Empty if no flow names a customer.
     customers: Vec<CustomerId>,
     /// By number of the customer.
     customer_weights: Vec<Weight>,
@@ -31,7 +31,7 @@ pub struct FlowTables {
 }
 
 impl FlowTables {
-    /// As a scenario has them at its start.
+    /// The parameters at the start of a scenario.
     #[must_use]
     pub fn new(scenario: &Scenario, numbers: &Numbers, seed: u64) -> Self {
         let unless_all =
@@ -73,8 +73,8 @@ impl FlowTables {
         })
     }
 
-    /// Makes a change of a scenario for the flow with this id, for disciplines that are built from now on. What those
-    /// of today have to be set to; `None` if the change is none of what disciplines know of flows.
+    /// Applies a change of a scenario to the flow with this id, for disciplines that are built later. Returns the setting
+    /// for those that exist; `None` if disciplines do not know the parameter that changes.
     pub fn change(&mut self, id: FlowId, to: &Setting) -> Option<FlowSetting> {
         let (count, index) = (self.rtts.len(), id.index());
         let setting = match *to {

@@ -49,9 +49,9 @@ pub struct LinkParts<P: Packet> {
     pub index: u32,
     /// Its discipline, empty.
     pub queue: Discipline<P>,
-    /// Of its transmitter, in bits per second.
+    /// Rate of its transmitter, in bits per second.
     pub rate: Rate,
-    /// Of its wire. Default: 0.
+    /// Delay of its wire. Default: 0.
     pub delay: Span,
     /// Probability that the wire loses a packet. Default: 0.
     pub loss: Ratio,
@@ -146,12 +146,12 @@ pub struct LinkState<P: Packet> {
     last_arrival: Time,
     instruments: Box<Instruments>,
     queue: Counted<Discipline<P>>,
-    /// Since the start of the run.
+    /// Counts since the start of the run.
     counts: LinkCounts,
     rate: Rate,
 }
 
-/// What most links do not use.
+/// Features that most links do not use.
 #[derive(Debug)]
 struct Instruments {
     loss: Ratio,
@@ -187,7 +187,7 @@ impl Instruments {
     }
 }
 
-/// The listed losses of what disciplines see as one flow.
+/// The listed losses of one flow id.
 #[derive(Debug)]
 pub struct ListedLosses {
     flow: FlowId,
@@ -422,7 +422,7 @@ impl<P: Packet> LinkState<P> {
     }
 }
 
-/// What it measures.
+/// Measurements.
 impl<P: Packet> LinkState<P> {
     /// The measured part of the run begins.
     pub fn begin_measuring<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
@@ -505,7 +505,7 @@ impl<P: Packet> LinkState<P> {
     }
 }
 
-/// What it is.
+/// Properties.
 impl<P: Packet> LinkState<P> {
     /// Its number, by which the backend knows it.
     #[must_use]
@@ -564,12 +564,12 @@ impl<P: Packet> LinkState<P> {
     /// The part of its discipline that exchanges reports with other routers, if it has one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
-        self.queue.inner().link_state()
+        self.queue.inner().reporter()
     }
 
     /// The part of its discipline that exchanges reports with other routers, if it has one.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
-        self.queue.inner_mut().link_state_mut()
+        self.queue.inner_mut().reporter_mut()
     }
 }
 

@@ -130,7 +130,7 @@ pub struct Completion {
     pub start: Time,
     /// From its start to the last byte at the receiver.
     pub took: Span,
-    /// Of the file.
+    /// The size of the file.
     pub size: Bytes,
 }
 
@@ -163,10 +163,10 @@ pub struct LinkOutcome {
     pub series: Vec<Bytes>,
     /// What its discipline allocated to flows, where it infers what they need; by flow.
     pub allocations: Vec<Allocation>,
-    /// Numbers that the discipline shows of itself, by name, at the end of the run.
+    /// Numbers that the discipline reports of itself, by name, at the end of the run.
     pub statistics: Vec<(Cow<'static, str>, f64)>,
-    /// Numbers that it shows of flows, likewise, by the flow's place in the scenario; one for each of a flow's
-    /// connections that it keeps apart.
+    /// Numbers that it reports of flows, likewise, by the flow's place in the scenario; one for each connection of the
+    /// flow that it distinguishes.
     pub flow_statistics: Vec<(usize, Cow<'static, str>, f64)>,
 }
 

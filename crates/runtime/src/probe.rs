@@ -101,7 +101,7 @@ pub struct LinkProbe {
     pub backlog: Vec<u64>,
     /// Bytes transmitted in each sample interval.
     pub series: Vec<Bytes>,
-    /// What flows are allocated.
+    /// Allocations of flows.
     pub allocations: Allocations,
     /// Packet-seconds of backlog since the measured part began.
     area: f64,

@@ -22,12 +22,12 @@ use crate::connections::Numbers;
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
 use apportion_scenario::routing::Routing;
 
-/// How often a router looks whether a queue takes part by now. Chosen: rare compared with intervals of 50 ms.
-const LOOK: Span = Span::from_secs(1);
+/// How often a router checks whether a queue has begun to take part. Chosen: rare compared with intervals of 50 ms.
+const CHECK_INTERVAL: Span = Span::from_secs(1);
 /// RFC 791 section 3.1, without options.
 const IPV4_HEADER: u64 = 20;
 
-/// What a message is charged as: its bytes with an IPv4 header.
+/// The size that a message is charged: its bytes with an IPv4 header.
 #[must_use]
 pub const fn charged(message: &[u8]) -> Bytes {
     Bytes::new(IPV4_HEADER + message.len() as u64)
@@ -35,10 +35,10 @@ pub const fn charged(message: &[u8]) -> Bytes {
 
 /// The links of a backend, by their numbers.
 pub trait Links {
-    /// What the queue of a link shares with those of other routers, if it does.
-    fn state(&self, link: u32) -> Option<&Sffc>;
-    /// The same.
-    fn state_mut(&mut self, link: u32) -> Option<&mut Sffc>;
+    /// The part of a link's discipline that exchanges reports with other routers, if it has one.
+    fn reporter(&self, link: u32) -> Option<&Sffc>;
+    /// Likewise, to change it.
+    fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc>;
 }
 
 /// Takes a path from one router to another into the table of the backend, and says where it begins; none if the
@@ -78,11 +78,11 @@ impl<L: Links> Forwarding for Outputs<'_, L> {
         Some(FlowId(u32::from_be_bytes(key.as_bytes().try_into().ok()?)))
     }
     fn carries(&self, port: Port, flow: FlowId) -> bool {
-        self.0.state(port.0).is_some_and(|state| state.carries(flow))
+        self.0.reporter(port.0).is_some_and(|reporter| reporter.carries(flow))
     }
-    fn heard(&mut self, port: Port, report: FlowReport) {
-        if let Some(state) = self.0.state_mut(port.0) {
-            state.heard(report);
+    fn on_report(&mut self, port: Port, report: FlowReport) {
+        if let Some(reporter) = self.0.reporter_mut(port.0) {
+            reporter.on_report(report);
         }
     }
 }
@@ -133,17 +133,17 @@ impl<'a> Routers<'a> {
         self.all[router as usize].node
     }
 
-    /// The time of a router has come: an interval of a link has ended, or its manager waited for it. When it
-    /// comes next, which is later than `now`. The router may have messages to [send](Self::transmit).
+    /// Does what is due at a router: an interval of a link has ended, or a timer of its manager has expired. Returns the
+    /// time of the next call, which is later than `now`. The router may have messages to [send](Self::transmit).
     pub fn manage(&mut self, now: Time, router: u32, links: &mut impl Links) -> Time {
         let Router { manager, links: own, .. } = &mut self.all[router as usize];
-        // A queue that joins later is looked for now and then.
-        let mut next = now + LOOK;
+        // A queue may begin to take part later.
+        let mut next = now + CHECK_INTERVAL;
         for &link in &*own {
-            let Some(state) = links.state_mut(link) else { continue };
-            state.advance(now);
-            next = next.min(state.interval_ends());
-            let reports = state.take_reports();
+            let Some(reporter) = links.reporter_mut(link) else { continue };
+            reporter.advance(now);
+            next = next.min(reporter.interval_ends());
+            let reports = reporter.take_reports();
             if !reports.is_empty() {
                 manager.report(now, &reports, &Outputs(links));
             }
@@ -220,7 +220,7 @@ impl<'a> Routers<'a> {
         begin
     }
 
-    /// Shows what the router that sends over `link` has done, if this is the first of its links that take
+    /// Reports the counters of the router that sends over `link`, if this is the first of its links that take
     /// part.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(router) = self.all.iter().find(|router| router.links.first() == Some(&link)) {
@@ -229,8 +229,8 @@ impl<'a> Routers<'a> {
     }
 }
 
-/// What suits reports that come every `shortest` to `longest`: twice as often may be a report that was
-/// delayed and the one after it.
+/// Parameters for reports that come every `shortest` to `longest`. Reports may come twice as often: one was delayed and
+/// the next one was not.
 #[must_use]
 pub fn manager_params(shortest: Span, longest: Span) -> ManagerParams {
     let default = ManagerParams::default();

@@ -13,7 +13,7 @@ fn acquainted(secret: Option<&[u8]>) -> (Node, Node, Report) {
     let (mut up, mut down) = (node(1, secret, [7, 8]), node(2, secret, [7, 8]));
     down.report(ms(0), [7]);
     exchange(ms(0), &mut up, &mut down);
-    up.around.heard.clear();
+    up.around.reports.clear();
     down.report(ms(50), [7]);
     let Some((_, Message::Report(report))) = down.said().pop() else { panic!("it reports") };
     (up, down, report)
@@ -21,12 +21,12 @@ fn acquainted(secret: Option<&[u8]>) -> (Node, Node, Report) {
 
 impl Node {
     /// Receives a report of this content and says whether any of it was handed on.
-    fn hears(&mut self, now: Time, port: Port, report: &Report) -> bool {
-        let before = self.around.heard.len();
+    fn accepts(&mut self, now: Time, port: Port, report: &Report) -> bool {
+        let before = self.around.reports.len();
         let secret = self.manager.key.clone();
         let bytes = Message::Report(report.clone()).encode(secret.as_ref()).unwrap();
         self.receive(now, port, &bytes);
-        self.around.heard.len() > before
+        self.around.reports.len() > before
     }
 
     /// Receives a query without a proof, and says whether it was answered.
@@ -50,23 +50,23 @@ fn a_forged_report_changes_nothing() {
     let (mut up, mut down, genuine) = acquainted(None);
     let mut forged = genuine.clone();
     forged.router = RouterId(3);
-    assert!(!up.hears(ms(50), DOWN, &forged), "from a stranger");
+    assert!(!up.accepts(ms(50), DOWN, &forged), "from a stranger");
     assert_eq!(up.count("refused_stranger"), 1.0);
-    assert!(!up.hears(ms(50), UP, &genuine), "from another side");
+    assert!(!up.accepts(ms(50), UP, &genuine), "from another side");
     assert_eq!(up.count("refused_stranger"), 2.0);
     let mut forged = genuine.clone();
     forged.proof.cookie ^= 1;
-    assert!(!up.hears(ms(50), DOWN, &forged), "without the cookie");
+    assert!(!up.accepts(ms(50), DOWN, &forged), "without the cookie");
     assert_eq!(up.count("refused_cookie"), 1.0);
     // A next hop of one flow is not that of another.
     let mut forged = genuine.clone();
     forged.flows[0].key = key(8);
-    assert!(!up.hears(ms(50), DOWN, &forged));
+    assert!(!up.accepts(ms(50), DOWN, &forged));
     assert_eq!(up.count("refused_not_next_hop"), 1.0);
     // Nor of an unknown flow.
     forged.flows[0].key = key(99);
     forged.proof.sequence += 1;
-    assert!(!up.hears(ms(50), DOWN, &forged));
+    assert!(!up.accepts(ms(50), DOWN, &forged));
     assert_eq!(up.count("refused_not_carried"), 1.0);
     // None of this hinders the real one, whose numbers go on.
     down.report(ms(100), [7]);
@@ -82,11 +82,11 @@ fn a_next_hop_does_not_report_the_flow_of_another() {
     let answer = up.answer(ms(50), 3, 8).unwrap();
     report.router = RouterId(3);
     report.proof = Proof { cookie: answer.cookie, sequence: 1 };
-    assert!(!up.hears(ms(50), DOWN, &report), "flow 7");
+    assert!(!up.accepts(ms(50), DOWN, &report), "flow 7");
     assert_eq!(up.count("refused_not_next_hop"), 1.0);
     report.flows[0].key = key(8);
     report.proof.sequence += 1;
-    assert!(up.hears(ms(50), DOWN, &report));
+    assert!(up.accepts(ms(50), DOWN, &report));
 }
 
 #[test]
@@ -96,14 +96,14 @@ fn a_query_in_the_name_of_the_next_hop_does_not_change_its_cookie() {
     for at in (2_000..5_900).step_by(10) {
         assert!(up.answers(ms(at), 2, 7));
     }
-    assert!(up.hears(ms(5_900), DOWN, &report));
+    assert!(up.accepts(ms(5_900), DOWN, &report));
 }
 
 #[test]
 fn a_flow_that_leaves_by_another_port_now_is_not_reported_by_the_old_next_hop() {
     let (mut up, _, genuine) = acquainted(None);
     up.around.carried.insert(7, Port(5));
-    assert!(!up.hears(ms(50), DOWN, &genuine));
+    assert!(!up.accepts(ms(50), DOWN, &genuine));
     assert_eq!(up.count("refused_not_carried"), 1.0);
 }
 
@@ -111,9 +111,9 @@ fn a_flow_that_leaves_by_another_port_now_is_not_reported_by_the_old_next_hop() 
 fn a_replayed_report_changes_nothing() {
     for secret in [None, Some(&b"shared"[..])] {
         let (mut up, mut down, genuine) = acquainted(secret);
-        assert!(up.hears(ms(50), DOWN, &genuine));
+        assert!(up.accepts(ms(50), DOWN, &genuine));
         // Late enough not to be too soon.
-        assert!(!up.hears(ms(500), DOWN, &genuine));
+        assert!(!up.accepts(ms(500), DOWN, &genuine));
         assert_eq!(up.count("refused_replayed"), 1.0);
         // After two changes of the cookie, 2 s apart, it is not even that.
         for at in (500..6_000).step_by(50) {
@@ -123,7 +123,7 @@ fn a_replayed_report_changes_nothing() {
         }
         let mut replayed = genuine.clone();
         replayed.proof.sequence = u64::MAX;
-        assert!(!up.hears(ms(6_000), DOWN, &replayed));
+        assert!(!up.accepts(ms(6_000), DOWN, &replayed));
         assert_eq!((up.count("refused_cookie"), up.count("refused_replayed")), (1.0, 1.0));
     }
 }
@@ -177,7 +177,7 @@ fn a_truncated_or_changed_report_changes_nothing() {
     let other = Key::new(b"other");
     up.receive(ms(50), DOWN, &Message::Report(genuine.clone()).encode(Some(&other)).unwrap());
     assert_eq!(up.around.flows(), []);
-    assert!(up.hears(ms(50), DOWN, &genuine), "and the real one still counts");
+    assert!(up.accepts(ms(50), DOWN, &genuine), "and the real one still counts");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn an_inflated_report_changes_nothing() {
     for (arrived, departed) in absurd {
         report.flows[0].arrived = Bytes::new(arrived);
         report.flows[0].departed = Bytes::new(departed);
-        assert!(!up.hears(ms(50), DOWN, &report), "{departed} of {arrived} departed");
+        assert!(!up.accepts(ms(50), DOWN, &report), "{departed} of {arrived} departed");
         report.proof.sequence += 1;
     }
     assert_eq!(up.count("refused_inflated"), 5.0);
@@ -195,12 +195,12 @@ fn an_inflated_report_changes_nothing() {
     let limit = ManagerParams::default().longest_interval;
     for interval in [Span::ZERO, limit + Span::from_nanos(1), Span::MAX] {
         report.interval = interval;
-        assert!(!up.hears(ms(50), DOWN, &report), "in {interval}");
+        assert!(!up.accepts(ms(50), DOWN, &report), "in {interval}");
         report.proof.sequence += 1;
     }
     assert_eq!(up.count("refused_interval"), 3.0);
     report.interval = limit;
-    assert!(up.hears(ms(50), DOWN, &report), "the limits themselves may be");
+    assert!(up.accepts(ms(50), DOWN, &report), "the limits themselves may be");
     // Nor does an honest router send such a thing.
     let mut down = node(2, None, [7]);
     let wrong = FlowReport { departed: Bytes::new(1_001), ..report_of(7) };
@@ -216,9 +216,9 @@ fn reports_of_a_flow_are_bounded_in_rate() {
     report.flows.push(report.flows[0]);
     for at in (100..1_100).step_by(5) {
         report.proof.sequence += 1;
-        up.hears(ms(at), DOWN, &report);
+        up.accepts(ms(at), DOWN, &report);
     }
-    assert_eq!(up.around.heard.len(), 40);
+    assert_eq!(up.around.reports.len(), 40);
     assert_eq!(up.count("refused_too_soon"), 400.0 - 40.0);
 }
 
@@ -228,12 +228,12 @@ fn messages_of_a_router_are_bounded_in_rate_and_only_its_own_count() {
     let mut forged = report.clone();
     forged.proof.cookie ^= 1;
     // Ten thousand in its name, without the cookie, take nothing from it.
-    (0..10_000).for_each(|_| assert!(!up.hears(ms(50), DOWN, &forged)));
-    assert!(up.hears(ms(50), DOWN, &report));
+    (0..10_000).for_each(|_| assert!(!up.accepts(ms(50), DOWN, &forged)));
+    assert!(up.accepts(ms(50), DOWN, &report));
     // Of 10,000 at one instant it may send 100, of which two are the ones above and before; then one a ms.
     let send = |up: &mut Node, now, report: &mut Report| {
         report.proof.sequence += 1;
-        up.hears(now, DOWN, report);
+        up.accepts(now, DOWN, report);
     };
     (0..10_000).for_each(|_| send(&mut up, ms(50), &mut report));
     assert_eq!(up.count("refused_rate"), 10_000.0 - 99.0);
@@ -258,7 +258,7 @@ fn a_flood_of_queries_moves_no_next_hop() {
     }
     assert_eq!(answered, 0, "the flow has a next hop");
     // 198 intervals; none is lost.
-    assert_eq!(up.around.heard.len(), 198);
+    assert_eq!(up.around.reports.len(), 198);
     assert!(up.count("refused_query_rate") > 0.0 && up.count("refused_claimed") > 0.0);
 }
 
@@ -368,7 +368,7 @@ fn cookies_and_nonces_differ_and_differ_between_routers() {
 #[test]
 fn two_routers_that_share_a_key_agree_and_others_do_not() {
     let (mut up, _, genuine) = acquainted(Some(b"shared"));
-    assert!(up.hears(ms(50), DOWN, &genuine));
+    assert!(up.accepts(ms(50), DOWN, &genuine));
     for (one, other) in [(None, Some(&b"shared"[..])), (Some(&b"shared"[..]), None)] {
         let (mut up, mut down) = (node(1, one, [7]), node(2, other, [7]));
         down.report(ms(0), [7]);

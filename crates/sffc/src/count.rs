@@ -60,8 +60,8 @@ pub(super) struct Counters {
     queries: u64,
     answers: u64,
     reports: u64,
-    /// Reports of single flows that were handed on.
-    heard: u64,
+    /// Reports of single flows that were accepted; `heard` in results.
+    accepted: u64,
     /// Searches that found no router.
     not_found: u64,
     undecoded: [u64; DecodeError::ALL.len()],
@@ -77,8 +77,8 @@ impl Counters {
         } += 1;
     }
 
-    pub fn heard(&mut self) {
-        self.heard += 1;
+    pub fn accepted(&mut self) {
+        self.accepted += 1;
     }
 
     pub fn not_found(&mut self) {
@@ -93,12 +93,12 @@ impl Counters {
         self.refused[refusal as usize] += 1;
     }
 
-    /// All that was sent and heard, and what was refused if anything was.
+    /// What was sent and accepted, and what was refused if anything was.
     pub fn show(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("queries_sent", self.queries as f64);
         show("answers_sent", self.answers as f64);
         show("reports_sent", self.reports as f64);
-        show("heard", self.heard as f64);
+        show("heard", self.accepted as f64);
         show("searches_without_answer", self.not_found as f64);
         let undecoded = DecodeError::ALL.map(|error| (error.name(), self.undecoded[error as usize]));
         let refused = REFUSALS.map(|(refusal, name)| (name, self.refused[refusal as usize]));

@@ -104,7 +104,7 @@ pub trait Forwarding {
     /// Whether `flow` leaves by `port` now, as a non-adaptive flow that was seen lately.
     fn carries(&self, port: Port, flow: FlowId) -> bool;
     /// A valid report of the next hop about what left by `port`.
-    fn heard(&mut self, port: Port, report: FlowReport);
+    fn on_report(&mut self, port: Port, report: FlowReport);
 }
 
 /// Parameters of a [`Manager`]. The routers of a network should have the same.
@@ -280,7 +280,7 @@ impl Manager {
         self.outbox.pop_front()
     }
 
-    /// Counts of messages sent, of reports of flows that were heard, and of what was refused, by reason.
+    /// Counts of messages sent, of reports of flows that were accepted, and of what was refused, by reason.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.counters.show(show);
     }

@@ -66,7 +66,7 @@ struct Claim {
     key: FlowKey,
     router: RouterId,
     /// When it last reported the flow.
-    heard: Option<Time>,
+    last_report: Option<Time>,
 }
 
 /// The next hops beyond one port. The time of a router and of a claim is when it ends, unless a report
@@ -150,7 +150,7 @@ impl Side {
             None if self.claims.len() >= params.flows => return Err(Refusal::Full),
             None => {}
         }
-        self.claims.insert(flow, now + params.expiry, Claim { key, router, heard: None });
+        self.claims.insert(flow, now + params.expiry, Claim { key, router, last_report: None });
         self.askers.set_time(router, now + params.expiry);
         Ok(())
     }
@@ -201,9 +201,9 @@ impl Side {
         for state in &report.flows {
             match self.accept(now, port, report.router, state, params, router) {
                 Ok(flow) => {
-                    counters.heard();
+                    counters.accepted();
                     let FlowState { arrived, departed, .. } = *state;
-                    router.heard(port, FlowReport { flow, arrived, departed, interval: report.interval });
+                    router.on_report(port, FlowReport { flow, arrived, departed, interval: report.interval });
                 }
                 Err(refusal) => counters.refused(refusal),
             }
@@ -227,10 +227,10 @@ impl Side {
             return Err(Refusal::NotCarried);
         }
         check(state.arrived, state.departed)?;
-        if claim.heard.is_some_and(|heard| now.since(heard) < params.min_interval) {
+        if claim.last_report.is_some_and(|last| now.since(last) < params.min_interval) {
             return Err(Refusal::TooSoon);
         }
-        claim.heard = Some(now);
+        claim.last_report = Some(now);
         self.claims.set_time(flow, now + params.expiry);
         self.askers.set_time(sender, now + params.expiry);
         Ok(flow)

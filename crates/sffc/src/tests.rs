@@ -10,21 +10,21 @@ pub(super) const UP: Port = Port(0);
 /// The port by which flows leave.
 pub(super) const DOWN: Port = Port(1);
 
-/// What surrounds a Manager: which flows leave where, and what it heard.
+/// The router around a Manager: which flows leave where, and the reports that it was given.
 #[derive(Default)]
 pub(super) struct Around {
     pub carried: BTreeMap<u32, Port>,
-    pub heard: Vec<(Port, FlowReport)>,
+    pub reports: Vec<(Port, FlowReport)>,
 }
 
 impl Around {
     fn carrying(flows: impl IntoIterator<Item = u32>) -> Self {
-        Self { carried: flows.into_iter().map(|flow| (flow, DOWN)).collect(), heard: Vec::new() }
+        Self { carried: flows.into_iter().map(|flow| (flow, DOWN)).collect(), reports: Vec::new() }
     }
 
-    /// Flows heard of, in order.
+    /// Flows of the reports, in order.
     pub fn flows(&self) -> Vec<u32> {
-        self.heard.iter().map(|(_, report)| report.flow.0).collect()
+        self.reports.iter().map(|(_, report)| report.flow.0).collect()
     }
 }
 
@@ -43,8 +43,8 @@ impl Forwarding for Around {
     fn carries(&self, port: Port, flow: FlowId) -> bool {
         self.carried.get(&flow.0) == Some(&port)
     }
-    fn heard(&mut self, port: Port, report: FlowReport) {
-        self.heard.push((port, report));
+    fn on_report(&mut self, port: Port, report: FlowReport) {
+        self.reports.push((port, report));
     }
 }
 
@@ -139,7 +139,7 @@ fn a_neighbour_is_found_by_broadcast_and_receives_the_report_that_waited() {
     down.report(ms(0), [7]);
     assert_eq!(down.manager.next_timer(), Some(ms(100)));
     exchange(ms(0), &mut up, &mut down);
-    assert_eq!(up.around.heard, [(DOWN, report_of(7))]);
+    assert_eq!(up.around.reports, [(DOWN, report_of(7))]);
     // The second goes there at once.
     down.report(ms(50), [7]);
     let said = down.said();
@@ -315,8 +315,8 @@ fn a_number_that_means_another_flow_now_is_another_flow() {
         fn carries(&self, port: Port, flow: FlowId) -> bool {
             self.0.carries(port, flow)
         }
-        fn heard(&mut self, port: Port, report: FlowReport) {
-            self.0.heard(port, report);
+        fn on_report(&mut self, port: Port, report: FlowReport) {
+            self.0.on_report(port, report);
         }
     }
     let (mut up, mut down) = (node(1, None, [0]), node(2, None, [0]));

@@ -59,7 +59,7 @@ fn messages() -> Vec<(&'static str, Message, bool)> {
 /// A router that carries every flow by every port.
 #[derive(Default)]
 struct Router {
-    heard: usize,
+    reports: usize,
 }
 
 impl Forwarding for Router {
@@ -72,9 +72,9 @@ impl Forwarding for Router {
     fn carries(&self, _: Port, _: FlowId) -> bool {
         true
     }
-    fn heard(&mut self, _: Port, report: FlowReport) {
+    fn on_report(&mut self, _: Port, report: FlowReport) {
         assert!(report.departed <= report.arrived && report.interval > Span::ZERO);
-        self.heard += 1;
+        self.reports += 1;
     }
 }
 
@@ -137,7 +137,7 @@ fn no_cut_or_changed_message_panics_or_makes_a_manager_send_much() {
     }
     // Neither side may be starved, or the test shows nothing.
     assert!(read > 1_000 && refused > 1_000 && sent > 100, "{read} read, {refused} refused, {sent} sent");
-    assert_eq!(router.heard, 0, "no report shows the cookie");
+    assert_eq!(router.reports, 0, "no report shows the cookie");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub struct TcpFields<'a> {
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// As in the header, not yet scaled.
+    /// The advertised window as in the header, not yet scaled.
     pub window: u16,
     /// The number of payload bytes.
     pub payload: u16,
@@ -137,8 +137,8 @@ impl<W: Write> Capture<W> {
 
     /// Adds one packet.
     ///
-    /// # Errors If it cannot be written, is later than a pcap file can say (136 years), or has options that
-    /// do not fit.
+    /// # Errors
+    /// If it cannot be written, is later than a pcap file can say (136 years), or has options that do not fit.
     pub fn write(&mut self, packet: &Captured<'_>) -> Result<(), CaptureError> {
         self.headers.clear();
         let length = match packet.transport {

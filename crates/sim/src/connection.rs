@@ -1,4 +1,4 @@
-//! Connections at work. Which there are is said by [`apportion_runtime::connections`].
+//! Connections during a run. [`apportion_runtime::connections`] makes the list of them.
 //!
 //! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
 //! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
@@ -20,7 +20,7 @@ use crate::tcp::{Receiver, Sender};
 pub struct Connection {
     /// The index of its flow in the scenario.
     pub flow: u32,
-    /// What disciplines know it by, perhaps together with others.
+    /// Its flow id for disciplines, which other connections may share.
     pub id: FlowId,
     /// Where its data enter the table of routes.
     pub route: u32,
@@ -40,7 +40,7 @@ pub struct Connection {
     pub completed: bool,
 }
 
-/// Where there are many flows, memory is what takes time: a connection is three half cache lines.
+/// With many flows, access to memory dominates: a connection takes one and a half cache lines.
 const _: () = assert!(size_of::<Connection>() == 96);
 
 /// What carries a connection.

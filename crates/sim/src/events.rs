@@ -7,8 +7,8 @@
 //! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
 //! What lies beyond the calendar, and everything else, goes to a 4-ary heap.
 //!
-//! Cost: O(1) per event of a link in the calendar, O(log n) for the others. What would have to be put into
-//! the midst of a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16
+//! Cost: O(1) per event of a link in the calendar, O(log n) for the others. What belongs into
+//! the middle of a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16
 //! per other pending event.
 
 use apportion_core::units::{Span, Time};
@@ -207,7 +207,7 @@ impl Calendar {
         }
     }
 
-    /// Puts `key` at `place`, unless it lies beyond the last day, or in the midst of a long list.
+    /// Puts `key` at `place`, unless it lies beyond the last day, or in the middle of a long list.
     fn insert(&mut self, place: u32, key: u128) -> bool {
         let day = time_of(key).as_nanos() >> self.shift;
         if day.wrapping_sub(self.today) >= self.days.len() as u64 {
@@ -230,8 +230,8 @@ impl Calendar {
         true
     }
 
-    /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that is
-    /// found soon.
+    /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that takes at most
+    /// [`MAX_WALK`] steps.
     fn insert_before_last(&mut self, slot: usize, place: u32, key: u128) -> bool {
         let mut previous = NO_NODE;
         let mut next = self.days[slot].first;

@@ -220,7 +220,7 @@ pub enum Header {
 pub struct Store {
     bodies: Vec<Body>,
     free: Vec<u32>,
-    /// What messages say, by place of the body. That of a message that is gone stays until another takes its
+    /// The bytes of messages, by place of the body. Those of a message that is gone stay until another takes its
     /// place.
     messages: BTreeMap<u32, Box<[u8]>>,
 }
@@ -235,13 +235,13 @@ impl Store {
         self.bodies.push(body);
         (self.bodies.len() - 1) as u32
     }
-    /// Keeps the body of a message with what it says, and returns where.
+    /// Keeps the body of a message with its bytes, and returns where.
     pub fn insert_message(&mut self, body: Body, bytes: &[u8]) -> u32 {
         let index = self.insert(body);
         self.messages.insert(index, bytes.into());
         index
     }
-    /// What the message at `index` says.
+    /// The bytes of the message at `index`.
     #[must_use]
     pub fn message(&self, index: u32) -> &[u8] {
         self.messages.get(&index).map_or(&[], |bytes| bytes)

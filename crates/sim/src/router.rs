@@ -31,10 +31,10 @@ pub(crate) struct Routers<'a> {
 struct All<'a>(&'a mut [Link]);
 
 impl Links for All<'_> {
-    fn state(&self, link: u32) -> Option<&Sffc> {
+    fn reporter(&self, link: u32) -> Option<&Sffc> {
         self.0.get(link as usize).and_then(|link| link.state.reporter())
     }
-    fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
+    fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc> {
         self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
     }
 }
@@ -51,7 +51,7 @@ impl<'a> Routers<'a> {
         self.shared.count()
     }
 
-    /// Shows what the router that sends over `link` has done, if this is the first of its links that take
+    /// Reports the counters of the router that sends over `link`, if this is the first of its links that take
     /// part.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         self.shared.statistics(link, show);
@@ -71,7 +71,7 @@ fn add(table: &mut Vec<u32>, path: &[LinkId]) -> Option<u32> {
 }
 
 impl Simulation<'_> {
-    /// The time of a router has come.
+    /// Does what is due at a router.
     pub(crate) fn manage(&mut self, now: Time, router: u32) {
         let Some(routers) = &mut self.routers else { return };
         let next = routers.shared.manage(now, router, &mut All(&mut self.links));

@@ -61,7 +61,7 @@ pub struct Simulation<'a> {
     pub(crate) routers: Option<Box<Routers<'a>>>,
     /// One for each flow of the scenario, or none if they are not measured.
     pub(crate) probes: Vec<FlowProbe>,
-    /// What connections did that have ended, for each connection.
+    /// The totals of connections that have ended, for each connection.
     pub(crate) ended: Vec<Totals>,
     /// For each flow of the scenario.
     pub(crate) completions: Vec<Vec<Completion>>,
@@ -280,7 +280,7 @@ impl Simulation<'_> {
         self.numbers.members(flow)
     }
 
-    /// What disciplines know them by.
+    /// Their flow ids for disciplines.
     pub(crate) fn ids(&self, flow: usize) -> Range<u32> {
         self.numbers.ids(flow)
     }

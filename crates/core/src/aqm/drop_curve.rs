@@ -49,7 +49,7 @@ impl DropCurve {
     }
 }
 
-/// What the average says of an arrival.
+/// The decision about an arrival that follows from the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Zone {
     /// It joins.

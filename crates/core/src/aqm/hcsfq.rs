@@ -22,11 +22,11 @@
 //!
 //! So the root is CSFQ by itself, and a customer is CSFQ in front of a link of rate C_n: one loop after the
 //! other. If the root averaged what passes, it would wait for the loops of the customers, which wait for it:
-//! two integrators with the same K_c in one circle, each mending what the other is about to mend.
+//! two integrators with the same K_c in one loop, each correcting what the other is about to correct.
 //!
 //! Choices:
 //! - When C_n changes, FS_n and F of a customer that sends more are multiplied by as much, at once: for one
-//!   whose flows are all held back this is the solution, and others are mended by their loop. Otherwise each
+//!   whose flows are all held back this is the solution, and others are corrected by their loop. Otherwise each
 //!   change of the root would take a second K_c to arrive.
 //! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not on the edge of being so.
 //!   FS_n is bounded by C for a weight of 1; bounded by C_n a customer with one flow would lose half of the
@@ -35,8 +35,8 @@
 //! - A full buffer lowers FS, and FS_n if customer n, whose packet it was, sends more than C_n.
 //! - Readings of CSFQ are those of 1998. There are no guarantees: a packet that another router's guarantee
 //!   covers passes, and counts.
-//! - Who belongs to whom is a table by flow number, like the weights: a classifier, as address ranges or
-//!   VLANs are for live traffic. Packets add nothing to it. A flow that is not in it belongs to one more
+//! - The customer of each flow is in a table by flow number, like the weights; on live traffic a classifier by address
+//!   ranges or VLANs fills it. Packets add nothing to it. A flow that is not in it belongs to one more
 //!   customer of weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a
 //!   customer of its own, packets would create state, and opening flows would pay off. Without a
 //!   table flows share as with CSFQ, with one loop more and a percent less of the link.

@@ -140,7 +140,7 @@ struct Measure {
     default_share: f64,
     /// Σ s, unless thresholds have moved; for choices that depend on it.
     sum: f64,
-    /// Whether all shares are alike; meant as `sum`, for all choices.
+    /// Whether all shares are equal; kept as `sum` is, but for all choices.
     even: bool,
 }
 

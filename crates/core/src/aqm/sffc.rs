@@ -149,7 +149,7 @@ impl Sffc {
 
     /// The next router says what it did to a flow that this one sent it. The latest report of an interval
     /// counts.
-    pub fn heard(&mut self, report: FlowReport) {
+    pub fn on_report(&mut self, report: FlowReport) {
         let interval = report.interval.as_secs_f64();
         if !self.params.reports || interval <= 0.0 {
             return;
@@ -158,7 +158,7 @@ impl Sffc {
         if let Some(flow) = self.flows.get_mut(report.flow) {
             let [arrived, departed] =
                 [report.arrived, report.departed].map(|amount| amount.get() as f64 * per_interval);
-            flow.heard = Some([arrived, departed]);
+            flow.report = Some([arrived, departed]);
         }
     }
 
@@ -211,18 +211,18 @@ impl Sffc {
         let increment = self.params.increment.get() * self.capacity();
         let (params, alpha) = (&self.params, self.params.alpha.get());
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
-            let heard = flow.heard.take();
-            flow.silent = if heard.is_some() { 0 } else { flow.silent.saturating_add(1) };
+            let report = flow.report.take();
+            flow.silent = if report.is_some() { 0 } else { flow.silent.saturating_add(1) };
             if flow.lambda == 0 {
                 continue;
             }
             let lambda = flow.lambda as f64;
             let previous = if params.previous == Previous::Bdr { flow.bdr } else { flow.v };
-            let wanted = heard.and_then(|report| flow.wanted_discard_rate(report, params));
+            let wanted = report.and_then(|report| flow.wanted_discard_rate(report, params));
             let bdr = match wanted {
                 // Eq. (3)
                 Some(wanted) => alpha * previous + (1.0 - alpha) * wanted,
-                None if heard.is_none() && u64::from(flow.silent) <= params.wait => flow.bdr,
+                None if report.is_none() && u64::from(flow.silent) <= params.wait => flow.bdr,
                 // Eq. (4)
                 None => previous - increment / lambda,
             };

@@ -1,4 +1,4 @@
-//! Dead time: a delay line for what a controller says, and a predictor that knows what is in it.
+//! Dead time: a delay line for the output of a controller, and a predictor that accounts for what is in it.
 //!
 //! The idea of Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957: a
 //! controller that acts on what its orders will have done need not wait for them to be done. Smith's own

@@ -221,10 +221,10 @@ impl<P: Packet, C: Charge> Turns<P, C> {
             flow = self.active.behind(&mut self.flows, index);
         }
         // Some flow can pay in the round of this number. A counter stays below the head packet till then.
-        let in_vain = needed.saturating_sub(1);
+        let fruitless = needed.saturating_sub(1);
         let mut flow = self.active.front();
-        while let Some(index) = flow.filter(|_| in_vain > 0) {
-            self.flows[index].deficit += in_vain * self.flows[index].quantum;
+        while let Some(index) = flow.filter(|_| fruitless > 0) {
+            self.flows[index].deficit += fruitless * self.flows[index].quantum;
             flow = self.active.behind(&mut self.flows, index);
         }
     }

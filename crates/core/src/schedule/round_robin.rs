@@ -1,7 +1,7 @@
 //! RR, round robin: flows take turns, and each turn is worth one packet.
 //!
 //! Nagle, "On packet switches with infinite storage", RFC 970, section 5. A flow of large packets gets more
-//! than its share of the bytes; [`drr`](super::drr) mends that.
+//! than its share of the bytes; [`drr`](super::drr) corrects that.
 //!
 //! Weighted: the flow with the smallest weight sends one packet a turn, others proportionally more, and what
 //! is left below a packet is kept for the next turn. Weights 2 and 3 are turns of 1 packet and of 1.5: one

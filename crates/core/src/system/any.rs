@@ -139,14 +139,14 @@ pub struct BufferParams {
 
 impl AnyPolicy {
     /// Its part in exchanging reports, if it has one.
-    pub(super) fn link_state(&self) -> Option<&sffc::Sffc> {
+    pub(super) fn reporter(&self) -> Option<&sffc::Sffc> {
         match self {
             Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
             _ => None,
         }
     }
     /// Its part in exchanging reports, if it has one.
-    pub(super) fn link_state_mut(&mut self) -> Option<&mut sffc::Sffc> {
+    pub(super) fn reporter_mut(&mut self) -> Option<&mut sffc::Sffc> {
         match self {
             Self::Sffc(sffc) if sffc.exchanges_reports() => Some(sffc),
             _ => None,

@@ -199,17 +199,17 @@ impl<P: Packet> Discipline<P> {
 impl<P: Packet> Discipline<P> {
     /// Its part in that, if it has one.
     #[must_use]
-    pub fn link_state(&self) -> Option<&Sffc> {
+    pub fn reporter(&self) -> Option<&Sffc> {
         match self.core() {
-            Core::Buffered(buffer) => buffer.policy().link_state(),
+            Core::Buffered(buffer) => buffer.policy().reporter(),
             Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
         }
     }
 
     /// Its part in that, if it has one.
-    pub fn link_state_mut(&mut self) -> Option<&mut Sffc> {
+    pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         match self.core_mut() {
-            Core::Buffered(buffer) => buffer.policy_mut().link_state_mut(),
+            Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
             Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
         }
     }

@@ -60,10 +60,10 @@ pub struct Outgoing {
 pub struct LinkStates<'a>(pub(super) &'a mut [Link]);
 
 impl Links for LinkStates<'_> {
-    fn state(&self, link: u32) -> Option<&Sffc> {
+    fn reporter(&self, link: u32) -> Option<&Sffc> {
         self.0.get(link as usize).and_then(|link| link.state.reporter())
     }
-    fn state_mut(&mut self, link: u32) -> Option<&mut Sffc> {
+    fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc> {
         self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
     }
 }

@@ -32,8 +32,8 @@ pub fn acknowledgement(bytes: &[u8], at: u16) -> Option<(u16, u32)> {
     Some((port, u32::from_be_bytes([header[8], header[9], header[10], header[11]])))
 }
 
-/// Sets the ECN field to "congestion experienced" (RFC 3168 section 5), which is for callers to ask of frames
-/// only that are ECN-capable. Without IP nothing happens.
+/// Sets the ECN field to "congestion experienced" (RFC 3168 section 5). Only for frames that are ECN-capable, which the
+/// caller checks. Without IP nothing happens.
 pub fn set_ce(bytes: &mut [u8], ip: Option<IpHeader>) {
     set_class(bytes, ip, CE, CE);
 }

@@ -28,7 +28,7 @@ use apportion_runtime::link::FlowSetting;
 const FIRST: u32 = MAX_RULES as u32 + 1;
 /// Flows that are looked at in one [`Classifier::release`]. Chosen: a round of 65536 flows takes 1.6 s at ten
 /// calls a second.
-const LOOKED_AT: usize = 4_096;
+const RELEASE_BATCH: usize = 4_096;
 
 /// Flows of one direction.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ struct More {
     one: bool,
     treatment: Treatment,
     account: u32,
-    /// If all that match are one flow, when it was heard last.
-    heard: Time,
-    /// That flow was silent for so long that it gave back what it was guaranteed.
+    /// If all that match are one flow, when it was seen last.
+    last_seen: Time,
+    /// Whether the guarantee of that flow was taken back because it was silent for too long.
     lapsed: bool,
 }
 
@@ -77,15 +77,15 @@ struct Flow {
     /// What disciplines know it by; its own number, or that of the rule whose flows are one.
     id: FlowId,
     account: u32,
-    /// Of its first packet, which rules went by.
+    /// The codepoint of its first packet, by which rules matched.
     dscp: u8,
-    /// It was silent for so long that it gave back what it was guaranteed.
+    /// Whether its guarantee was taken back because it was silent for too long.
     lapsed: bool,
     /// The last byte that was acknowledged in the other direction.
     acknowledged: Option<u32>,
 }
 
-/// What is known by a number.
+/// The state kept under a number.
 #[derive(Debug, Default)]
 struct Slot {
     given: Given,
@@ -165,7 +165,7 @@ impl Classifier {
             one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
-            heard: Time::ZERO,
+            last_seen: Time::ZERO,
             lapsed: false,
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
@@ -227,7 +227,7 @@ impl Classifier {
         }
         let Flow { id, account, .. } = self.flows[at];
         if let Some(group) = self.group(id) {
-            (group.heard, group.lapsed) = (now, false);
+            (group.last_seen, group.lapsed) = (now, false);
         }
         Found { flow: id, account }
     }
@@ -297,19 +297,19 @@ impl Classifier {
             let idle = self.idle;
             if given.guarantee > Rate::ZERO
                 && let Some(group) = self.group(id)
-                && now.since(group.heard) >= idle
+                && now.since(group.last_seen) >= idle
             {
                 group.lapsed = true;
                 self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
             }
         }
-        for _ in 0..LOOKED_AT.min(self.flows.len()) {
+        for _ in 0..RELEASE_BATCH.min(self.flows.len()) {
             let at = self.hand;
             self.hand = (self.hand + 1) % self.flows.len();
             let id = FlowId(FIRST + at as u32);
             let given = self.slots[id.index()].given;
-            let heard = self.table.heard(id).unwrap_or(now);
-            if given.guarantee > Rate::ZERO && now.since(heard) >= self.idle {
+            let last_seen = self.table.last_seen(id).unwrap_or(now);
+            if given.guarantee > Rate::ZERO && now.since(last_seen) >= self.idle {
                 self.flows[at].lapsed = true;
                 self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
             }
@@ -345,7 +345,7 @@ impl Classifier {
                 self.flows[at].acknowledged = acknowledged;
                 let id = self.flows[at].id;
                 if let Some(group) = self.group(id) {
-                    group.heard = now;
+                    group.last_seen = now;
                 }
             }
         }

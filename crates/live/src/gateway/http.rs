@@ -15,8 +15,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 const MAX_BYTES: usize = 4_096;
 /// Maximum of calls that read a request.
 const MAX_CALLS: usize = 64;
-/// Of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections, and
-/// who asks is on this machine.
+/// Maximum duration of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections,
+/// and clients are on this machine.
 const LIMIT: Span = Span::from_millis(150);
 /// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
@@ -24,11 +24,11 @@ const MAX_ANSWER: u64 = 16 << 20;
 /// An answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// As RFC 1945 section 9 numbers them.
+    /// Status code (RFC 1945 section 9).
     pub status: u16,
-    /// What the body is.
+    /// Content type of the body.
     pub kind: &'static str,
-    /// The text.
+    /// The body.
     pub body: String,
 }
 
@@ -140,7 +140,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long or too slow"))
 }
 
-/// Asks on `stream`, as a client: the status and the body.
+/// Sends a request on `stream`, as a client. Returns the status and the body.
 ///
 /// # Errors
 /// If the stream fails, or the answer is none.

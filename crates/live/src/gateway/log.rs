@@ -23,7 +23,7 @@ pub struct Log {
 /// Whether a line can be written without a wait: poll(2) says so of a pipe that has room for 4096 bytes (pipe(7)).
 fn has_room(out: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(out.as_fd(), PollFlags::POLLOUT)];
-    // Who has gone away does not make anybody wait.
+    // A reader that has gone away causes no wait.
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 

@@ -22,7 +22,7 @@ use crate::router::frames::{self, Hardware};
 use crate::router::{Router, RouterContext};
 
 /// How often a queue that does not report is checked. Chosen: rare compared with intervals of 50 ms.
-const LOOK: Span = Span::from_secs(1);
+const CHECK_INTERVAL: Span = Span::from_secs(1);
 
 /// A gateway that reports.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Reports {
     due: Time,
 }
 
-/// What makes it another router if it changes.
+/// The settings of the router; a change of them needs a new one.
 #[derive(Debug, PartialEq)]
 struct Setup {
     address: IpAddr,
@@ -109,14 +109,14 @@ impl Reports {
         self.due
     }
 
-    /// That time has come.
+    /// Does what is due at that time.
     pub fn on_timer(&mut self, now: Time, directions: &[DirectionState; 2], links: &mut LinkStates<'_>) {
-        self.due = now + LOOK;
+        self.due = now + CHECK_INTERVAL;
         for port in [0, 1] {
-            let Some(state) = links.state_mut(across(port)) else { continue };
-            state.advance(now);
-            self.due = self.due.min(state.interval_ends());
-            let reports = state.take_reports();
+            let Some(reporter) = links.reporter_mut(across(port)) else { continue };
+            reporter.advance(now);
+            self.due = self.due.min(reporter.interval_ends());
+            let reports = reporter.take_reports();
             if !reports.is_empty() {
                 let mut view = View { directions, senders: &self.senders, links };
                 self.router.report(now, port, &reports, &mut view);
@@ -163,11 +163,11 @@ impl RouterContext for View<'_, '_> {
         self.senders[across(port) as usize].get(flow.index()).copied()
     }
     fn carries(&self, port: u32, flow: FlowId) -> bool {
-        self.links.state(across(port)).is_some_and(|state| state.carries(flow))
+        self.links.reporter(across(port)).is_some_and(|reporter| reporter.carries(flow))
     }
-    fn heard(&mut self, port: u32, report: FlowReport) {
-        if let Some(state) = self.links.state_mut(across(port)) {
-            state.heard(report);
+    fn on_report(&mut self, port: u32, report: FlowReport) {
+        if let Some(reporter) = self.links.reporter_mut(across(port)) {
+            reporter.on_report(report);
         }
     }
 }

@@ -40,7 +40,7 @@ struct Ends {
 struct Session {
     ends: Ends,
     socket: UdpSocket,
-    heard: Time,
+    last_seen: Time,
 }
 
 /// All sessions, and the sockets that receive datagrams.
@@ -120,7 +120,7 @@ impl Udp {
             },
         };
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        session.heard = now;
+        session.last_seen = now;
         let datagram = &self.scratch[..length];
         let mut sent = session.socket.send(datagram);
         // It is about an earlier datagram, and this one was not sent.
@@ -147,7 +147,7 @@ impl Udp {
         let to = SocketAddr::new(ends.destination.into(), ends.port);
         let socket = UdpSocket::from(connector.open(Transport::Udp, to)?);
         if self.sessions.len() >= self.most
-            && let Some((&silent, _)) = self.sessions.iter().min_by_key(|(_, session)| session.heard)
+            && let Some((&silent, _)) = self.sessions.iter().min_by_key(|(_, session)| session.last_seen)
         {
             self.forget(silent);
         }
@@ -157,7 +157,7 @@ impl Udp {
             connector.refuse(Refusal::Other);
             return Err(Refusal::Other);
         }
-        self.sessions.insert(number, Session { ends, socket, heard: now });
+        self.sessions.insert(number, Session { ends, socket, last_seen: now });
         self.numbers.insert(ends, number);
         connector.counts.sessions += 1;
         Ok(number)
@@ -171,7 +171,7 @@ impl Udp {
             let Some(session) = self.sessions.get_mut(&number) else { break };
             match session.socket.recv(&mut scratch) {
                 Ok(length) => {
-                    session.heard = now;
+                    session.last_seen = now;
                     let ends = session.ends;
                     self.answer(&ends, &scratch[..length], connector);
                 }
@@ -211,7 +211,7 @@ impl Udp {
             return;
         }
         self.swept = now;
-        let is_silent = |session: &Session| now.since(session.heard) >= SILENCE;
+        let is_silent = |session: &Session| now.since(session.last_seen) >= SILENCE;
         let silent: Vec<u64> = self
             .sessions
             .iter()

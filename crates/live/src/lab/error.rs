@@ -43,9 +43,9 @@ pub enum LabError {
     /// No applications.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// Applications take no more commands: they have ended, or do not come round.
+    /// The thread of the applications takes no more commands: it has ended, or is too late.
     #[error("the thread of the applications takes no more commands; reduce the load of the machine")]
-    Unheard,
+    DriverStalled,
     /// Packets could no longer be moved.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -21,7 +21,7 @@ use crate::packet::Packet;
 
 /// How often overload notifications are collected and the cancel flag is read. Chosen: short compared with the intervals of
 /// disciplines.
-const LOOK: Span = Span::from_millis(10);
+const POLL_INTERVAL: Span = Span::from_millis(10);
 
 /// A run under way.
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl<'a> Lab<'a> {
             Ok(true) => self.outcome().map(Some),
             Ok(false) => Ok(None),
             // If the applications have ended, their error says why.
-            Err(LabError::Unheard) => {
-                self.driver.finish().map_err(LabError::from).and(Err(LabError::Unheard))
+            Err(LabError::DriverStalled) => {
+                self.driver.finish().map_err(LabError::from).and(Err(LabError::DriverStalled))
             }
             Err(error) => Err(error),
         }
@@ -82,7 +82,7 @@ impl<'a> Lab<'a> {
     /// Whether the end was reached.
     fn play(&mut self, cancel: &AtomicBool) -> Result<bool, LabError> {
         loop {
-            let now = self.next().min(self.engine.now() + LOOK);
+            let now = self.next().min(self.engine.now() + POLL_INTERVAL);
             self.engine.run(now, None)?;
             self.collect_overloads();
             self.do_what_is_due(now)?;
@@ -159,7 +159,7 @@ impl<'a> Lab<'a> {
     /// Applications end by their own clock: what comes at the end is too late for them, and no fault.
     fn send(&self, command: Command) -> Result<(), LabError> {
         let is_over = || self.engine.now() >= self.scenario.stop;
-        if self.driver.send(command) || is_over() { Ok(()) } else { Err(LabError::Unheard) }
+        if self.driver.send(command) || is_over() { Ok(()) } else { Err(LabError::DriverStalled) }
     }
 
     fn change(&mut self, now: Time, to: &Setting) -> Result<(), LabError> {

@@ -29,7 +29,7 @@ const NO_HARDWARE: Hardware = [0; 6];
 pub struct LabRouters<'a> {
     shared: Routers<'a>,
     numbers: Numbers,
-    /// What disciplines know messages by.
+    /// The flow of messages, as disciplines see it.
     id: FlowId,
     /// When each is to be managed, and the earliest of that.
     due: Vec<Time>,
@@ -119,7 +119,7 @@ impl<'a> LabRouters<'a> {
         self.outbox.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));
     }
 
-    /// Shows what the router that sends over `link` has done, if this is the first of its links that take
+    /// Reports the counters of the router that sends over `link`, if this is the first of its links that take
     /// part.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         self.shared.statistics(link, show);

@@ -18,7 +18,7 @@ struct Flows {
     tuple: FlowTuple,
     carried: bool,
     sender: Hardware,
-    heard: Vec<(u32, FlowReport)>,
+    reports: Vec<(u32, FlowReport)>,
 }
 
 impl RouterContext for Flows {
@@ -34,8 +34,8 @@ impl RouterContext for Flows {
     fn carries(&self, port: u32, flow: FlowId) -> bool {
         self.carried && port == DOWN && flow == FlowId(5)
     }
-    fn heard(&mut self, port: u32, report: FlowReport) {
-        self.heard.push((port, report));
+    fn on_report(&mut self, port: u32, report: FlowReport) {
+        self.reports.push((port, report));
     }
 }
 
@@ -58,7 +58,7 @@ fn node(last: u8, version: u8, key: Option<&[u8]>) -> Node {
     let params = ManagerParams::default();
     let router = Router::new(address, hardware, &params, key, Stream::new(last.into(), "router"));
     let tuple = FlowTuple::new(&headers).unwrap();
-    Node { router, flows: Flows { tuple, carried: true, sender: SOURCE, heard: Vec::new() } }
+    Node { router, flows: Flows { tuple, carried: true, sender: SOURCE, reports: Vec::new() } }
 }
 
 /// 10 Mb/s arrived in 50 ms, and 1 Mb/s departed.
@@ -127,7 +127,7 @@ fn a_neighbour_is_found_and_receives_reports() {
             let mut row = [node(1, version, key), node(2, version, key)];
             row[1].report(ms(0));
             let ends = exchange(ms(0), &mut row);
-            assert_eq!(row[0].flows.heard, [(DOWN, report())]);
+            assert_eq!(row[0].flows.reports, [(DOWN, report())]);
             // The question went out of the other port too, and no further than to neighbours.
             assert_eq!(ends.map(|end| end.len()), [0, 1]);
             // The next one goes there at once.
@@ -136,7 +136,7 @@ fn a_neighbour_is_found_and_receives_reports() {
             assert_eq!(sent.len(), 1);
             assert_eq!((sent[0].0, &sent[0].1[..6]), (UP, &[2, 0, 0, 0, 1, 1][..]));
             assert_eq!(row[0].receive(ms(50), DOWN, &sent[0].1), Handled::Taken);
-            assert_eq!(row[0].flows.heard.len(), 2);
+            assert_eq!(row[0].flows.reports.len(), 2);
         }
     }
 }
@@ -148,13 +148,13 @@ fn a_query_passes_a_router_that_does_not_carry_the_flow() {
         row[1].flows.carried = false;
         row[2].report(ms(0));
         exchange(ms(0), &mut row);
-        assert_eq!(row[0].flows.heard, [], "the question to neighbours ends at the one in between");
+        assert_eq!(row[0].flows.reports, [], "the question to neighbours ends at the one in between");
         row[2].router.on_timer(ms(100), &mut row[2].flows);
         exchange(ms(100), &mut row);
         row[2].report(ms(150));
         exchange(ms(150), &mut row);
-        assert_eq!(row[0].flows.heard, [(DOWN, report())]);
-        assert_eq!((row[1].flows.heard.len(), row[1].count("answers_sent")), (0, 0.0));
+        assert_eq!(row[0].flows.reports, [(DOWN, report())]);
+        assert_eq!((row[1].flows.reports.len(), row[1].count("answers_sent")), (0, 0.0));
     }
 }
 
@@ -214,9 +214,9 @@ fn forged_messages_are_refused_with_a_key() {
         destination: [192, 0, 2, 1].into(),
     };
     row[0].receive(ms(50), DOWN, &frames::write(&envelope, &message).unwrap());
-    assert_eq!((row[0].flows.heard.len(), row[0].count("refused_forged")), (1, 3.0));
+    assert_eq!((row[0].flows.reports.len(), row[0].count("refused_forged")), (1, 3.0));
     row[0].receive(ms(50), DOWN, &frame);
-    assert_eq!(row[0].flows.heard.len(), 2, "and the real one counts");
+    assert_eq!(row[0].flows.reports.len(), 2, "and the real one counts");
 }
 
 #[test]
@@ -237,10 +237,10 @@ fn frames_of_others_pass_and_damaged_ones_are_not_read() {
             row[0].router.on_frame(ms(50), DOWN, &frame, &parsed, &mut row[0].flows);
         }
     }
-    assert_eq!(row[0].flows.heard.len(), 1);
+    assert_eq!(row[0].flows.reports.len(), 1);
     assert!(row[0].count("refused_checksum") > 100.0);
     assert_eq!(row[0].receive(ms(50), DOWN, &report), Handled::Taken);
-    assert_eq!(row[0].flows.heard.len(), 2);
+    assert_eq!(row[0].flows.reports.len(), 2);
 }
 
 #[test]

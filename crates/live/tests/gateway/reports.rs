@@ -73,7 +73,7 @@ pub fn it_is_so_in_ipv6() {
     is_discarded_early(Ip::V6);
 }
 
-pub fn a_gateway_without_the_key_is_not_heard() {
+pub fn reports_of_a_gateway_without_the_key_are_refused() {
     let text = metrics_of(Ip::V6, ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"]);
     let [first, second, _] = discarded_and_sent(&text);
     assert!(first == 0.0 && second > 600.0, "{first} {second}");

@@ -83,12 +83,16 @@ pub fn what_the_last_link_loses_is_discarded_at_the_first() {
     // Of 10 Mb/s the last link can use 1.
     assert!(first < 2.0, "{first}");
     assert!(last > 0.6, "{last}");
-    // Each router heard the next one; the last has none behind it, and the first nobody to tell.
-    for (link, heard, told) in
+    // Each router gets reports of the next one; the last has none behind it, and the first has none to report to.
+    for (link, receives, sends) in
         [("hop1", true, false), ("hop2", true, true), ("hop3", true, true), ("last", false, true)]
     {
         let [reports, sent] = ["heard", "reports_sent"].map(|name| statistic(&outcome, link, name));
-        assert_eq!((reports > 5.0, sent > 5.0), (heard, told), "{link} heard {reports} and sent {sent}");
+        assert_eq!(
+            (reports > 5.0, sent > 5.0),
+            (receives, sends),
+            "{link} received {reports} and sent {sent}"
+        );
     }
     assert!(statistic(&outcome, "hop1", "answers_sent") > 0.0);
     assert!(statistic(&outcome, "hop1", "searches_without_answer") > 0.0, "the source takes no part");

@@ -15,10 +15,10 @@
 //! |---|---|---|---|
 //! | [`cbr`] | constant rate | even, or each gap varied by ± jitter | constant |
 //! | [`poisson`] | Poisson process | exponential gaps | constant |
-//! | [`on_off`] | CBR in on periods | on and off periods of any law | constant |
+//! | [`on_off`] | CBR in on periods | on and off periods of any distribution | constant |
 //! | [`video`] | frames | even | from a trace, or a synthetic group of pictures |
 //! | [`replay`] | a capture | as captured | as captured |
-//! | [`short_flows`] | files of short connections | exponential gaps | of any law |
+//! | [`short_flows`] | files of short connections | exponential gaps | of any distribution |
 //!
 //! Greedy sources and files need no generator: TCP has all their bytes at the start.
 
@@ -47,7 +47,7 @@ use video::Video;
 #[derive(Clone, Debug)]
 pub struct Generator {
     kind: Kind,
-    /// Whether it said `None` and was not changed since: a second question must not be a second draw.
+    /// Whether it returned `None` and was not changed since: a second call must not draw again.
     ended: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A Poisson process of short connections: when each starts, and how long its file is.
 //!
 //! Arrivals do not wait for earlier files to finish. Every file has at least one byte. Times and sizes take
-//! one draw each, whatever the law of sizes, so the same seed with another law has the same arrivals. A
+//! one draw each, whatever the distribution of sizes, so the same seed with another one has the same arrivals. A
 //! scenario in which more than [`MAX_ARRIVALS`] are expected is refused when it is checked.
 
 use apportion_core::random::Stream;
@@ -48,9 +48,9 @@ mod tests {
     fn arrivals_are_poisson_and_sizes_have_their_mean() {
         // 20 a second for 5000 s: 100,000, σ = 316.
         // Variance of sizes: exponential m²; Pareto of shape 3, m²/3.
-        let laws = [(Shape::Exponential, 1.0_f64), (Shape::Pareto(3.0), 1.0 / 3.0), (Shape::Constant, 0.0)];
-        for (law, variance) in laws {
-            let all = collect(20.0, 12_000, law, 5_000);
+        let shapes = [(Shape::Exponential, 1.0_f64), (Shape::Pareto(3.0), 1.0 / 3.0), (Shape::Constant, 0.0)];
+        for (shape, variance) in shapes {
+            let all = collect(20.0, 12_000, shape, 5_000);
             let n = all.len() as f64;
             assert!((n - 100_000.0).abs() < 4.0 * 316.3, "{n}");
             let mean = all.iter().map(|&(_, size)| size.get() as f64).sum::<f64>() / n;
@@ -67,8 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn another_law_of_sizes_leaves_the_arrivals_where_they_are() {
-        let times = |law| collect(20.0, 12_000, law, 50).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+    fn another_distribution_of_sizes_does_not_move_the_arrivals() {
+        let times =
+            |shape| collect(20.0, 12_000, shape, 50).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
         assert_eq!(times(Shape::Constant), times(Shape::Exponential));
         assert_eq!(times(Shape::Constant), times(Shape::Pareto(1.2)));
     }

@@ -13,7 +13,7 @@ pub struct Write {
     pub size: Bytes,
 }
 
-/// Where a generator stands.
+/// The position of a generator in time.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     /// The last write that was handed out.
@@ -98,7 +98,7 @@ impl Spacing {
     }
 }
 
-/// Whole nanoseconds out of fractional ones: what is left over goes into the next.
+/// Rounds fractional nanoseconds down and carries the rest to the next call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carry(f64);
 

@@ -30,8 +30,8 @@
 //! |---|---|---|---|
 //! | `ROOM` | - | 0.9 | chosen: room for headers, and for what waits to drain |
 //! | `STEP` | - | 0.1 | chosen: what a viewer hardly sees |
-//! | `PAUSE` | s | 1 | chosen: a queue answers to one step before the next one |
-//! | `PATIENCE` | s | 3 | chosen: far longer than RAMP takes to say it again, in case the queue is gone |
+//! | `PAUSE` | s | 1 | chosen: a queue reacts to one step before the next one |
+//! | `PATIENCE` | s | 3 | chosen: far longer than RAMP's interval between notifications, in case the queue is gone |
 //!
 //! A change of rate scales frames and leaves their times; during a silence frames are skipped, not kept.
 //! Empty frames of a trace are not written. Cost: O(1) and three draws a frame.
@@ -67,7 +67,7 @@ pub struct Video {
     mean: f64,
     /// What sizes are multiplied with; zero in a silence.
     scale: f64,
-    /// Of an adaptive one.
+    /// The quality of an adaptive video.
     quality: Option<Quality>,
     cursor: Cursor,
 }

@@ -31,8 +31,8 @@ pub(super) struct Flow {
     pub silent: u32,
     /// What left in the intervals before.
     pub left: History,
-    /// What arrived at the next router in an interval, and what left it, if it said so since the last one.
-    pub heard: Option<[f64; 2]>,
+    /// What arrived at the next router in an interval and what left it, from its latest report in this interval.
+    pub report: Option<[f64; 2]>,
 }
 
 /// Two cache lines.
@@ -50,7 +50,7 @@ impl Flow {
             left: History::default(),
             bdr: 0.0,
             v: 0.0,
-            heard: None,
+            report: None,
             silent: 0,
         }
     }

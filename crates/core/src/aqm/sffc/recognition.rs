@@ -14,7 +14,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Silence after which a flow is forgotten. Chosen: longer than any timeout of TCP (RFC 6298: 60 s or more).
 const MEMORY: Span = Span::from_secs(60);
 
-/// Of one flow.
+/// What is known of one flow.
 #[derive(Clone, Debug)]
 struct Record {
     last: Time,
@@ -52,7 +52,7 @@ impl Recognition {
         record.flow.is_adaptive()
     }
 
-    /// Whether the packet is to be lost for a test.
+    /// Whether the packet is to be dropped for a test.
     pub(super) fn tests(&mut self, id: FlowId) -> bool {
         let dose = self.get_mut(id).map_or(0.0, |flow| flow.dose());
         dose > 0.0 && self.random.chance(dose)

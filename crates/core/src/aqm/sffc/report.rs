@@ -1,4 +1,4 @@
-//! What one router says to another about a flow.
+//! A router's report to another one about a flow.
 
 use crate::packet::FlowId;
 use crate::units::{Bytes, Span};

@@ -55,8 +55,8 @@ impl Bench {
         self.queue.policy_mut().advance(now + Span::from_millis(1));
     }
 
-    fn hear(&mut self, flow: u32, arrived: u64, departed: u64) {
-        self.queue.policy_mut().heard(FlowReport {
+    fn on_report(&mut self, flow: u32, arrived: u64, departed: u64) {
+        self.queue.policy_mut().on_report(FlowReport {
             flow: FlowId(flow),
             arrived: Bytes::new(arrived),
             departed: Bytes::new(departed),
@@ -77,14 +77,14 @@ fn a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward()
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.0);
     // Eq. 2: 1 - (20/50)·50/50 = 0.6 would have lost nothing; eq. 3 goes half the way from 0.
-    bench.hear(0, 50_000, 20_000);
+    bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3);
     near(bench.flow(0).v, 0.3);
     // In the next interval some 35,000 leave, of which it forwards 20,000: again 0.6 is wanted, 0.45 set.
     bench.interval(&[(0, Udp, 50_000)]);
     let left = bench.flow(0).left.mean(1);
-    bench.hear(0, left as u64, 20_000);
+    bench.on_report(0, left as u64, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
     let left_then = bench.flow(0).left.mean(1);
     let wanted = 1.0 - 20_000.0 / left * left_then / 50_000.0;
@@ -99,7 +99,7 @@ fn the_rates_of_reports_count_not_their_amounts() {
     bench.interval(&[(0, Udp, 50_000)]);
     let (flow, interval) = (FlowId(0), Span::from_millis(25));
     let [arrived, departed] = [25_000, 10_000].map(Bytes::new);
-    bench.queue.policy_mut().heard(FlowReport { flow, arrived, departed, interval });
+    bench.queue.policy_mut().on_report(FlowReport { flow, arrived, departed, interval });
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3);
 }
@@ -108,7 +108,7 @@ fn the_rates_of_reports_count_not_their_amounts() {
 fn without_reports_a_flow_may_send_more_after_an_interval_of_patience() {
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
-    bench.hear(0, 50_000, 20_000);
+    bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3);
@@ -125,9 +125,9 @@ fn without_reports_a_flow_may_send_more_after_an_interval_of_patience() {
 fn a_report_of_regular_loss_lets_a_flow_send_more_too() {
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
-    bench.hear(0, 50_000, 20_000);
+    bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
-    bench.hear(0, 35_000, 33_600);
+    bench.on_report(0, 35_000, 33_600);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3 - 0.006_25);
 }
@@ -142,14 +142,14 @@ fn an_inflated_report_asks_for_no_less_than_what_it_says_has_left() {
         for bytes in [50_000, 50_000, 20_000, 20_000, 20_000] {
             bench.interval(&[(0, Udp, bytes)]);
         }
-        bench.hear(0, arrived, 15_000);
+        bench.on_report(0, arrived, 15_000);
         bench.interval(&[(0, Udp, 20_000)]);
         near(bench.flow(0).bdr, 0.125);
     }
     // More departures than arrivals are no loss.
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
-    bench.hear(0, 10_000, 20_000);
+    bench.on_report(0, 10_000, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.0);
 }
@@ -159,7 +159,7 @@ fn a_report_counts_for_the_interval_it_comes_in() {
     // The flow pauses when it comes, and returns: nothing is known of it then.
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
-    bench.hear(0, 50_000, 20_000);
+    bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(1, Udp, 100)]);
     bench.interval(&[(0, Udp, 50_000), (1, Udp, 100)]);
     near(bench.flow(0).bdr, 0.0);
@@ -183,7 +183,7 @@ fn no_flow_is_starved_by_reports_about_it() {
     let mut bench = Bench::new(&[("active", "10s")]);
     for _ in 0..100 {
         bench.interval(&[(0, Udp, 50_000)]);
-        bench.hear(0, 50_000, 0);
+        bench.on_report(0, 50_000, 0);
     }
     // I of 312.5 bytes in 50 ms is left, 50 kbit/s.
     near(bench.flow(0).bdr, 1.0 - 312.5 / 50_000.0);
@@ -216,7 +216,7 @@ fn a_router_that_reports_its_own_discards_never_falls_silent() {
     let reports = |more: &[(&str, &str)]| {
         let mut bench = Bench::new(more);
         bench.interval(&[(0, Udp, 50_000)]);
-        bench.hear(0, 50_000, 20_000);
+        bench.on_report(0, 50_000, 20_000);
         bench.interval(&[(0, Udp, 50_000)]);
         bench.interval(&[(0, Udp, 50_000)]);
         bench.queue.policy_mut().take_reports().len()
@@ -352,7 +352,7 @@ fn nbq_discards_what_is_reported_and_nothing_else() {
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
     near(bench.flow(0).v, 0.0);
-    bench.hear(0, 100_000, 50_000);
+    bench.on_report(0, 100_000, 50_000);
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
     near(bench.flow(0).v, 0.25);
 }

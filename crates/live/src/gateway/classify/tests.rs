@@ -145,7 +145,7 @@ fn flows_that_are_one_give_up_their_guarantee_when_all_of_them_are_silent() {
         [4, 0].map(|mbit| (FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(mbit), Span::ZERO)));
     assert_eq!(find(&mut classifier, 0, 1).1, [some]);
     assert_eq!(find(&mut classifier, 5, 2).1, []);
-    // Heard at 5 s, they are silent for too long at 15 s.
+    // Seen at 5 s, they are silent for too long at 15 s.
     let mut settings = Settings::new();
     classifier.release(Time::from_secs(14), &mut settings);
     assert_eq!((settings.len(), classifier.reserved()), (0, Rate::from_mbit(4)));
