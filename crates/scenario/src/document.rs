@@ -81,18 +81,21 @@ impl State {
         if self.refused.borrow().contains(path) {
             return seed.deserialize(Placeholder).map_err(|_| Refused::Noted);
         }
-        seed.deserialize(Reader { item, path, state: self }).map_err(|error| {
-            match error {
-                Refused::Noted => (),
-                Refused::Because(message) => self.refuse(item, path, &message),
-                Refused::NotA(expected) => {
-                    let message = format!("`{}` is {}, not {expected}", item.plain(), item.what());
-                    self.refuse(item, path, &message);
-                }
-                Refused::Missing(field) => self.refuse(item, &join(path, field), "missing"),
+        seed.deserialize(Reader { item, path, state: self }).map_err(|error| self.note(item, path, error))
+    }
+
+    /// Notes why the value of `path` was refused.
+    fn note(&self, item: &Item, path: &str, error: Refused) -> Refused {
+        match error {
+            Refused::Noted => (),
+            Refused::Because(message) => self.refuse(item, path, &message),
+            Refused::NotA(expected) => {
+                let message = format!("`{}` is {}, not {expected}", item.plain(), item.what());
+                self.refuse(item, path, &message);
             }
-            Refused::Noted
-        })
+            Refused::Missing(field) => self.refuse(item, &join(path, field), "missing"),
+        }
+        Refused::Noted
     }
 }
 
@@ -176,6 +179,22 @@ impl<'a> Reader<'a> {
         ignored: Option<&str>,
         visitor: V,
     ) -> Result<V::Value, Refused> {
+        let entries = self.entries(table, fields, ignored).into_iter();
+        let line = fields.is_some_and(|fields| fields.contains(&LINE));
+        visitor
+            .visit_map(Entries { of: self, entries, value: None, line })
+            .map_err(|error| self.note_missing(error))
+    }
+
+    /// The entries of `table` that a visitor gets; keys that are not in `fields` are noted as problems.
+    ///
+    /// Not part of [`table`](Reader::table), which is compiled anew for every type that is read.
+    fn entries(
+        self,
+        table: &'a Table,
+        fields: Option<&'static [&'static str]>,
+        ignored: Option<&str>,
+    ) -> Vec<(&'a str, &'a Item)> {
         let is_known = |name: &str| fields.is_none_or(|fields| name != LINE && fields.contains(&name));
         let mut entries: Vec<(&str, &Item)> = Vec::new();
         for (name, item) in &table.entries {
@@ -200,16 +219,14 @@ impl<'a> Reader<'a> {
                 entries.push((field, self.item));
             }
         }
-        let wants_line = fields.is_some_and(|fields| fields.contains(&LINE));
-        visitor
-            .visit_map(Entries { of: self, entries: entries.into_iter(), value: None, line: wants_line })
-            .map_err(|error| match error {
-                Refused::Missing(field) => {
-                    self.state.refuse(self.item, &join(self.path, field), "missing");
-                    Refused::Noted
-                }
-                other => other,
-            })
+        entries
+    }
+
+    /// Notes a field that the table lacks; other errors belong to the table's own key.
+    fn note_missing(self, error: Refused) -> Refused {
+        let Refused::Missing(field) = error else { return error };
+        self.state.refuse(self.item, &join(self.path, field), "missing");
+        Refused::Noted
     }
 }
 

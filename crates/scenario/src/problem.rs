@@ -83,14 +83,20 @@ impl Problems {
 /// ` (did you mean `x`?)` for the candidate closest to `name`; empty if none is close.
 #[must_use]
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    // Chosen: one slip in short names, a third of the letters in long ones.
-    let allowed = (name.chars().count() / 3).max(1);
-    let distance = |candidate: &&str| strsim::damerau_levenshtein(name, candidate);
-    let nearest = candidates.into_iter().min_by_key(distance);
-    match nearest.filter(|candidate| distance(candidate) <= allowed) {
+    match nearest(name, &mut candidates.into_iter()) {
         Some(candidate) => format!(" (did you mean `{candidate}`?)"),
         None => String::new(),
     }
+}
+
+fn nearest<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Chosen: one slip in short names, a third of the letters in long ones.
+    let allowed = (name.chars().count() / 3).max(1);
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
