@@ -54,7 +54,7 @@ proc bottleneck_queue {queue} {
             $queue set limit_ [expr [opt limit] + 1]
         }
         drr {
-            # Flows are told apart by a hash of the source address; 1009 buckets for a handful of hosts.
+            # Flows are distinguished by a hash of the source address; 1009 buckets for a handful of hosts.
             $queue set buckets_ 1009
             $queue set blimit_ [opt limit]
             $queue set quantum_ [opt packet]
@@ -143,7 +143,7 @@ if {[opt trace]} {
         [$link queue] attach stdout
     }
 }
-# A monitor that is told of RED's early drops as well: ns-2 counts them as ordinary ones otherwise.
+# A monitor that also counts RED's early drops: ns-2 counts them as ordinary ones otherwise.
 set monitor [$ns makeflowmon Fid]
 $ns attach-fmon $link $monitor [expr {[opt queue] eq "red"}]
 

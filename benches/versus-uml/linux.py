@@ -74,7 +74,7 @@ def sleep_until(moment):
 
 
 class Host:
-    """A process in a namespace that `device` connects to the router; does `work(zero)` once it is told time zero."""
+    """A process in a namespace that `device` connects to the router; does `work(zero)` when it gets time zero."""
 
     def __init__(self, device, subnet, work):
         self.device, self.subnet = device, subnet
@@ -104,7 +104,7 @@ class Host:
         work(struct.unpack("d", theirs.recv(8))[0])
 
     def set_up(self):
-        """What the lab tells the hosts of such flows, and segments that are packets."""
+        """What the lab sets at the hosts of such flows, and segments that are packets."""
         settings = {
             "tcp_timestamps": "0",
             "tcp_no_metrics_save": "1",
@@ -229,7 +229,7 @@ class Watch:
             if address[2] == socket.PACKET_OUTGOING:
                 self.left[key] = at
             elif key in self.came or size > PACKET:
-                raise ValueError(f"a packet of {size} bytes, number {key}: one cannot be told from another")
+                raise ValueError(f"a packet of {size} bytes, number {key}: they cannot be distinguished")
             else:
                 self.came[key] = (at, size)
 

@@ -26,7 +26,7 @@ class ApportionStore : public Queue<QueueDiscItem>
         auto entry = m_where.extract(reinterpret_cast<QueueDiscItem*>(handle));
         return DoDequeue(entry.mapped());
     }
-    // Of Queue, for callers that want the items in the order of their arrival. Nobody does.
+    // Of Queue, for callers that want the items in the order of their arrival; there are none.
     bool Enqueue(Ptr<QueueDiscItem>) override { return false; }
     Ptr<QueueDiscItem> Dequeue() override { return nullptr; }
     Ptr<QueueDiscItem> Remove() override { return nullptr; }

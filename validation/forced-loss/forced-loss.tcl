@@ -1,4 +1,4 @@
-# One TCP flow over one link that loses the packets it is told to lose; prints what the sender did.
+# One TCP flow over one link that loses the listed packets; prints what the sender did.
 #
 #   ns forced-loss.tcl NAME PROFILE ALGORITHM DELACK WINDOW PACKETS STOP DROPS
 #

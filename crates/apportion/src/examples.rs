@@ -1,4 +1,4 @@
-//! The example scenarios, so that programs have them without a checkout. `scenarios` beside `src` is a link to the
+//! The example scenarios, so that programs have them without a checkout. `scenarios` next to `src` is a link to the
 //! folder of the project, whose files a package then holds.
 
 macro_rules! examples {

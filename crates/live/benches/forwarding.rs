@@ -1,4 +1,4 @@
-//! How much one core forwards between two namespaces, beside the kernel that routes through an HTB: frames from a packet
+//! How much one core forwards between two namespaces, compared with the kernel that routes through an HTB: frames from a packet
 //! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
 //!
 //! `cargo bench -p apportion-live --bench forwarding`. It needs two cores: one sends, one forwards. The kernel forwards within

@@ -116,7 +116,7 @@ pub struct ManagerParams {
     pub tries: u32,
     /// Pause after a search that found no router.
     pub pause: Span,
-    /// A router that was silent so long is no longer the next hop; an answer is believed as long.
+    /// A router that was silent so long is no longer the next hop; an answer is valid as long.
     pub expiry: Span,
     /// Age at which a cookie is changed. Routers ask again after half of it.
     pub renewal: Span,
@@ -146,7 +146,7 @@ impl Default for ManagerParams {
             // Chosen: with the doubling the last waits 0.4 s, longer than a satellite's round trip takes to a
             // neighbour.
             tries: 3,
-            // Chosen: as long as an answer is believed, so a failed search costs no more than a successful one.
+            // Chosen: as long as an answer is valid, so a failed search costs no more than a successful one.
             pause: Span::from_secs(6),
             // Chosen: three renewals, so that two may be lost.
             expiry: Span::from_secs(6),

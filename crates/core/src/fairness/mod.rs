@@ -1,4 +1,4 @@
-//! What is fair: Jain's index, and what each flow of a network is due.
+//! Fairness: Jain's index, and the entitlement of each flow of a network.
 //!
 //! | file | allocation | source |
 //! |---|---|---|

@@ -69,7 +69,7 @@ fn run_first_process(end: &OwnedFd) -> ! {
     // Orphans become its children; ignored, they are not kept as zombies.
     // SAFETY: no handler is installed.
     let _ = unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) };
-    // Whoever reads what the caller writes must not wait for this process.
+    // A reader of the caller's output must not wait for this process.
     for stream in 0..=2 {
         if stream != end.as_raw_fd() {
             // SAFETY: nothing of Rust uses the standard streams in this process.

@@ -1,6 +1,6 @@
 //! The settings under `/proc/sys/net`, which belong to the network namespace of the thread that writes them.
 //!
-//! Source: proc_sys_net(5), Documentation/networking/ip-sysctl. Whoever has CAP_NET_ADMIN in the user
+//! Source: proc_sys_net(5), Documentation/networking/ip-sysctl. A process with CAP_NET_ADMIN in the user
 //! namespace that owns the network namespace may write them, so that no root is needed. Where `/proc/sys` is
 //! read-only, as in most containers, they keep their values.
 

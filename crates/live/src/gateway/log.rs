@@ -1,6 +1,6 @@
 //! Where a gateway writes its log: standard error, as long as that takes something.
 //!
-//! Who reads a pipe may stop to do so, and whoever writes to it when it is full waits: first for commands, then, as soon
+//! The reader of a pipe may stop reading, and a writer waits when the pipe is full: first for commands, then, as soon
 //! as the other thread has something to say, for packets. A line for which there is no room is left out instead; the next
 //! one that has room is preceded by a line that says how many were.
 

@@ -74,7 +74,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Tells of each change of what can be read or written.
+    /// Reports each change of what can be read or written.
     pub(super) fn add(&self, fd: impl AsFd, whose: Watched) -> Result<(), Errno> {
         let all = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         self.epoll.add(fd, EpollEvent::new(all, whose.token()))

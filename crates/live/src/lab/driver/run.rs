@@ -158,7 +158,7 @@ impl Run {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     let error = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-                    // Such a connection is told of by its source; out of descriptors, it would be for ever.
+                    // The source reports such a connection; without descriptors it would do so for ever.
                     if matches!(error, Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) {
                         let flow = listener.expected.values().next().copied().unwrap_or(0);
                         let flow =
