@@ -316,7 +316,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ("fifo", &["limit=0p"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
         ("pfd", &["limit=0B"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
         ("fq_codel", &["limit=0p"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
-        ("drr", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),
+        ("drr", &["quantum=0B"], "`quantum`: a quantum must be at least 1B"),
         (
             "drr",
             &["quantum=1500"],
@@ -368,8 +368,8 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
              active, reports, previous, report_discards, recognise)",
         ),
-        ("csfq", &["k_alpha=0ms"], "`k_alpha`: an average takes time; write for example \"100ms\""),
-        ("mcsfq", &["k=0ms"], "`k`: an average takes time; write for example \"100ms\""),
+        ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
+        ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),
         (
             "mcsfq",
             &["bits=7"],
@@ -401,7 +401,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             &["overflow_decrease=1"],
             "`overflow_decrease`: an overflow that takes all leaves nothing to grow from; write for example \"1%\"",
         ),
-        ("hcsfq", &["k_c=0ms"], "`k_c`: an average takes time; write for example \"100ms\""),
+        ("hcsfq", &["k_c=0ms"], "`k_c`: it must be above zero; write for example \"100ms\""),
         (
             "hcsfq",
             &["bits=18"],
@@ -424,9 +424,9 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ("bred", &["l1=4p"], "`l2`: 4p must be above `l1`, which is 4p"),
         ("bred", &["l2=12p"], "`w_m`: 12p must be above `l2`, which is 12p"),
         ("bred", &["p1=0.5"], "`p2`: 0.1 must be above `p1`, which is 0.5"),
-        ("codel", &["interval=0ms"], "`interval`: an interval takes time; write for example \"100ms\""),
+        ("codel", &["interval=0ms"], "`interval`: it must be above zero; write for example \"100ms\""),
         ("codel", &["target=1s"], "`target`: it must not be longer than `interval`"),
-        ("fq_codel", &["quantum=0B"], "`quantum`: a turn must be worth something: at least 1B"),
+        ("fq_codel", &["quantum=0B"], "`quantum`: a quantum must be at least 1B"),
         ("fq_codel", &["classify=md5"], "`classify`: `md5` is not one of exact, hashed"),
         ("fq_codel", &["flows=0"], "`flows`: it must lie between 1 and 1048576"),
         ("fq_codel", &["flows=9999999"], "`flows`: it must lie between 1 and 1048576"),
@@ -516,7 +516,7 @@ fn an_invalid_marker_is_refused_with_the_key_and_a_fix() {
         (
             "tsw2cm",
             &[("cir", "3Mbit"), ("window", "0s")],
-            "`window`: a window takes time; write for example \"1s\"",
+            "`window`: it must be above zero; write for example \"1s\"",
         ),
     ] {
         let mut selection = Selection::of(Role::Marker, kind).unwrap();

@@ -68,7 +68,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Switch,
             "true",
             "chosen: the fuller outline",
-            "Spare a flow random drops for as many packets as its threshold after a loss.",
+            "After a loss, exempt as many packets of the flow from random drops as its threshold says.",
         ),
     ],
 };

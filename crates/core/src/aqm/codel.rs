@@ -61,7 +61,7 @@ pub(crate) const MTU: Param = Param {
     kind: Kind::Bytes,
     default: Some("1514B"),
     source: "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame",
-    doc: "No signal while no more than this waits behind the packet: the link must not run dry.",
+    doc: "Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.",
 };
 /// Marks for drops.
 pub(crate) const ECN: Param = Param {
@@ -94,7 +94,7 @@ impl CodelControl {
     /// From the values of an entry that lists the parameters above.
     pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (target, interval) = (args.span("target"), args.span("interval"));
-        require(interval > Span::ZERO, "interval", "an interval takes time; write for example \"100ms\"")?;
+        require(interval > Span::ZERO, "interval", "it must be above zero; write for example \"100ms\"")?;
         require(target <= interval, "target", "it must not be longer than `interval`")?;
         Ok(Self { target, interval, mtu: args.bytes("mtu"), ecn: args.switch("ecn") })
     }

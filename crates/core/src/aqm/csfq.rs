@@ -52,7 +52,7 @@ pub const CSFQ: Entry = Entry {
 /// MCSFQ in the catalogue.
 pub const MCSFQ: Entry = Entry {
     name: "mcsfq",
-    summary: "CSFQ whose fair share does not fall without congestion, kinder to bursty TCP; with guarantees.",
+    summary: "CSFQ whose fair share does not fall without congestion, which helps bursty TCP; with guarantees.",
     reference: "Pelsser, De Cnodder 2002",
     params: &params(
         Param { default: Some("64kB"), source: "1998 paper, simulations; that of 2002 gives none", ..LIMIT },
@@ -113,7 +113,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         Kind::Ratio,
         "10%",
         "chosen: some packets; the 2002 paper has 0",
-        "Part of the buffer kept for guaranteed packets, as long as some come.",
+        "Part of the buffer kept for guaranteed packets, while any arrive.",
     );
     let avoidance = Param::new(
         "avoidance",
@@ -201,7 +201,7 @@ pub struct CsfqParams {
     pub role: RouterRole,
     /// Whether packets leave without their labels. Default false.
     pub egress: bool,
-    /// Part of the buffer kept for guaranteed packets as long as some come, 0 to 1. Default 0.1.
+    /// Part of the buffer kept for guaranteed packets while any arrive, 0 to 1. Default 0.1.
     pub reserve: Ratio,
     /// By how much a full buffer lowers the fair share, 0 to 1; in proportion between threshold and limit.
     /// Default 0.

@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: &[
         LIMIT,
-        thresholds("weights", "chosen: who may send more may hold more"),
+        thresholds("weights", "chosen: flows that may send more may hold more"),
         Param::new(
             "victim",
             "argmax",

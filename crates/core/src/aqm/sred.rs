@@ -79,7 +79,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Switch,
             "true",
             "chosen: the paper's complete form",
-            "Drop hits more often, as the flows of hits hold more; false: simple SRED.",
+            "Drop hits more often, since their flows hold more packets; false: simple SRED.",
         ),
     ],
 };

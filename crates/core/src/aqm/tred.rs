@@ -71,7 +71,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Switch,
             default: Some("true"),
             source: "the paper, section II-C.1",
-            doc: "Whether tickets count; without, it is RED.",
+            doc: "Whether tickets count; false: plain RED.",
         },
         Param {
             name: "n",
@@ -111,7 +111,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Count,
             default: Some("1"),
             source: "the paper: the least",
-            doc: "MinTkt is the least tickets in the window, or those of this rank, up to 4: protects it from strays.",
+            doc: "MinTkt is the smallest number of tickets in the window, or that of this rank, up to 4: ignores outliers.",
         },
         Param {
             name: "adaptive",

@@ -295,7 +295,7 @@ impl FairShareParams {
     pub(crate) fn of_1998(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (k_alpha, k_c) = (args.span("k_alpha"), args.span("k_c"));
         for (key, span) in [("k_alpha", k_alpha), ("k_c", k_c)] {
-            require(span > Span::ZERO, key, "an average takes time; write for example \"100ms\"")?;
+            require(span > Span::ZERO, key, "it must be above zero; write for example \"100ms\"")?;
         }
         Ok(Self {
             k_alpha,

@@ -68,8 +68,8 @@ pub(crate) const BITS: Param = Param::new(
     Kind::Count,
     "17",
     "Stoica, Zhang 1999, section 5.2",
-    "Width of a label, 8 to 17, of which 5 are its exponent; 8 hold up to 16 Gbit for a weight of 1, 17 four \
-     thousand.",
+    "Width of a label, 8 to 17, of which 5 are its exponent; 8 bits hold up to 16 Gbit for a weight of 1, 17 \
+     bits up to 8.8 Tbit.",
 );
 
 /// What a packet's rate label says. A packet without a label says nothing: it has not passed an edge.
@@ -158,7 +158,7 @@ impl RateLabelParams {
     /// When they make no sense.
     pub(crate) fn without_guarantees(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (k, bits) = (args.span("k"), args.count("bits"));
-        require(k > Span::ZERO, "k", "an average takes time; write for example \"100ms\"")?;
+        require(k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
         let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
         require((8..=17).contains(&bits), "bits", width)?;
         Ok(Self { k, marking: Marking::Probabilistic, bucket: None, bits: bits as u32 })

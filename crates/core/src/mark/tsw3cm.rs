@@ -69,7 +69,7 @@ impl Tsw3cmParams {
         let pir = if args.has("pir") { set(args, "pir")? } else { cir };
         require(pir >= cir, "pir", &format!("{pir} is below `cir`, which is {cir}"))?;
         let window = args.span("window");
-        require(window > Span::ZERO, "window", "a window takes time; write for example \"1s\"")?;
+        require(window > Span::ZERO, "window", "it must be above zero; write for example \"1s\"")?;
         Ok(Self { cir, pir, window })
     }
 }

@@ -37,7 +37,7 @@ use crate::units::{Bytes, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "drr",
     role: Role::Scheduler,
-    summary: "Deficit round robin: backlogged flows take turns worth a quantum of bytes times their weight.",
+    summary: "Deficit round robin: backlogged flows take turns of a quantum of bytes times their weight.",
     reference: "Shreedhar, Varghese 1996",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[Param {
@@ -46,14 +46,14 @@ pub const ENTRY: Entry = Entry {
         kind: Kind::Bytes,
         default: Some("1500B"),
         source: "section IV: at least the largest packet; chosen: Ethernet's",
-        doc: "What a turn is worth to the flow with the smallest weight; others have more.",
+        doc: "Bytes in a turn of the flow with the smallest weight; others have more, in proportion to their weights.",
     }],
 };
 
 /// Parameters of [`Drr`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrrParams {
-    /// What a turn is worth to the flow with the smallest weight.
+    /// Bytes in a turn of the flow with the smallest weight.
     pub quantum: Bytes,
 }
 
@@ -64,7 +64,7 @@ impl DrrParams {
     /// When the quantum is zero.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let quantum = args.bytes("quantum");
-        require(quantum > Bytes::ZERO, "quantum", "a turn must be worth something: at least 1B")?;
+        require(quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
         Ok(Self { quantum })
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn scaled(size: Bytes) -> u64 {
     size.get() << 16
 }
 
-/// What a turn is worth at a given weight.
+/// Bytes in a turn at a given weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quanta {
     per_weight: f64,

@@ -20,7 +20,7 @@ use crate::units::{Bytes, Weight};
 pub const ENTRY: Entry = Entry {
     name: "rr",
     role: Role::Scheduler,
-    summary: "Round robin: backlogged flows take turns worth a packet times their weight.",
+    summary: "Round robin: backlogged flows take turns of one packet times their weight.",
     reference: "Nagle 1985, RFC 970",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[],

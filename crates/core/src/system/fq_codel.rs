@@ -37,7 +37,7 @@ use crate::units::{Bytes, Packets, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "fq_codel",
     role: Role::System,
-    summary: "Flow queueing with CoDel: a round robin that lets sparse flows first, CoDel on every queue.",
+    summary: "Flow queueing with CoDel: a round robin that serves sparse flows first, CoDel on every queue.",
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: &[
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Packets,
             default: Some("10240p"),
             source: "RFC 8290 section 5.2.3",
-            doc: "Packets in all queues together; beyond it the fattest queue is cut.",
+            doc: "Packets in all queues together; beyond it the longest queue loses packets.",
         },
         Param {
             name: "memory_limit",
@@ -55,7 +55,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Bytes,
             default: Some("32MB"),
             source: "tc-fq_codel(8)",
-            doc: "Bytes in all queues together; beyond it the fattest queue is cut.",
+            doc: "Bytes in all queues together; beyond it the longest queue loses packets.",
         },
         Param {
             name: "quantum",
@@ -71,7 +71,7 @@ pub const ENTRY: Entry = Entry {
             kind: Kind::Count,
             default: Some("64"),
             source: "RFC 8290 section 4.1",
-            doc: "Most packets cut from the fattest queue at once; never more than half of it.",
+            doc: "Maximum number of packets dropped from the longest queue at once; never more than half of it.",
         },
         Param {
             name: "classify",
@@ -114,7 +114,7 @@ pub struct FqCodelParams {
     pub memory_limit: Bytes,
     /// Bytes that a flow of the smallest weight sends in a turn. Default 1514.
     pub quantum: Bytes,
-    /// Most packets cut from the fattest queue at once; never more than half of it. Default 64.
+    /// Maximum number of packets dropped from the longest queue at once; never more than half of it. Default 64.
     pub drop_batch: u64,
     /// How a flow finds its queue. Default by its number.
     pub classify: Classify,
@@ -143,7 +143,7 @@ impl FqCodelParams {
             flows: u32::try_from(args.count_if_set("flows").unwrap_or(default_flows)).unwrap_or(u32::MAX),
             control: CodelControl::from_args(args)?,
         };
-        require(params.quantum > Bytes::ZERO, "quantum", "a turn must be worth something: at least 1B")?;
+        require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
         require(params.drop_batch > 0, "drop_batch", "overload must drop at least 1")?;
         require((1..=MAX_FLOWS).contains(&params.flows), "flows", "it must lie between 1 and 1048576")?;
         Ok(params)

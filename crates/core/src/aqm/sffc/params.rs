@@ -61,7 +61,7 @@ static PARAMS: [Param; 17] = [
         Kind::Count,
         "3",
         "not stated; chosen",
-        "Intervals over which departures are averaged, since a report is about some time ago; at most 8.",
+        "Intervals over which departures are averaged, since a report describes past ones; at most 8.",
     ),
     Param::new(
         "wait",
@@ -117,7 +117,7 @@ static PARAMS: [Param; 17] = [
         Kind::Choice(&["protocol", "behaviour"]),
         "protocol",
         "the paper; section 6 asks for behaviour",
-        "Which flows are adaptive: those that say they are TCP, or those that slow down when packets are lost.",
+        "Which flows are adaptive: those whose protocol field is TCP, or those that slow down when packets are lost.",
     ),
     Param::new(
         "beta",

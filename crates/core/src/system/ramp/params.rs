@@ -62,8 +62,8 @@ pub const ENTRY: Entry = Entry {
             Kind::Choice(&["percent", "bytes", "fraction"]),
             "percent",
             "sections 3.3 and 5, by their words",
-            "What `p`, `i` and `d` turn into what: KB into percent of the link, bytes into bytes per \
-             sample, or parts of the target into parts of the link.",
+            "Units of `p`, `i` and `d`: KB to percent of the link, bytes to bytes per sample, or parts of the \
+             target to parts of the link.",
         ),
         Param::new(
             "gains",
@@ -71,7 +71,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Choice(&["printed", "designed"]),
             "printed",
             "section 4",
-            "Whether `p`, `i`, `d` and `units` hold, or gains made for this loop at any rate of the link.",
+            "Printed: `p`, `i`, `d` and `units` apply. Designed: gains for this loop at any rate of the link.",
         ),
         Param::new(
             "control_delay",
@@ -87,7 +87,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Switch,
             "false",
             "beyond the paper",
-            "Whether the controller accounts for its orders that `control_delay` still holds back.",
+            "Whether the controller accounts for allocations that `control_delay` still holds back.",
         ),
         Param::new(
             "floor",
@@ -95,7 +95,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Ratio,
             "0.02",
             "chosen: a packet of 1500 B in 60 ms at 10 Mb/s",
-            "Least allocation of a real-rate flow; less if there are too many for it.",
+            "Minimum allocation of a real-rate flow; less if there are too many flows for it.",
         ),
         Param::new(
             "anti_windup",
@@ -120,7 +120,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Bytes,
             "1514B",
             "chosen: one Ethernet frame",
-            "What the budget of a silent flow may save up, unless two periods are more.",
+            "Most that the budget of a silent flow accumulates, unless two periods are more.",
         ),
         Param::new(
             "greedy_minimum",
@@ -144,7 +144,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "1s",
             "chosen: an application has time to act",
-            "Least time between notifications in one overload, and without overload until it is over.",
+            "Minimum time between notifications in an overload; after this time without overload it has ended.",
         ),
     ],
 };
@@ -175,7 +175,7 @@ pub struct RampParams {
     pub gains: Tuning,
     /// Time until an allocation takes effect, in whole samples. Default 0.
     pub control_delay: Span,
-    /// Whether the controller accounts for its orders that `control_delay` still holds back. Default false.
+    /// Whether the controller accounts for allocations that `control_delay` still holds back. Default false.
     pub predictor: bool,
     /// Least allocation of a real-rate flow, as a part of the link. Default 0.02.
     pub floor: Ratio,
