@@ -126,7 +126,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
   labels, with no `egress` in between.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
-  lists the parameters. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
+  lists the parameters. A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
+  `{ kind = \"fifo\", drop = \"red\" }`. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
   **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
 - **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
   replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.

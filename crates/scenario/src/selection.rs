@@ -90,7 +90,9 @@ impl Part {
     ) -> Option<T> {
         let mut refuse = |error: ParamError| {
             let inner = item.as_table().and_then(|table| table.get(&error.key));
-            let path = if item.as_table().is_some() { join(path, &error.key) } else { path.to_owned() };
+            // A name stands for a table with this `kind`.
+            let is_name = item.as_table().is_none() && error.key == "kind";
+            let path = if is_name { path.to_owned() } else { join(path, &error.key) };
             problems.add(inner.map_or(item.place, |inner| inner.place), path, error.message);
         };
         let (selection, errors) = match self.select(catalog, item) {

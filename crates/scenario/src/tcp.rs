@@ -36,7 +36,7 @@ pub struct TcpParams {
     pub header: Bytes,
     /// The wire size of a segment without payload: pure ACK, SYN, FIN.
     pub ack: Bytes,
-    /// What a SACK option adds to an ACK besides 8 bytes a block.
+    /// What a SACK option adds to an ACK in addition to 8 bytes a block.
     pub sack_option: Bytes,
     /// The receiver's buffer, and so the cap of the window in use.
     pub window: Window,
@@ -233,7 +233,7 @@ impl TcpParams {
         (entry.set)(self, text)?;
         self.check().map_err(|why| {
             *self = before;
-            format!("{name} = {text}: {why}")
+            format!("`{text}`: {why}")
         })
     }
 
@@ -372,7 +372,7 @@ macro_rules! params {
             source: $source,
             get: |params| params.$name.write(),
             set: |params, text| {
-                params.$name = <$type>::read(text).map_err(|why| format!("{}: {why}", stringify!($name)))?;
+                params.$name = <$type>::read(text)?;
                 Ok(())
             },
         }),*];
@@ -384,7 +384,7 @@ params! {
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
     header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
     ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
-    sack_option: Bytes, "what a SACK option adds to an ACK besides 8 bytes a block",
+    sack_option: Bytes, "what a SACK option adds to an ACK, without its 8 bytes a block",
         "2 B and padding: RFC 2018 section 3; 0: ns-2";
     window: Window, "the receiver's buffer: cap of the window in use", "RFC 9293 section 3.8.6; ns-2 window_";
     window_scale: bool, "scale the window field", "RFC 7323 section 2";

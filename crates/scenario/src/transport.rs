@@ -31,7 +31,8 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
         let name = profile.plain();
         let names = || PROFILES.iter().map(|entry| entry.name);
         let known = names().collect::<Vec<_>>().join(", ");
-        let message = format!("`{name}` is no TCP profile{}; known: {known}", did_you_mean(&name, names()));
+        let message =
+            format!("`{name}` is not a TCP profile{}; known: {known}", did_you_mean(&name, names()));
         return (None, vec![(profile, key, message)]);
     };
     let entries = table.into_iter().flat_map(|table| &table.entries);

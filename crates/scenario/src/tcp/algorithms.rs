@@ -40,7 +40,7 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
     },
     AlgorithmEntry {
         name: "bbr",
-        summary: "Paces by the bottleneck's rate and the round-trip time that it measures: the kernel's, in the laboratory alone.",
+        summary: "Paces by the bottleneck's rate and the round-trip time that it measures. Only in the lab, by the kernel.",
         source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); Linux's tcp_bbr",
     },
 ];
