@@ -99,8 +99,8 @@ const fn role(role: Role) -> &'static str {
 /// A name that is not in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "nothing is called `{name}`{guess}; `apportion list` prints all names, docs/scenario.md has the keys of \
-     scenarios, and `apportion reproduce` runs experiments"
+    "there is no explanation of `{name}`{guess}; `apportion list` prints the names, `apportion run` runs example \
+     scenarios, `apportion reproduce` runs experiments, and docs/scenario.md has the keys of scenarios"
 )]
 pub struct UnknownName {
     name: String,

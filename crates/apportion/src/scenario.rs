@@ -253,7 +253,7 @@ impl ScenarioBuilder {
 pub enum ScenarioError {
     /// Its file cannot be read.
     #[error(
-        "{}: cannot read the scenario: {cause}; name a TOML file, such as scenarios/quickstart.toml",
+        "{}: cannot read the scenario: {cause}; name a TOML file, or an example of `apportion list scenarios`",
         path.display()
     )]
     Read {

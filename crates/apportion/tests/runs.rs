@@ -184,8 +184,8 @@ fn every_problem_of_a_scenario_is_in_the_error() {
     let error = Scenario::from_file("gone.toml").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, such as \
-         scenarios/quickstart.toml"
+        "gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
+         example of `apportion list scenarios`"
     );
 }
 

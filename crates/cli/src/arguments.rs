@@ -28,14 +28,14 @@ pub enum Command {
     Shell(Box<Shell>),
     /// Run a gateway between two network interfaces, or query one that runs
     Gateway(Gateway),
-    /// List disciplines, markers, TCP profiles, sources, topologies and experiments
+    /// List disciplines, markers, TCP profiles, sources, topologies, example scenarios and experiments
     List {
-        /// Which of them [default: all]
+        /// Which list [default: all]
         what: Option<What>,
     },
     /// Explain a discipline, marker, TCP profile, source or topology with its parameters
     Explain {
-        /// A name from `apportion list`
+        /// A name from `apportion list`, other than of an example scenario or an experiment
         name: String,
     },
     /// Print a JSON Schema of scenario files, for editors
@@ -66,7 +66,7 @@ pub struct Wanted {
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Folder for results [default: results/SCENARIO]
+    /// Folder for results [default: results/SCENARIO; of `apportion lab`: results/SCENARIO-lab]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit
@@ -85,7 +85,7 @@ pub struct Wanted {
 
 #[derive(Args, Debug)]
 pub struct Compare {
-    /// Folders that `apportion run --out` wrote
+    /// Two or more folders that `apportion run` or `apportion lab` wrote
     #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Run this scenario in the simulator and in the lab instead, and compare their results with the tolerances of
@@ -134,16 +134,16 @@ pub enum GatewayCommand {
     Show {
         /// The configuration file
         config: PathBuf,
-        /// Print the configuration of the running gateway of this title instead
+        /// Print the configuration of the running gateway instead; of the file only the title is read
         #[arg(long)]
         running: bool,
     },
-    /// Print the statistics of the running gateway of this title as JSON
+    /// Print the statistics of a running gateway as JSON
     Stats {
-        /// Its configuration file
+        /// Its configuration file, of which only the title is read
         config: PathBuf,
     },
-    /// Reload the configuration file of the running gateway of this title
+    /// Make a running gateway read its configuration file again
     Reload {
         /// Its configuration file
         config: PathBuf,
@@ -190,7 +190,7 @@ pub struct Reproduce {
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
-    /// Switch the mechanism of each scheme off: claims that show it must fail
+    /// Switch the mechanism of each scheme off: claims that depend on it must fail
     #[arg(long)]
     pub ablate: bool,
     /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given

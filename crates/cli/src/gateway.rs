@@ -47,7 +47,7 @@ fn check(config: &Path) -> anyhow::Result<String> {
     let found = Gateway::new(config).check()?;
     let sides: String =
         found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side)).collect();
-    let mut text = format!("{}: the configuration is right\n{sides}", config.display());
+    let mut text = format!("{}: the configuration is valid\n{sides}", config.display());
     if found[0].mtu != found[1].mtu {
         text += "the MTUs differ: longer packets would be lost without a message\n";
     }

@@ -111,8 +111,8 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     };
     assert_eq!(
         error(&["run", "gone.toml"]),
-        "error: gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, such as \
-         scenarios/quickstart.toml\n"
+        "error: gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
+         example of `apportion list scenarios`\n"
     );
     assert!(error(&["run", "x.toml", "--set", "stop"]).contains("there is no `=`"));
     assert_eq!(
@@ -121,7 +121,7 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     );
     assert!(error(&["run", "x.toml", "--seeds", "0"]).contains("1..=10000"));
     assert!(
-        error(&["explain", "fq_coddle"]).contains("nothing is called `fq_coddle` (did you mean `fq_codel`?)")
+        error(&["explain", "fq_coddle"]).contains("no explanation of `fq_coddle` (did you mean `fq_codel`?)")
     );
     assert!(error(&["compare", "one"]).contains("2"));
     assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one/run.json`"));

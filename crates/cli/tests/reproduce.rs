@@ -182,8 +182,8 @@ fn what_is_not_there_exits_with_2_and_says_what_is() {
     let folder = checkout(PAPER);
     assert_eq!(
         error(folder.path(), &["reproduce", "drr/wieghts"]),
-        "error: no experiment or paper is called `drr/wieghts` (did you mean `drr/weights`?); there are drr, \
-         drr/weights, drr/total\n"
+        "error: no experiment or paper is called `drr/wieghts` (did you mean `drr/weights`?); papers are drr, \
+         and `apportion list experiments` prints their experiments\n"
     );
     assert!(!folder.path().join("results").exists());
     let bare = tempfile::tempdir().unwrap();
@@ -236,6 +236,6 @@ fn variants_are_shown_on_request_and_change_no_verdict() {
     assert_eq!(json.out, plain.out + &read("drr-variants.jsonl"));
     let wrong = apportion(folder.path(), &["reproduce", "--variants", "drr"]);
     assert_eq!(wrong.status, 2);
-    let message = "no variant is called `drr`; write experiments before --variants; there are no weights";
+    let message = "no variant is called `drr`; write experiments before --variants; variants are no weights";
     assert!(wrong.err.contains(message), "{}", wrong.err);
 }

@@ -195,7 +195,7 @@ fn wrong_options_are_reported_before_anything_runs() {
     refused(&["--queue", "{ kind = \"red\", limit = \"50\" }"], "is not a limit in packets or bytes");
     refused(&["--up-queue", "nothing"], "nothing");
     refused(&["--trace", "missing.trace"], "missing.trace: cannot read the trace");
-    refused(&["--steps", "1s 1Mbit"], "the first step is at 0s");
+    refused(&["--steps", "1s 1Mbit"], "the first step must be at 0s");
     refused(&["--loss", "2"], "between 0 and 1");
     refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
     fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();

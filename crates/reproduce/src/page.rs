@@ -41,7 +41,7 @@ pub fn page(
     );
     if ablated {
         out.push_str(
-            "<p class=\"warn\"><b>The scheme's mechanism is switched off.</b> Claims that show it must fail \
+            "<p class=\"warn\"><b>The scheme's mechanism is switched off.</b> Claims that depend on it must fail \
              here.</p>\n",
         );
     }

@@ -213,7 +213,7 @@ impl Scope<'_> {
             let guess = did_you_mean(name, variants.iter().copied());
             let known = variants.join(", ");
             format!(
-                "no variant is called `{name}`{guess}; write experiments before --variants; there are {known}"
+                "no variant is called `{name}`{guess}; write experiments before --variants; variants are {known}"
             )
         };
         let problems: Vec<String> = unknown.map(problem).collect();
@@ -228,8 +228,12 @@ fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
     let problems: Vec<String> = unknown
         .map(|name| {
             let guess = did_you_mean(name, ids().chain(keys()));
-            let known: Vec<&str> = keys().chain(ids()).collect();
-            format!("no experiment or paper is called `{name}`{guess}; there are {}", known.join(", "))
+            let known: Vec<&str> = keys().collect();
+            format!(
+                "no experiment or paper is called `{name}`{guess}; papers are {}, and `apportion list experiments` \
+                 prints their experiments",
+                known.join(", ")
+            )
         })
         .collect();
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }

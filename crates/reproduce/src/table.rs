@@ -79,7 +79,7 @@ pub fn headline(claims: &[Claim]) -> String {
         );
     }
     let refuted = count(&|claim| claim.verdict == Verdict::Refuted);
-    let refuted = if refuted == 0 { String::new() } else { format!("; {refuted} known not to") };
+    let refuted = if refuted == 0 { String::new() } else { format!("; {refuted} refuted") };
     let recorded = count(&|claim| claim.metric.op == Op::Record);
     let recorded = if recorded == 0 { String::new() } else { format!(", {recorded} of them only recorded") };
     format!("{holds} of {} claims hold{recorded}{refuted}.", claims.len())

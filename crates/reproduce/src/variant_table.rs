@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
     #[must_use]
     pub fn markdown(&self) -> String {
         let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
-        let mut out = format!("What changes what, {seeds}. Columns:\n\n");
+        let mut out = format!("Effect of variants, {seeds}. Columns:\n\n");
         for (number, column) in (1..).zip(self.columns) {
             let _ = writeln!(out, "{number}. {}", column.title);
         }

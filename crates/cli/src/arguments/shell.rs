@@ -12,9 +12,9 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Shell {
-    /// Run this at the far end of the link, by `sh -c`. COMMAND starts when it listens, or after 5 s; its output
-    /// goes to standard error
-    #[arg(long, value_name = "COMMAND")]
+    /// Server to run at the far end of the link, by `sh -c`; its output goes to standard error. The command starts
+    /// when the server listens, or after 5 s
+    #[arg(long, value_name = "SERVER")]
     pub far: Option<String>,
     /// Let the command reach the network and the loopback services of this machine through the link; $APPORTION_FAR
     /// is this machine
@@ -26,16 +26,16 @@ pub struct Shell {
     /// Log packets to PATH.up and PATH.down, in the format of mahimahi's mm-link
     #[arg(long, value_name = "PATH")]
     pub log: Option<PathBuf>,
-    /// Write results as one JSON object to a file (standard output is COMMAND's)
+    /// Write results as one JSON object to a file (standard output belongs to the command)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Folder for results and a report, as `apportion run` writes them
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// The run is invalid if more than 1 of 100 packets leaves later than this after it was due
+    /// The run is invalid if more than 1 % of packets leave later than this
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub max_lateness: Span,
-    /// Seed of random losses and of disciplines that draw
+    /// Seed of random losses and of the random decisions of disciplines
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Print nothing but errors
@@ -74,7 +74,7 @@ macro_rules! direction {
             )]
             trace: Option<PathBuf>,
             #[arg(
-                help = concat!("Delay one way, such as 20ms", $long),
+                help = concat!("One-way delay, such as 20ms", $long),
                 id = $delay, long = $delay, value_name = "TIME"
             )]
             delay: Option<Span>,
