@@ -139,7 +139,7 @@ fn cells(row: &ComparisonRow) -> Vec<String> {
             match d.overlap {
                 Some(true) => "overlap",
                 Some(false) => "apart",
-                None => "unknown",
+                None => "no interval",
             }
             .to_owned(),
         );
