@@ -102,7 +102,7 @@ const fn remedy(errno: Errno) -> &'static str {
         Errno::EPERM | Errno::EACCES => {
             "this needs CAP_NET_ADMIN in the namespace: be root or enter a user namespace"
         }
-        Errno::ENODEV => "there is no such device in this namespace",
+        Errno::ENODEV => "name a device of this network namespace",
         Errno::EEXIST => "there is one already; take another name or remove the old one",
         Errno::EOPNOTSUPP | Errno::EAFNOSUPPORT => {
             "the kernel was built without this, or its module is not loaded (`modprobe veth`)"

@@ -177,16 +177,16 @@ impl Counts {
 #[derive(Debug, thiserror::Error)]
 pub enum HostProxyError {
     /// The far namespace cannot be entered.
-    #[error("cannot open the way to the host's network: {0}")]
+    #[error("cannot open the path to the host's network: {0}")]
     Namespace(#[from] NamespaceError),
     /// The far namespace cannot take all addresses.
-    #[error("cannot open the way to the host's network: {0}")]
+    #[error("cannot open the path to the host's network: {0}")]
     Netlink(#[from] NetlinkError),
     /// The far namespace cannot be set up.
-    #[error("cannot open the way to the host's network: {0}")]
+    #[error("cannot open the path to the host's network: {0}")]
     Sysctl(#[from] SysctlError),
     /// No descriptors.
-    #[error("cannot open the way to the host's network: cannot {what}: {errno}")]
+    #[error("cannot open the path to the host's network: cannot {what}: {errno}")]
     System {
         /// The step that failed.
         what: &'static str,

@@ -70,7 +70,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     for link in &scenario.links {
         if !link.lost.is_empty() {
             let message =
-                "which packets are lost by number is for `apportion run`: Linux sends others; write `loss`";
+                "losses by number are for `apportion run`, since Linux sends other packets; write `loss`";
             return refuse(format!("link.{}.lost", link.name), message);
         }
         if link.pcap {

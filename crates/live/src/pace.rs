@@ -89,7 +89,7 @@ impl Trace {
             let Some(ms) = text.parse::<u64>().ok().filter(|ms| *ms < 1 << 40) else {
                 return fail(
                     line,
-                    format!("`{text}` is no time in milliseconds; write whole numbers such as 12"),
+                    format!("`{text}` is not a time in milliseconds; write whole numbers such as 12"),
                 );
             };
             let time = Span::from_millis(ms);
@@ -228,9 +228,9 @@ mod tests {
         let error = |text| Trace::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("1\n\nx\n"),
-            "line 3: `x` is no time in milliseconds; write whole numbers such as 12"
+            "line 3: `x` is not a time in milliseconds; write whole numbers such as 12"
         );
-        assert!(error("-1").starts_with("line 1: `-1` is no time"));
+        assert!(error("-1").starts_with("line 1: `-1` is not a time"));
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));
         assert!(error("0\n0\n").contains("ends at 0 ms"));

@@ -178,7 +178,7 @@ pub enum ShellError {
     #[error("cannot wait for commands: {0}")]
     Wait(Errno),
     /// Shells are nested too deep.
-    #[error("there are {0} shells around this one, and at most {MAX_DEPTH} can be; start it further outside")]
+    #[error("shells nest at most {MAX_DEPTH} deep, and {0} are around this one; start it in an outer shell")]
     Depth(u8),
     /// A log could not be written to its end.
     #[error("cannot write the log: {0}; is the disk full?")]

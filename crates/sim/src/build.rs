@@ -48,7 +48,7 @@ pub enum BuildError {
     #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
     TooLong(Time),
     /// A congestion control that only the kernel has.
-    #[error("flow `{flow}`: the simulator has no BBR; `apportion lab` runs it with the kernel's")]
+    #[error("flow `{flow}`: the simulator has no BBR; `apportion lab` uses that of the kernel")]
     Bbr {
         /// The flow that asks for it.
         flow: String,

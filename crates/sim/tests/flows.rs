@@ -188,6 +188,6 @@ fn bbr_is_refused_with_the_name_of_its_flow() {
     let built = Simulation::new(&scenario, 1, Detail::Counts, &mut |_| None);
     assert_eq!(
         built.err().unwrap().to_string(),
-        "flow `x`: the simulator has no BBR; `apportion lab` runs it with the kernel's"
+        "flow `x`: the simulator has no BBR; `apportion lab` uses that of the kernel"
     );
 }

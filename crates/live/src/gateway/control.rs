@@ -150,7 +150,7 @@ pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result
         return asked.map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!("it did not within {} s; it may have done what it was asked for", limit.as_secs())
+                    format!("not within {} s; it may have executed the command", limit.as_secs())
                 }
                 _ => error.to_string(),
             };

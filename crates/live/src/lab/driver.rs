@@ -152,7 +152,7 @@ pub struct DriverOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// More connections than this is made for.
-    #[error("the scenario has {0} connections; the laboratory runs at most {MAX_CONNECTIONS}")]
+    #[error("the scenario has {0} connections; the lab runs at most {MAX_CONNECTIONS}")]
     TooMany(usize),
     /// A connection that the scenario would not have.
     #[error("flow {flow}: {what}")]

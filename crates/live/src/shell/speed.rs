@@ -47,7 +47,7 @@ impl Speed {
             let at = Time::from_str(at).map_err(|error| fail(error.to_string()))?;
             let rate = Rate::from_str(rate).map_err(|error| fail(error.to_string()))?;
             match steps.last() {
-                None if at > Time::ZERO => return Err(fail("the first step is at 0s".to_owned())),
+                None if at > Time::ZERO => return Err(fail("the first step must be at 0s".to_owned())),
                 Some((before, _)) if at <= *before => {
                     return Err(fail("it is not after the step before".to_owned()));
                 }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_are_no_steps_is_refused_with_the_step() {
         let error = |text| Speed::parse_steps(text).unwrap_err().to_string();
-        assert!(error("1s 1Mbit").starts_with("`1s 1Mbit`: the first step is at 0s"));
+        assert!(error("1s 1Mbit").starts_with("`1s 1Mbit`: the first step must be at 0s"));
         assert!(error("0s 1Mbit, 0s 2Mbit").starts_with("`0s 2Mbit`: it is not after the step before"));
         assert!(error("0s").starts_with("`0s`: a step is a time and a rate"));
         assert!(error("0s 1kbps").contains("bits or bytes?"));

@@ -132,7 +132,7 @@ pub fn what_only_a_simulator_can_do_is_refused_with_its_place() {
     let of_link = |link| refused(link, r#"tcp = "rfc""#, |_| ());
     assert_eq!(
         of_link(r#"lost = [{ flow = "x.1", packets = [3] }]"#),
-        "link.wire.lost: which packets are lost by number is for `apportion run`: Linux sends others; write `loss`"
+        "link.wire.lost: losses by number are for `apportion run`, since Linux sends other packets; write `loss`"
     );
     let captures = "captures are for `apportion run`; leave `pcap` out";
     assert_eq!(of_link("pcap = true"), format!("link.wire.pcap: {captures}"));
