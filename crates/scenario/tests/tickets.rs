@@ -210,6 +210,11 @@ fn what_flows_are_issued_must_make_sense() {
              \"tickets\", or leave `tickets` and `ack_tickets` out"
         );
     }
+    // A name is short for a table, and the message names the key that such a table needs.
+    assert_eq!(
+        error("mark = \"tsw2cm\""),
+        "18: flow.f.mark.cir: it must be set; write for example \"1Mbit\""
+    );
     assert_eq!(
         error("tickets = 1\nmark = 3"),
         "19: flow.f.mark: `3` is an integer, not a marker; write for example \"tickets\""
