@@ -3,14 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use apportion::Run;
 use serde::Serialize;
 
 use crate::arguments::{Compare, Wanted};
-use crate::interrupt;
-use crate::lab::announce;
+use crate::lab::in_real_time;
 use crate::output;
-use crate::progress::Bar;
 use crate::run::load;
 
 pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
@@ -33,16 +30,7 @@ fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
     apportion::lab::check_parity(&scenario)?;
-    // Before there is a second thread.
-    apportion::lab::enter()?;
-    let cancel = interrupt::listen()?;
-    if !wanted.is_silent() {
-        announce(&scenario, wanted.seeds);
-    }
-    let bar = Bar::new(wanted.is_silent());
-    let run = Run::new(&scenario).seeds(wanted.seeds).cancel(&cancel).folder(&folder);
-    let results = run.progress(|progress| bar.show(progress)).parity();
-    bar.clear();
+    let results = in_real_time(&scenario, wanted, &folder, |run| run.parity())?;
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(ExitCode::from(1));

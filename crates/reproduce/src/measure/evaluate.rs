@@ -8,7 +8,7 @@ use apportion_runtime::outcome::{FlowOutcome, LinkOutcome};
 
 use super::elementwise::combine;
 use super::flows::Flows;
-use super::{FitNumber, Measure, Shape, fit};
+use super::{FitNumber, FlowSelection, Measure, Shape, fit};
 use crate::runs::{Basis, Measured, Runs, link_of, run_of};
 use crate::value::{EPSILON, Length};
 
@@ -35,9 +35,9 @@ impl Measure {
             Self::Throughput { of, run, from, to, shape } => {
                 shape.of(Flows::of(runs, run, of)?.throughputs(basis, *from, *to)?)
             }
-            Self::Goodput { of, run, shape } => shape.of(Flows::of(runs, run, of)?
+            Self::Goodput(FlowSelection { of, run, shape }) => shape.of(Flows::of(runs, run, of)?
                 .each(basis, |flow, outcome| mbps(flow.goodput, outcome.measured))?),
-            Self::Timeouts { of, run, shape } => {
+            Self::Timeouts(FlowSelection { of, run, shape }) => {
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| flow.timeouts as f64)?)
             }
             Self::Drops { of, run, reason, shape } => {
@@ -48,7 +48,7 @@ impl Measure {
                 };
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| count(flow) as f64)?)
             }
-            Self::Entitlement { of, run, shape } => {
+            Self::Entitlement(FlowSelection { of, run, shape }) => {
                 shape.of(Flows::of(runs, run, of)?.throughputs(Basis::Entitlements, None, None)?)
             }
             Self::Utilisation { link, run } => Some(vec![link_outcome(runs, run, link, basis)?.utilisation]),

@@ -51,29 +51,9 @@ pub enum Measure {
         shape: Shape,
     },
     /// New payload delivered in order, Mb/s.
-    Goodput {
-        /// Flows or groups; all if empty.
-        #[serde(default)]
-        of: Vec<String>,
-        /// The run; `main` if absent.
-        #[serde(default = "main_run")]
-        run: String,
-        /// How the numbers of several flows are combined.
-        #[serde(default, rename = "as")]
-        shape: Shape,
-    },
+    Goodput(FlowSelection),
     /// Retransmission timeouts.
-    Timeouts {
-        /// Flows or groups; all if empty.
-        #[serde(default)]
-        of: Vec<String>,
-        /// The run; `main` if absent.
-        #[serde(default = "main_run")]
-        run: String,
-        /// How the numbers of several flows are combined.
-        #[serde(default, rename = "as")]
-        shape: Shape,
-    },
+    Timeouts(FlowSelection),
     /// Packets that disciplines dropped.
     Drops {
         /// Flows or groups, over all links; all if empty.
@@ -89,17 +69,7 @@ pub enum Measure {
         shape: Shape,
     },
     /// The entitlements of flows, Mb/s; they do not depend on the seed.
-    Entitlement {
-        /// Flows or groups; all if empty.
-        #[serde(default)]
-        of: Vec<String>,
-        /// The run; `main` if absent.
-        #[serde(default = "main_run")]
-        run: String,
-        /// How the numbers of several flows are combined.
-        #[serde(default, rename = "as")]
-        shape: Shape,
-    },
+    Entitlement(FlowSelection),
     /// Utilisation of a link, 0 to 1.
     Utilisation {
         /// The link.
@@ -246,6 +216,20 @@ pub enum Measure {
     TransferTime(TransferTime),
 }
 
+/// The flows of a run whose numbers a measure takes.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FlowSelection {
+    /// Flows or groups; all if empty.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// The run; `main` if absent.
+    #[serde(default = "main_run")]
+    pub run: String,
+    /// How the numbers of several flows are combined.
+    #[serde(default, rename = "as")]
+    pub shape: Shape,
+}
+
 /// How the numbers of several flows are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -330,10 +314,10 @@ impl Measure {
                 }
                 flows(run, of, *shape)
             }
-            Self::Goodput { of, run, shape }
-            | Self::Timeouts { of, run, shape }
-            | Self::Drops { of, run, shape, .. }
-            | Self::Entitlement { of, run, shape } => flows(run, of, *shape),
+            Self::Goodput(FlowSelection { of, run, shape })
+            | Self::Timeouts(FlowSelection { of, run, shape })
+            | Self::Entitlement(FlowSelection { of, run, shape })
+            | Self::Drops { of, run, shape, .. } => flows(run, of, *shape),
             Self::FlowStatistic { link, of, run, shape, .. } => {
                 link_of(run_of(runs, run)?, link)?;
                 flows(run, of, *shape)
