@@ -16,8 +16,19 @@ mod example;
 /// Builds the example, if it is not up to date, and runs it.
 fn run(arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["run", "-q", "--example", "own_discipline"]);
-    cargo.args((!cfg!(debug_assertions)).then_some("--release")).arg("--").args(arguments).output().unwrap()
+    // With the features of all crates, as `cargo test --workspace` has built what it needs.
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args([
+        "build",
+        "-q",
+        "--workspace",
+        "--example",
+        "own_discipline",
+    ]);
+    let built = cargo.args((!cfg!(debug_assertions)).then_some("--release")).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    // This test is in the folder `deps` next to that of examples.
+    let program = std::env::current_exe().unwrap().with_file_name("../examples/own_discipline");
+    Command::new(program).args(arguments).output().unwrap()
 }
 
 #[test]
