@@ -1,5 +1,7 @@
 //! Sentences that sum up the results, computed from the numbers.
 
+use std::collections::BTreeMap;
+
 use apportion_core::units::Span;
 
 use crate::metrics::Metrics;
@@ -22,10 +24,19 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
     let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().flat_map(|point| {
-        let texts = [Some(of_point(point)), timekeeping(point).map(|(_, text)| text)];
-        texts.into_iter().flatten().map(|text| Headline { point: name(point), text })
+        let timekeeping = timekeeping(point).map(|(_, text)| text);
+        let texts = faults(point).into_iter().chain([of_point(point)]).chain(timekeeping);
+        texts.map(|text| Headline { point: name(point), text })
     });
     lead.into_iter().chain(points).collect()
+}
+
+/// The disciplines that broke their contract, in one replication at least; one sentence a link.
+pub(crate) fn faults(point: &PointRecord) -> Vec<String> {
+    let links = point.outcomes.iter().flat_map(|outcome| &outcome.links);
+    let faults: BTreeMap<&str, &str> =
+        links.filter_map(|link| Some((link.name.as_str(), link.fault.as_deref()?))).collect();
+    faults.into_iter().map(|(link, fault)| format!("NOT VALID: link {link}: {fault}.")).collect()
 }
 
 /// Whether packets left on time, so that the run is valid, and how late they left; none for a simulation.

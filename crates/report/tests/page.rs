@@ -199,3 +199,13 @@ fn json_lines_are_one_object_a_line() {
     assert!(jain["mean"].as_f64().unwrap() < 0.3);
     assert_eq!((&jain["ci95"], &jain["seeds"]), (&serde_json::Value::Null, &serde_json::json!(1)));
 }
+
+#[test]
+fn a_discipline_that_broke_its_contract_makes_the_point_invalid_on_the_page_and_in_the_summary() {
+    let mut broken = quickstart(&[7]);
+    broken.points[1].outcomes[0].links[0].fault = Some("the discipline `mine` broke its contract".into());
+    let sentence = "NOT VALID: link bottleneck: the discipline `mine` broke its contract.";
+    assert_eq!(page(&broken).matches(sentence).count(), 1);
+    assert_eq!(summary(&broken).matches(sentence).count(), 1);
+    assert!(!page(&quickstart(&[7])).contains("NOT VALID"));
+}

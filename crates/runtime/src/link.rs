@@ -457,6 +457,7 @@ impl<P: Packet> LinkState<P> {
     ) -> LinkOutcome {
         let mut outcome = self.counts(now).since(before, measured);
         outcome.watched = self.instruments.probe.is_some();
+        outcome.fault = self.queue.inner().fault().map(ToString::to_string);
         self.statistics(&mut |name, value| outcome.statistics.push((name.into(), value)));
         self.queue.inner().flow_statistics(&mut |id, name, value| {
             if let Some(flow) = flow_of(id) {

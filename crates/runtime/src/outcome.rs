@@ -168,6 +168,9 @@ pub struct LinkOutcome {
     /// Numbers that it reports of flows, likewise, by the flow's place in the scenario; one for each connection of the
     /// flow that it distinguishes.
     pub flow_statistics: Vec<(usize, Cow<'static, str>, f64)>,
+    /// How its discipline broke its contract, in words, since when it has dropped everything; only one from outside the
+    /// catalogue can. Default: it did not.
+    pub fault: Option<String>,
 }
 
 /// What the discipline of a link allocated to one flow, and what it held of it.

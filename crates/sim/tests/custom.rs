@@ -141,6 +141,9 @@ fn a_discipline_that_loses_packets_leaves_the_run_whole_and_is_in_its_results() 
     let links = run(&load("{ kind = \"outside\", loses = 100 }", "").unwrap());
     let since = links[0].statistics.iter().find(|(name, _)| *name == "contract_broken_at");
     assert!(since.is_some_and(|(_, at)| (0.0..4.0).contains(at)), "{:?}", links[0]);
+    let fault = links[0].fault.as_deref().unwrap_or_default();
+    assert!(fault.starts_with("the discipline `outside` broke its contract at "), "{fault}");
+    assert_eq!(run(&load("\"outside\"", "").unwrap())[0].fault, None);
 }
 
 #[test]

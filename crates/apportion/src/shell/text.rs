@@ -44,6 +44,7 @@ pub(super) fn lines(shell: &Shell, summary: &Summary) -> Vec<String> {
     }
     for ((name, link), direction) in links(shell).into_iter().zip(&summary.directions) {
         lines.push(format!("{name:4}: {}", direction_line(direction, link, summary.lasted)));
+        lines.extend(direction.link.fault.as_ref().map(|fault| format!("INVALID: {name}: {fault}")));
     }
     lines.extend(summary.outside.as_ref().map(outside_line));
     lines.extend(summary.doors.as_ref().and_then(doors_line));

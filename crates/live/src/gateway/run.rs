@@ -11,7 +11,7 @@ use apportion_linux::capabilities::drop_capabilities;
 use apportion_linux::netlink::NetlinkError;
 use apportion_linux::port::{Port, PortCounts, PortError};
 use apportion_runtime::histogram::Histogram;
-use apportion_scenario::gateway::GatewayConfig;
+use apportion_scenario::gateway::{Direction, GatewayConfig};
 use std::os::fd::AsFd as _;
 
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
@@ -152,13 +152,25 @@ struct Runner {
     before: [PortCounts; 2],
     /// Interfaces that were found down and have not brought a frame since.
     down: [bool; 2],
+    /// Directions whose discipline was found to have broken its contract.
+    faulty: [bool; 2],
 }
 
 impl Runner {
     fn new(gateway: Gateway, shared: Arc<Shared>) -> Self {
         let (config, window) = (Arc::new(gateway.config().clone()), gateway.now() + WINDOW);
         let before = [PortCounts::default(); 2];
-        Self { gateway, config, shared, lateness: None, window, warned: None, before, down: [false; 2] }
+        Self {
+            gateway,
+            config,
+            shared,
+            lateness: None,
+            window,
+            warned: None,
+            before,
+            down: [false; 2],
+            faulty: [false; 2],
+        }
     }
 
     /// Until it is stopped; why.
@@ -193,11 +205,24 @@ impl Runner {
         let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
         let snapshot = Arc::new(self.gateway.snapshot(Arc::clone(&self.config), &lateness));
         self.log_changes(now, &snapshot.ports, snapshot.lateness.quantile(0.99).unwrap_or_default());
+        self.log_faults();
         *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
         if now >= self.window {
             self.lateness = Some(self.gateway.engine.lateness().clone());
             self.gateway.engine.forget_lateness();
             self.window = now + WINDOW;
+        }
+    }
+
+    /// Logs when a discipline from outside the catalogue breaks its contract.
+    fn log_faults(&mut self) {
+        for (direction, was_faulty) in Direction::BOTH.into_iter().zip(&mut self.faulty) {
+            let link = self.gateway.engine.link(direction as usize);
+            let fault = link.and_then(|link| link.state.queue().fault());
+            if let Some(fault) = fault.filter(|_| !*was_faulty) {
+                tracing::error!(direction = direction.name(), %fault, "packets are dropped; reload with another queue");
+            }
+            *was_faulty = fault.is_some();
         }
     }
 

@@ -75,10 +75,12 @@ fn header(run: &Run) -> String {
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&lead));
     }
     for point in &run.points {
-        let Some((is_valid, text)) = headline::timekeeping(point) else { continue };
-        let class = if is_valid { "note" } else { "warn" };
         let of = if run.points.len() > 1 { format!("{}: ", point.name()) } else { String::new() };
-        let _ = writeln!(out, "<p class=\"{class}\">{}{}</p>", escape(&of), escape(&text));
+        let faults = headline::faults(point).into_iter().map(|text| (false, text));
+        for (is_valid, text) in faults.chain(headline::timekeeping(point)) {
+            let class = if is_valid { "note" } else { "warn" };
+            let _ = writeln!(out, "<p class=\"{class}\">{}{}</p>", escape(&of), escape(&text));
+        }
     }
     out
 }

@@ -128,6 +128,7 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
         }],
         statistics: vec![("avg".into(), discipline.queue)],
         flow_statistics: Vec::new(),
+        fault: None,
     }
 }
 
