@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use apportion_core::system::Catalog;
-use apportion_live::gateway::control::{ask, title};
+use apportion_live::gateway::control::{request, title};
 use apportion_live::gateway::{control, interfaces, run as live};
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -118,7 +118,7 @@ impl Gateway {
 
     /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.
     fn request(&self, method: &str, path: &str) -> Result<String, GatewayError> {
-        let answer = ask(&folders(), &title(&self.config), method, path);
+        let answer = request(&folders(), &title(&self.config), method, path);
         let (status, body) = answer.map_err(|error| {
             let problems = control::load(&self.config, &self.catalog).err().unwrap_or_default();
             GatewayError::Unreachable(problems + &error)

@@ -12,7 +12,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use crate::clock::timespec;
 
 /// Maximum of descriptors that one wait reports; the next reports the others. Chosen: 3 kB.
-const MOST: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// Descriptors by number.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Readiness {
     /// If the system has no more descriptors.
     pub fn new() -> Result<Self, Errno> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        Ok(Self { epoll, events: vec![EpollEvent::empty(); MOST] })
+        Ok(Self { epoll, events: vec![EpollEvent::empty(); MAX_EVENTS] })
     }
 
     /// Watches `fd`, which is reported as `number`.

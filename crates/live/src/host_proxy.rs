@@ -49,7 +49,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use proxy::Proxy;
 
 /// Maximum of listeners, connections and sessions, each; fewer where the system gives few descriptors.
-const MOST: u64 = 4_096;
+const MAX_ENTRIES: u64 = 4_096;
 /// Descriptors left to the rest of the process.
 const SPARE: u64 = 128;
 /// Maximum of updates of listeners that the proxy has not handled yet.
@@ -230,7 +230,7 @@ impl HostProxy {
     ) -> Result<(Self, ListenerGate), HostProxyError> {
         let failed = |what| move |errno| HostProxyError::System { what, errno };
         far.run(|| take_all_addresses(addresses.near))??;
-        let most = most().map_err(failed("read the limit of descriptors"))?;
+        let most = max_entries().map_err(failed("read the limit of descriptors"))?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(failed("make an event descriptor"))?);
         let (updates, received) = sync_channel(MAX_UPDATES);
@@ -271,9 +271,9 @@ impl Drop for HostProxy {
 }
 
 /// The limit of listeners, connections and sessions, each: a listener and a session take one descriptor, a connection two.
-fn most() -> Result<usize, Errno> {
+fn max_entries() -> Result<usize, Errno> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    Ok((soft.saturating_sub(SPARE) / 4).clamp(1, MOST) as usize)
+    Ok((soft.saturating_sub(SPARE) / 4).clamp(1, MAX_ENTRIES) as usize)
 }
 
 /// Makes the calling thread's namespace take each address for its own, but those of the near side.

@@ -138,22 +138,22 @@ impl HostAccess {
 /// Why a shell cannot run, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
-    /// No user namespace.
+    /// A user namespace cannot be entered.
     #[error(transparent)]
     Enter(#[from] EnterError),
-    /// Mounts still spread.
+    /// The mounts cannot be made private.
     #[error(transparent)]
     Mounts(#[from] MountError),
-    /// No process namespace.
+    /// A process namespace cannot be created.
     #[error(transparent)]
     Processes(#[from] ProcessesError),
-    /// No network namespace.
+    /// A network namespace cannot be created or entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// A host failed.
+    /// A host cannot be set up.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A packet socket failed.
+    /// A port of the engine cannot be opened.
     #[error(transparent)]
     Port(#[from] PortError),
     /// A command cannot be started or waited for.
@@ -165,7 +165,7 @@ pub enum ShellError {
     /// The proxy to the host's network cannot be opened.
     #[error(transparent)]
     Outside(#[from] HostProxyError),
-    /// The machine's nameserver is not known.
+    /// The machine's resolv.conf cannot be read.
     #[error("cannot read /etc/resolv.conf: {0}; repair it, or leave --outside out")]
     ResolvConf(io::Error),
     /// The command's resolv.conf cannot be set up.
@@ -174,7 +174,7 @@ pub enum ShellError {
     /// Packets cannot be moved any more.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// There is no descriptor for what is waited for.
+    /// A descriptor to wait for commands cannot be opened.
     #[error("cannot wait for commands: {0}")]
     Wait(Errno),
     /// Shells are nested too deep.

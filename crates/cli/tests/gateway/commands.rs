@@ -122,7 +122,7 @@ pub fn the_log_may_have_no_reader() {
     let asked = |text: &str| {
         place.write(text);
         let folder = [place.folder.path().to_owned()];
-        apportion_live::gateway::control::ask(&folder, "x", "POST", "/reload").unwrap().0
+        apportion_live::gateway::control::request(&folder, "x", "POST", "/reload").unwrap().0
     };
     // Some lines each, 200 kB of them.
     let other = PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\"");

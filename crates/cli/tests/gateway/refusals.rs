@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use apportion_live::gateway::control::ask;
+use apportion_live::gateway::control::request;
 use nix::sys::signal::Signal;
 
 use crate::place::{PLAIN, Place, place};
@@ -46,7 +46,7 @@ pub fn a_reload_that_is_refused_says_why_and_changes_nothing() {
     let path = place.write(PLAIN);
     let gateway = place.start(&path);
     let _taken = TcpListener::bind("127.0.0.1:9618").unwrap();
-    let socket = |method, request| ask(&[place.folder.path().to_owned()], "x", method, request).unwrap();
+    let socket = |method, path| request(&[place.folder.path().to_owned()], "x", method, path).unwrap();
     let runs = socket("GET", "/config").1;
     let said_before = place.ask(&["show", "--running"], &path);
     let refused = refused();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
-use apportion_live::gateway::control::ask;
+use apportion_live::gateway::control::request;
 use nix::poll::{PollTimeout, poll};
 use nix::unistd::alarm;
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl Counts {
 }
 
 fn socket(place: &Place, method: &str, path: &str) -> (u16, String) {
-    ask(&[place.folder.path().to_owned()], "x", method, path).unwrap()
+    request(&[place.folder.path().to_owned()], "x", method, path).unwrap()
 }
 
 fn counts(place: &Place) -> Counts {

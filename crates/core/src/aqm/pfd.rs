@@ -33,7 +33,7 @@ use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
-use crate::schedule;
+use crate::schedule::End;
 use crate::units::{Rate, Ratio, Span, Time};
 
 /// PFD in the catalogue.
@@ -102,19 +102,10 @@ pub struct PfdParams {
     pub thresholds: Thresholds,
     /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
-    /// Which packet of that flow is dropped. Default front.
+    /// Which packet of that flow is dropped. Default the head, `front` in scenarios: its loss is noticed first.
     pub end: End,
     /// Whether `p` and `thresh` adapt to the buffer and the traffic, from these values on. Default false.
     pub auto: bool,
-}
-
-/// Which packet of the victim goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The one that would be served next: its loss is noticed first.
-    Front,
-    /// The last.
-    Tail,
 }
 
 impl PfdParams {
@@ -129,7 +120,7 @@ impl PfdParams {
             thresh: args.ratio("thresh"),
             thresholds: Thresholds::of(args.choice("thresholds")),
             victim: Choice::of(args.choice("victim")),
-            end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
+            end: if args.choice("end") == "tail" { End::Tail } else { End::Head },
             auto: args.switch("auto"),
         })
     }
@@ -143,7 +134,7 @@ pub type Pfd = PushOut<Early>;
 pub struct Early {
     p: Ratio,
     thresh: Ratio,
-    end: schedule::End,
+    end: End,
     /// Whether an arrival has joined that no early drop was considered for.
     arrived: bool,
     early_drops: u64,
@@ -160,10 +151,7 @@ impl Pfd {
         let early = Early {
             p: params.p,
             thresh: params.thresh,
-            end: match params.end {
-                End::Front => schedule::End::Head,
-                End::Tail => schedule::End::Tail,
-            },
+            end: params.end,
             arrived: false,
             early_drops: 0,
             overflows: 0,
@@ -210,7 +198,7 @@ impl Rule for Early {
         self.random.uniform()
     }
 
-    fn end(&self) -> schedule::End {
+    fn end(&self) -> End {
         self.end
     }
 

@@ -349,8 +349,8 @@ struct MovingMaxP {
 
 impl MovingMaxP {
     const INTERVAL: Span = Span::from_millis(500);
-    const LEAST: f64 = 0.01;
-    const MOST: f64 = 0.5;
+    const MIN: f64 = 0.01;
+    const MAX: f64 = 0.5;
 
     const fn new() -> Self {
         Self { relative: 1.0, next: Time::ZERO }
@@ -366,9 +366,9 @@ impl MovingMaxP {
         let max_p = configured * self.relative;
         let min_th = level(params.detection.min_th);
         let range = level(params.detection.max_th) - min_th;
-        let moved = if avg > min_th + 0.6 * range && max_p <= Self::MOST {
+        let moved = if avg > min_th + 0.6 * range && max_p <= Self::MAX {
             max_p + (max_p / 4.0).min(0.01)
-        } else if avg < min_th + 0.4 * range && max_p >= Self::LEAST {
+        } else if avg < min_th + 0.4 * range && max_p >= Self::MIN {
             max_p * 0.9
         } else {
             max_p

@@ -131,7 +131,7 @@ pub(crate) fn socket_name(title: &str) -> String {
 ///
 /// # Errors
 /// If none answers: which sockets were tried, and what they said.
-pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
+pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
     let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
     for folder in folders {
         let socket = folder.join(socket_name(title));
@@ -146,7 +146,7 @@ pub fn ask(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result
         let asked = stream
             .set_read_timeout(Some(limit))
             .and_then(|()| stream.set_write_timeout(Some(limit)))
-            .and_then(|()| http::ask(stream, method, path));
+            .and_then(|()| http::request(stream, method, path));
         return asked.map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -472,14 +472,14 @@ mod tests {
     fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
-        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        let error = request(&paths, "x", "GET", "/").unwrap_err();
         for path in &paths {
             let line = format!("  {}/apportion-x.sock: No such file", path.display());
             assert!(error.contains(&line), "{error}");
         }
         let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
         let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        let error = ask(&paths, "x", "GET", "/").unwrap_err();
+        let error = request(&paths, "x", "GET", "/").unwrap_err();
         assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
         dropping.join().unwrap();
     }

@@ -144,7 +144,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<String> {
 ///
 /// # Errors
 /// If the stream fails, or the answer is none.
-pub fn ask(mut stream: impl Read + Write, method: &str, path: &str) -> io::Result<(u16, String)> {
+pub fn request(mut stream: impl Read + Write, method: &str, path: &str) -> io::Result<(u16, String)> {
     write!(stream, "{method} {path} HTTP/1.0\r\n\r\n")?;
     let mut answer = String::new();
     stream.take(MAX_ANSWER).read_to_string(&mut answer)?;
@@ -217,7 +217,7 @@ mod tests {
         assert!(took < LIMIT + LIMIT, "{took}");
 
         let (client, server) = UnixStream::pair().unwrap();
-        let asking = std::thread::spawn(move || ask(client, "GET", "/").unwrap());
+        let asking = std::thread::spawn(move || request(client, "GET", "/").unwrap());
         served(&server, &long).0.unwrap();
         drop(server);
         let (status, body) = asking.join().unwrap();

@@ -18,8 +18,8 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn
 use super::proxy::{Watch, Watched};
 use super::{Connector, Refusal, dns};
 
-/// The longest datagram, with room to spare.
-const LONGEST: usize = 1 << 16;
+/// Bytes of the buffer for a datagram, above the longest one.
+const BUFFER: usize = 1 << 16;
 /// Datagrams of a socket before it is the turn of others.
 const TURN: usize = 64;
 /// The silence after which a session is forgotten.
@@ -64,7 +64,7 @@ impl Udp {
             most,
             next: 0,
             swept: Time::ZERO,
-            scratch: vec![0; LONGEST],
+            scratch: vec![0; BUFFER],
         }
     }
 

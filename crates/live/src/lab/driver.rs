@@ -99,7 +99,7 @@ pub enum Command {
     SetRate(u32, Rate),
     /// A queue has notified a flow of this overload.
     Overload(u32, Overload),
-    /// Come to the end now.
+    /// End now.
     Stop,
 }
 
@@ -118,7 +118,7 @@ pub struct FlowTotals {
     pub completions: Vec<Completion>,
 }
 
-/// A connection that came to nothing.
+/// A connection that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Index of its flow.
@@ -151,7 +151,7 @@ pub struct DriverOutcome {
 /// Why applications cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// More connections than this is made for.
+    /// There are more connections than the driver supports.
     #[error("the scenario has {0} connections; the lab runs at most {MAX_CONNECTIONS}")]
     TooMany(usize),
     /// A connection that the scenario would not have.
@@ -195,7 +195,7 @@ pub enum DriverError {
         /// Which option.
         error: OptionError,
     },
-    /// A socket cannot be had.
+    /// A socket cannot be opened.
     #[error("flow {flow}: cannot {what} {address}: {error}")]
     Socket {
         /// Index of the flow.
@@ -207,7 +207,7 @@ pub enum DriverError {
         /// The error of the system call.
         error: Errno,
     },
-    /// There is no thread, or nothing to wait with.
+    /// The thread cannot be started, or epoll is not available.
     #[error("cannot start the driver: {0}")]
     Start(io::Error),
     /// Waiting failed.

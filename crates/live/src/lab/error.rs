@@ -10,7 +10,7 @@ use crate::engine::EngineError;
 /// Why a scenario cannot be run, or could not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// It is larger than can be.
+    /// It is too large.
     #[error("the scenario has {count} {what}; at most {most} can be run in the lab")]
     TooMany {
         /// Connections or hosts.
@@ -20,7 +20,7 @@ pub enum LabError {
         /// How many there can be.
         most: usize,
     },
-    /// It has what only a simulator can do.
+    /// It needs what only the simulator can do.
     #[error("{path}: {message}")]
     Simulated {
         /// Where in the scenario.
@@ -28,19 +28,19 @@ pub enum LabError {
         /// What is not supported, and what to do.
         message: &'static str,
     },
-    /// No namespaces.
+    /// A user namespace cannot be entered.
     #[error(transparent)]
     Enter(#[from] EnterError),
-    /// No namespace.
+    /// A network namespace cannot be created or entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// No host.
+    /// A host cannot be set up.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// No port.
+    /// A port of the engine cannot be opened.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// No applications.
+    /// The applications cannot be started, or failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
     /// The thread of the applications takes no more commands: it has ended, or is too late.

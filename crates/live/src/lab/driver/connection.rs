@@ -224,7 +224,7 @@ impl Driven {
             && let Some(write) = pending.take_if(|write| write.at <= now)
         {
             tools.lateness.record(now.since(write.at));
-            self.ask();
+            self.next_write();
             match self.carrier {
                 Carrier::Tcp(_) => {
                     self.left = self.left.saturating_add(write.size.get());
@@ -247,7 +247,7 @@ impl Driven {
     }
 
     fn begin(&mut self, now: Time, tools: &mut Tools) {
-        self.ask();
+        self.next_write();
         match self.load {
             Load::Greedy => self.left = u64::MAX,
             Load::File(size) => (self.left, self.closing) = (size.get(), true),
@@ -269,8 +269,8 @@ impl Driven {
         }
     }
 
-    /// Asks the generator for what comes next.
-    fn ask(&mut self) {
+    /// Asks the generator for the next write.
+    fn next_write(&mut self) {
         if let Load::Writes(generator, pending) = &mut self.load {
             *pending = generator.next();
         }
@@ -340,7 +340,7 @@ impl Driven {
         }
         // A pending write stands; before the start nothing is asked for.
         if pending.is_none() && matches!(self.phase, Phase::Connecting | Phase::Open) && !self.closing {
-            self.ask();
+            self.next_write();
         }
     }
 
