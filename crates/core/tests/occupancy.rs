@@ -3,11 +3,10 @@
 mod common;
 
 use apportion_core::aqm::occupancy::{Choice, Thresholds};
-use apportion_core::aqm::pfd::{Pfd, PfdParams};
+use apportion_core::aqm::pfd::{End, Pfd, PfdParams};
 use apportion_core::buffer::Buffer;
 use apportion_core::packet::Customers;
 use apportion_core::random::Stream;
-use apportion_core::schedule::End;
 use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::system::{Discipline, LinkContext, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
@@ -341,7 +340,7 @@ fn services_until_the_gap_shows(end: End) -> f64 {
 fn a_drop_at_the_tail_is_seen_a_queue_later() {
     // Two flows share about 40 packets. From the front, the flow's next packet shows the gap: every second
     // service is the flow's. From the tail, the 20 or so packets before it are served first, in 40 services.
-    let (front, tail) = (services_until_the_gap_shows(End::Head), services_until_the_gap_shows(End::Tail));
+    let (front, tail) = (services_until_the_gap_shows(End::Front), services_until_the_gap_shows(End::Tail));
     assert!(front < 3.0, "{front}");
     assert!((30.0..45.0).contains(&tail), "{tail}");
 }

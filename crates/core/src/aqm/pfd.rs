@@ -33,7 +33,7 @@ use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
-use crate::schedule::End;
+use crate::schedule;
 use crate::units::{Rate, Ratio, Span, Time};
 
 /// PFD in the catalogue.
@@ -102,10 +102,19 @@ pub struct PfdParams {
     pub thresholds: Thresholds,
     /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
-    /// Which packet of that flow is dropped. Default the head, `front` in scenarios: its loss is noticed first.
+    /// Which packet of that flow is dropped. Default front.
     pub end: End,
     /// Whether `p` and `thresh` adapt to the buffer and the traffic, from these values on. Default false.
     pub auto: bool,
+}
+
+/// Which packet of the victim goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The one that would be served next: its loss is noticed first.
+    Front,
+    /// The last.
+    Tail,
 }
 
 impl PfdParams {
@@ -120,7 +129,7 @@ impl PfdParams {
             thresh: args.ratio("thresh"),
             thresholds: Thresholds::of(args.choice("thresholds")),
             victim: Choice::of(args.choice("victim")),
-            end: if args.choice("end") == "tail" { End::Tail } else { End::Head },
+            end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
             auto: args.switch("auto"),
         })
     }
@@ -134,7 +143,7 @@ pub type Pfd = PushOut<Early>;
 pub struct Early {
     p: Ratio,
     thresh: Ratio,
-    end: End,
+    end: schedule::End,
     /// Whether an arrival has joined that no early drop was considered for.
     arrived: bool,
     early_drops: u64,
@@ -151,7 +160,10 @@ impl Pfd {
         let early = Early {
             p: params.p,
             thresh: params.thresh,
-            end: params.end,
+            end: match params.end {
+                End::Front => schedule::End::Head,
+                End::Tail => schedule::End::Tail,
+            },
             arrived: false,
             early_drops: 0,
             overflows: 0,
@@ -198,7 +210,7 @@ impl Rule for Early {
         self.random.uniform()
     }
 
-    fn end(&self) -> End {
+    fn end(&self) -> schedule::End {
         self.end
     }
 
