@@ -114,9 +114,9 @@ proptest! {
     fn requests_to_an_empty_queue_change_nothing(ops in ops()) {
         // RED and its relatives learn of idle time by them, as do schedulers whose debts end with it, and FQ-CoDel
         // tidies its rounds.
-        let hears = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
+        let uses_idle_time = ["red", "rio", "tred", "fred", "choke", "fq_codel", "stfq", "wf2q_plus"];
         for (kind, drop) in combinations() {
-            if [Some(kind), drop].iter().flatten().any(|part| hears.contains(part)) {
+            if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {
                 continue;
             }
             for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {

@@ -147,7 +147,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // It keeps nothing that should end in order. It is not reaped by anybody else.
+        // It keeps nothing that should end in order. No other process reaps it.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }

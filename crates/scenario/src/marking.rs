@@ -41,7 +41,7 @@ pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option
 }
 
 /// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`
-/// says whether its acknowledgements may bring what somebody else issues to its sink.
+/// says whether its acknowledgements may carry tickets that another entity issues to its sink.
 pub(crate) fn of_flow(
     fields: &Fields<'_>,
     tcp: bool,

@@ -285,8 +285,8 @@ fn labels(values: &[Item]) -> Vec<String> {
     let full = |(item, label): (&Item, &String)| {
         let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
         let like: Vec<_> = like.map(|(other, _)| settings(other)).collect();
-        let telling = |setting: &(String, Item)| like.iter().any(|other| !other.contains(setting));
-        let parts = settings(item).into_iter().filter(telling);
+        let distinguishes = |setting: &(String, Item)| like.iter().any(|other| !other.contains(setting));
+        let parts = settings(item).into_iter().filter(distinguishes);
         parts.fold(label.clone(), |text, (key, item)| format!("{text} {}={}", key_text(&key), item.plain()))
     };
     let mut labels: Vec<String> = values.iter().zip(&short).map(full).collect();

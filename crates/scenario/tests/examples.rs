@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use apportion_core::units::Rate;
 use apportion_scenario::{Suite, load};
 
-/// Those for everybody, then those that hold the simulator against Linux.
+/// Those for all users, then those that compare the simulator with Linux.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = |folder: PathBuf| {

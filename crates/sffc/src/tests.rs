@@ -149,7 +149,7 @@ fn a_neighbour_is_found_by_broadcast_and_receives_the_report_that_waited() {
 
 #[test]
 fn a_router_whose_flow_comes_from_the_side_of_the_query_does_not_answer() {
-    // The router behind asks everybody; the one before it sends the flow elsewhere.
+    // The downstream router queries all neighbours; the upstream one sends the flow elsewhere.
     let (mut other, mut down) = (node(3, None, [7]), node(2, None, [7]));
     down.report(ms(0), [7]);
     for out in down.sent() {

@@ -183,7 +183,7 @@ fn a_queue_that_does_not_look_at_flows_takes_connections_for_flows() {
     assert!(series.eq(x.series.iter().map(|bytes| bytes.get())));
 }
 
-/// Flows of several connections beside a source of short flows and a single one, all of files.
+/// Flows of several connections, with a source of short flows and a single one, all of files.
 const FILES: &str = r#"
     [flow.a]
     from = "a"
@@ -225,7 +225,7 @@ fn each_connection_has_a_start_and_a_source_of_its_own() {
     // The first of them starts when the only one of a flow would.
     let single = run(&text.replace("connections = 3", "connections = 1"));
     assert!(starts.contains(&flow(&single, "a").completions[0].start));
-    // Nobody takes a packet of another connection for one of its own.
+    // No connection takes a packet of another one for its own.
     let short = flow(&outcome, "short");
     assert!(short.completions.len() > 50);
     assert_eq!(short.goodput.get(), 20_000 * short.completions.len() as u64);
@@ -344,7 +344,7 @@ fn neither_threads_nor_another_flow_change_a_flow_of_several_connections() {
     let one = texts(1);
     assert_eq!(one, texts(3));
     assert_ne!(one[0], one[1]);
-    // Somebody who comes before them by name, on a link of its own, moves connections and ids.
+    // A flow that comes before them by name, on a link of its own, moves connections and ids.
     let apart = "\n[link.apart]\nfrom = \"c\"\nto = \"d\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
                  [flow.Apart]\nfrom = \"c\"\nto = \"d\"\ntcp = \"rfc\"\nconnections = 5\n";
     let (alone, together) = (run(&wire(FAIR, FILES)), run(&(wire(FAIR, FILES) + apart)));

@@ -167,7 +167,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     assert!(sum(&|flow| common::dropped(&flow.dropped)) > 0 && sum(&|flow| flow.marked) > 0);
     assert!(sum(&|flow| flow.lost) > 0 && sum(&|flow| flow.timeouts) > 0);
     assert!(sum(&|flow| flow.completions.len() as u64) > 50);
-    // How many events the engine took for it is no result, nor is what disciplines tell of themselves.
+    // How many events the engine took for it is no result, nor are the statistics of disciplines.
     let mut outcome = Outcome { events: 0, ..outcome };
     outcome.links.iter_mut().for_each(|link| link.statistics.clear());
     let hash = fnv1a(&text(&outcome));

@@ -1,4 +1,4 @@
-//! HCSFQ on whole links, against the hierarchical shares that it promises and beside CSFQ, which knows no
+//! HCSFQ on whole links, compared with the hierarchical shares that it promises and with CSFQ, which knows no
 //! customers.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
@@ -9,7 +9,7 @@ use apportion_runtime::outcome::Outcome;
 use common::{link, run, scenarios, throughput};
 
 /// A link of 10 Mb/s and the customers a, b, c with these numbers of flows that send 12 Mb/s each. The first
-/// two seconds, in which nobody knows a share, are left out.
+/// two seconds, in which no router knows a share, are left out.
 fn scenario(queue: &str, flows: [u32; 3], weights: &str) -> String {
     let mut text = format!(
         r#"

@@ -148,7 +148,7 @@ fn delayed_acknowledgements_do_not_change_what_receivers_are_due() {
 fn the_filter_turns_away_rich_flows_only() {
     // Fig. 1 with B at 0.16 Mb/s: it carries 1.56 times the tickets of the others, below K = 2, and is 16 % of the
     // packets. What is turned away are packets of any flow with a tag far above the mean. Fig. 7: limited flows
-    // carry six times and more, and are 18 % of the packets. K = 1.5 and K = 0 tell what the filter does.
+    // carry six times and more, and are 18 % of the packets. K = 1.5 and K = 0 show what the filter does.
     let cbr = ("flow.B.source", r#"{ kind = "cbr", rate = "0.16Mbit", packet = "500B" }"#);
     let limited = r#"{ kind = "cbr", rate = "0.03Mbit", packet = "500B" }"#;
     let unused = [("flow.A6-10.source", limited), ("flow.B6-10.source", limited)];

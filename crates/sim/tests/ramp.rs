@@ -8,7 +8,7 @@ use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
 use common::{flow, link, run, throughput};
 
-/// A 10 Mb/s interface with RAMP, and 20 Mb/s of UDP beside what `flow` says.
+/// A 10 Mb/s interface with RAMP, with 20 Mb/s of UDP in addition to the flows of `flow`.
 fn sender(queue: &str, flows: &str) -> String {
     format!(
         r#"
@@ -185,7 +185,7 @@ fn two_overloaded_videos_are_notified_and_lower_their_quality() {
     assert!(one.1 > 0 && two.1 > 0, "{one:?} {two:?}");
     assert!(one.0 + two.0 < 9.5 && one.0 > 2.0 && two.0 > 2.0, "{one:?} {two:?}");
     assert!(one.2 < 1.5 && two.2 < 1.5, "{one:?} {two:?}");
-    // The others hear of it just as often, and go on: their queues grow to seconds.
+    // The others are notified just as often and do not react: their queues grow to seconds.
     let [one, two] = rate(&two_videos(false));
     assert!(one.0 + two.0 > 12.0 && one.1 > 10 && one.2 + two.2 > 4.0, "{one:?} {two:?}");
 }
@@ -201,12 +201,12 @@ fn an_exception_comes_within_200_ms_of_the_overload() {
         let text = sender(r#""ramp""#, &flows).replace("stop = \"20s\"", &format!("stop = \"{stop}\""));
         text.replace("measure_from = \"5s\"", &format!("measure_from = \"{from}\""))
     };
-    let told = |stop: &str, from: &str| {
+    let notified = |stop: &str, from: &str| {
         let outcome = run(&text(stop, from));
         ["one", "two"].map(|name| flow(&outcome, name).overloads)
     };
-    assert_eq!(told("2s", "1.5s"), [0, 0]);
-    assert_eq!(told("2.2s", "1.5s"), [1, 1]);
+    assert_eq!(notified("2s", "1.5s"), [0, 0]);
+    assert_eq!(notified("2.2s", "1.5s"), [1, 1]);
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn a_notification_takes_the_delay_of_the_wires() {
         let text = sender(r#""ramp""#, &(call("one") + &call("two") + far));
         text.replace("stop = \"20s\"", &format!("stop = \"{at}\"")).replace("\"5s\"", "\"0s\"")
     };
-    let told = |at: &str| flow(&run(&text(at)), "one").overloads;
-    let first = (1..20).map(|k| k * 50).find(|k| told(&format!("{k}ms")) > 0).unwrap();
+    let notified = |at: &str| flow(&run(&text(at)), "one").overloads;
+    let first = (1..20).map(|k| k * 50).find(|k| notified(&format!("{k}ms")) > 0).unwrap();
     // 300 ms there, some 100 to 200 ms until it is noted, 300 ms back.
     assert!((650..=850).contains(&first), "{first} ms");
 }
@@ -257,15 +257,15 @@ fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
     };
     let goodput = |outcome: &Outcome| flow(outcome, "video").goodput.bits() as f64;
     let fifo = r#"{ kind = "fifo", limit = "100p" }"#;
-    let (alone, beside) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
+    let (alone, contended) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
     let ramp = outcome(r#""ramp""#, "20Mbit");
     // What it has not had in a minute, of what it had alone.
     let lacks = |with: f64| (alone - with).abs() / alone;
     assert!(
-        lacks(goodput(&ramp)) < 0.03 && lacks(beside) > 0.2,
+        lacks(goodput(&ramp)) < 0.03 && lacks(contended) > 0.2,
         "{} {}",
         lacks(goodput(&ramp)),
-        lacks(beside)
+        lacks(contended)
     );
     // It is not that far more is kept for it than it needs.
     let allocated = link(&ramp, "interface").allocations[0].measured.bits() as f64 / 60.0;

@@ -61,12 +61,12 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
 #[test]
 fn what_the_next_link_loses_is_left_to_flows_that_can_use_it() {
     // Of 10 Mb/s datagrams can use 1; without reports they have half of it.
-    let (told, silent) = (run(&narrow(SFFC, "")), run(&narrow(SILENT, "")));
-    assert!(total(&told, "tcp") > 7.0, "{}", total(&told, "tcp"));
+    let (reporting, silent) = (run(&narrow(SFFC, "")), run(&narrow(SILENT, "")));
+    assert!(total(&reporting, "tcp") > 7.0, "{}", total(&reporting, "tcp"));
     assert!(total(&silent, "tcp") < 5.5, "{}", total(&silent, "tcp"));
     // And it does not starve them.
-    assert!(total(&told, "udp") > 0.9, "{}", total(&told, "udp"));
-    assert!(statistic(&told, "middle", "heard") > 100.0);
+    assert!(total(&reporting, "udp") > 0.9, "{}", total(&reporting, "udp"));
+    assert!(statistic(&reporting, "middle", "heard") > 100.0);
     assert_eq!(statistic(&silent, "middle", "heard"), 0.0);
     // Reports alone, without fairness: where nothing is lost behind the link, datagrams take all of it.
     let shared = |queue| run(&narrow(queue, "").replace("rate = \"1Mbit\"", "rate = \"10Mbit\""));
@@ -156,10 +156,10 @@ fn a_cut_travels_from_hop_to_hop() {
 fn reports_that_are_late_help_less_and_starve_no_flow() {
     // Over 20 ms they are less than an interval late, over 200 ms four.
     let gain = |delay| {
-        let (told, silent) = (run(&chain(SFFC, delay)), run(&chain(SILENT, delay)));
-        let [_, last] = first_and_last(&told);
+        let (reporting, silent) = (run(&chain(SFFC, delay)), run(&chain(SILENT, delay)));
+        let [_, last] = first_and_last(&reporting);
         assert!(last > 0.7, "{last} at the end of links of {delay}");
-        (total(&told, "tcp") - total(&silent, "tcp")) / total(&silent, "tcp")
+        (total(&reporting, "tcp") - total(&silent, "tcp")) / total(&silent, "tcp")
     };
     let [near, middle] = ["1ms", "20ms"].map(gain);
     assert!(near > 0.03 && middle > 0.01, "{near} {middle}");

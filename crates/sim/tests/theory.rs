@@ -197,7 +197,7 @@ fn reno_under_random_loss_follows_the_square_root_law() {
     assert!((share - 0.01).abs() < 0.0012, "{share}");
 }
 
-/// Share of 10 Mb/s of a UDP flow of `rate` beside twenty TCP flows, for a sweep over `queue` or `rate`.
+/// Share of 10 Mb/s of a UDP flow of `rate` against twenty TCP flows, for a sweep over `queue` or `rate`.
 fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
     let outcomes = sweep(&format!(
         r#"

@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_wrong_share_is_corrected_up_to_the_bound() {
-        // 25 packets/s of 1/25 s each are 1000 t/s. A source that believes it sends 20 packets/s would write
-        // 1250, and is held to 1000; one that believes 5 would write 5000, and is held to half of that.
+        // 25 packets/s of 1/25 s each are 1000 t/s. A source that assumes 20 packets/s would write 1250,
+        // and is held to 1000; one that assumes 5 would write 5000, and is held to half of that.
         let wrong = |share: f64| written(&mut writer(&params(Rounding::Nearest), 1_000.0), 25, share);
         assert!((wrong(0.04) / 1_000.0 - 1.0).abs() < 0.01, "{}", wrong(0.04));
         // A factor T/x in steady state with x = s T · T/x: x = T √s, so 1250 becomes 1118.

@@ -1,7 +1,7 @@
 //! A user namespace, in which an ordinary user has the rights over networks of their own; or why not.
 //!
 //! Source: user_namespaces(7), unshare(2), sysctl documentation of the distributions that forbid it. One user
-//! and one group are mapped, which the kernel lets everybody do for themselves; `setgroups` is denied, as it
+//! and one group are mapped, which the kernel lets every user do for their own; `setgroups` is denied, as it
 //! must be for that. Each kind of namespace is asked for by itself, so that a refusal says which one it was.
 
 use std::fmt;
@@ -244,7 +244,7 @@ pub fn why(step: Step, errno: Errno, settings: &Settings) -> Why {
 mod tests {
     use super::*;
 
-    /// A system where everybody may have namespaces.
+    /// A system where every user may have namespaces.
     const FREE: Settings = Settings {
         most_user_namespaces: Some(96_365),
         most_network_namespaces: Some(96_365),

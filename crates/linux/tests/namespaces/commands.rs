@@ -31,7 +31,7 @@ fn first_line(running: &mut Running) -> (String, impl Read + use<>) {
     (line, reader)
 }
 
-/// Reads on until everybody who could write has ended, or the test's alarm rings.
+/// Reads until every writer has ended, or the test's alarm goes off.
 fn is_alone(mut reader: impl Read) {
     reader.read_to_end(&mut Vec::new()).unwrap();
 }

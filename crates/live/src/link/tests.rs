@@ -52,7 +52,7 @@ fn enter(link: &mut Link, shared: &mut SharedState, now: Time) {
     link.enter(now, packet, shared);
 }
 
-/// Handles what is due, each at its time, though nobody came before `late`; the times of arrivals.
+/// Handles what is due, each at its time, though the first call is at `late`. Returns the times of arrivals.
 fn arrivals(link: &mut Link, shared: &mut SharedState, late: Time) -> Vec<Time> {
     let mut all = Vec::new();
     while link.next() <= late {

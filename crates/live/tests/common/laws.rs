@@ -24,7 +24,7 @@ pub fn hold(bytes: &[u8]) {
     assert_eq!(frame::acknowledgement(bytes, parsed.acknowledgement()), read);
     edits(bytes, &parsed);
     labels(bytes, &parsed);
-    // What was read of another frame, here of a longer one, is not believed blindly.
+    // The parse of another frame, here of a longer one, is not trusted blindly.
     for length in [0, parsed.network_offset, parsed.network_offset + 19, bytes.len() / 2] {
         let mut cut = bytes[..length.min(bytes.len())].to_vec();
         change_everything(&mut cut, &parsed);

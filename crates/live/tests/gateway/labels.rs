@@ -80,9 +80,9 @@ pub fn who_labels_its_own_packets_gains_nothing_behind_an_edge() {
 pub fn who_labels_its_own_packets_gains_all_where_it_is_believed() {
     // The same without an edge: what the test before shows is the edge's doing. The others have no label, and are
     // dropped.
-    let believing =
+    let trusting =
         "down.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\nlabels = { reads = true, writes = true }\n";
-    let shares = with_a_liar(believing);
+    let shares = with_a_liar(trusting);
     assert!(shares[0] > 5.9, "{shares:?}");
 }
 

@@ -50,7 +50,7 @@ pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
         b.send(&frame);
         assert_eq!(a.next(2_000), Some(frame));
     }
-    // Nothing comes back to whoever sent it.
+    // No frame comes back to its sender.
     assert_eq!((a.next(20), b.next(20)), (None, None));
     let text = metrics(&mut running.stop());
     for direction in ["up", "down"] {

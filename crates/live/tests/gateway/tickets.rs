@@ -198,7 +198,7 @@ pub fn acknowledgements_bring_back_what_a_link_is_issued() {
     let edge = config(0, &up(30_000), &down, &issued());
     let core = config(1, &up(50_000), &down, "");
     let outcome = with_acknowledgements(&edge, &core);
-    // The core hears of 100,000 from the far host, and that is what its data carries in the end; it says 50,000 to the
+    // The core gets 100,000 from the far host, and that is what its data carries in the end; it says 50,000 to the
     // edge, which says 30,000 to the near host.
     let data = outcome.labels(&outcome.far, LabelKind::Tickets, PORTS);
     assert_close([data[0] + data[1]], [100_000.0]);

@@ -35,16 +35,16 @@ pub fn count_bytes(listener: TcpListener) {
     });
 }
 
-/// Sends as much as is taken of one connection, and tells how much that is each time.
+/// Sends as much as one connection takes, and returns a channel with the length of each write.
 pub fn pour(listener: TcpListener) -> Receiver<usize> {
-    let (tell, told) = channel();
+    let (sender, lengths) = channel();
     spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         while let Ok(length) = stream.write(&[7; 1 << 14]) {
-            let _ = tell.send(length);
+            let _ = sender.send(length);
         }
     });
-    told
+    lengths
 }
 
 /// Sends back each datagram behind a prefix.

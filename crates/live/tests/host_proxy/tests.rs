@@ -185,7 +185,7 @@ pub fn without_a_nameserver_queries_are_refused() {
 
 pub fn a_refused_port_is_an_error() {
     let host = host();
-    // A port that was free a moment ago, on a loopback where nobody else is.
+    // A port that was free a moment ago, on a loopback that no other process uses.
     let (listener, port) = listener(Ipv4Addr::LOCALHOST);
     drop(listener);
     let world = host.build(None);
@@ -282,7 +282,7 @@ pub fn hold_a_helper() {
 }
 
 pub fn nothing_is_left_when_the_parent_is_killed() {
-    // Whoever loses its parent is this process's to wait for.
+    // A process that loses its parent becomes a child of this process.
     set_child_subreaper(true).unwrap();
     let mut child = part("hold_a_helper");
     let mut reader = BufReader::new(child.stdout.take().unwrap());

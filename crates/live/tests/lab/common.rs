@@ -30,7 +30,7 @@ pub fn flow<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowOutcome {
     outcome.flows.iter().find(|flow| flow.name == name).unwrap()
 }
 
-/// How many seconds somebody may have stood still. In a run that counts 1 % of packets and of writes were more than
+/// How many seconds a thread may have stood still. In a run that counts 1 % of packets and of writes were more than
 /// 2 ms late at most, which is 30 ms of 3 s; where the machine was too busy for that, it is half a second.
 pub fn patience(outcome: &Outcome) -> f64 {
     if outcome.timekeeping.as_ref().unwrap().fault().is_none() { 0.03 } else { 0.5 }

@@ -144,7 +144,7 @@ pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {
     let large = "packets of the lab have 65000 bytes at most";
     let datagrams = r#"source = { kind = "cbr", rate = "1Mbit", packet = "65001B" }"#;
     assert_eq!(of_flow(datagrams), format!("flow.x.source.packet: {large}"));
-    // Files of scenarios cannot ask for less, but whoever makes one by hand.
+    // Files of scenarios cannot ask for less, but programs that build a scenario can.
     let tiny = |scenario: &mut Scenario| {
         let headers = Bytes::new(28);
         scenario.flows[0].transport = Transport::Udp { packet: headers, header: headers };

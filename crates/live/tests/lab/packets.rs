@@ -2,7 +2,7 @@
 //!
 //! Links are moved by their model, not by the clock, so on a busy machine what they carry stays exact as long as
 //! packets wait for them: queues hold more than half a second where that counts, and few packets are sent, so that
-//! the buffers of sockets hold as much. What depends on when somebody came round has the [`patience`] of its run.
+//! the buffers of sockets hold as much. What depends on when a thread was scheduled has the [`patience`] of its run.
 
 use apportion_core::units::{Rate, Span};
 use apportion_runtime::outcome::Outcome;
@@ -91,8 +91,8 @@ pub fn packets_take_the_delay_of_their_links() {
     // when the lab last looked round, which makes up for some of its lateness.
     let srtt = flow(&outcome, "tcp").tcp.iter().filter_map(|sample| sample.srtt).min().unwrap();
     assert!(srtt > Span::from_millis(20) && srtt < Span::from_millis(40), "{srtt}");
-    // Frames leave when they are due and not when somebody next comes round. On a busy machine that is so of those
-    // alone that find a processor idle: a quarter, some 20 to 50 µs late, beside ten busy loops on two processors.
+    // Frames leave when they are due and not when the thread is next scheduled for another reason. On a busy machine that
+    // holds only for frames that find a processor idle: with ten busy loops on two processors a quarter, 20 to 50 µs late.
     let late = outcome.timekeeping.as_ref().unwrap().lateness.quantile(0.1).unwrap();
     assert!(late < Span::from_micros(200), "{late}");
 }
@@ -175,7 +175,7 @@ pub fn a_change_of_a_flows_rate_reaches_its_source() {
         to = "0bit"
     "#);
     // 125 packets in the first second, and none after it but those on the wire. A source that stood still over the
-    // change hears of it first or writes first, up to half a second's worth.
+    // change gets the new rate first or writes first, up to half a second's worth.
     let udp = flow(&outcome, "udp");
     assert!(udp.sent.packets.get().abs_diff(125) <= 63, "{:?}", udp.sent);
     let late: u64 = udp.series[16..].iter().map(|bytes| bytes.get()).sum();

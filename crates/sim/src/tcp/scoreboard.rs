@@ -111,7 +111,7 @@ impl Scoreboard {
         0
     }
 
-    /// Bytes believed to be in the network (RFC 6675 section 4, SetPipe).
+    /// The estimate of bytes in the network (RFC 6675 section 4, SetPipe).
     ///
     /// `sent` is the end of what was ever sent; everything unreported below `high_rxt` has been sent again.
     #[must_use]
