@@ -5,6 +5,7 @@
 //! | [`clock`] | the monotonic clock |
 //! | [`pool`] | a bounded number of frame buffers |
 //! | [`port`] | a packet socket on one interface, in batches |
+//! | [`frame_io`] | ports, a clock and a wait for either: what an engine needs, as a trait |
 //! | [`readiness`] | which descriptors are readable |
 //! | [`netlink`] | devices, addresses, routes and offloads of a namespace |
 //! | [`namespace`] | user, network, mount and process namespaces; threads inside them |
@@ -22,6 +23,7 @@ compile_error!("packet sockets and namespaces exist only on Linux");
 pub mod capabilities;
 pub mod clock;
 pub mod command;
+pub mod frame_io;
 pub mod host;
 pub mod namespace;
 pub mod netlink;

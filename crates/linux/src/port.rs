@@ -70,6 +70,18 @@ pub struct PortCounts {
     pub down: u64,
 }
 
+impl std::ops::AddAssign for PortCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.oversize += other.oversize;
+        self.super_packets += other.super_packets;
+        self.missed += other.missed;
+        self.unsent += other.unsent;
+        self.down += other.down;
+    }
+}
+
 /// Why an interface could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open a packet socket on interface {interface}: {step}: {source}{}", hint(.source))]
@@ -351,9 +363,9 @@ impl Port {
         Ok(done)
     }
 
-    /// Counts frames that are given up, after the device took none for too long.
-    pub const fn give_up(&mut self, frames: u64) {
-        self.counts.unsent += frames;
+    /// Gives the buffers back that it holds for frames to come.
+    pub fn close(mut self, pool: &mut Pool) {
+        self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
     }
 
     /// Its counters so far.

@@ -5,6 +5,7 @@
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
+use apportion_linux::frame_io::Ports;
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
@@ -57,7 +58,8 @@ impl Bridge {
         let flows = FlowTable::new(FlowId(1), MAX_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
         let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, listener_gate: None };
-        Engine::new(Clock::start(), vec![near, far], vec![up, down], routes, shared, world)
+        let io = Ports::new(Clock::start(), vec![near, far]).map_err(EngineError::Wait)?;
+        Engine::new(io, vec![up, down], routes, shared, world)
     }
 
     /// Shows the gate each frame that goes up, so that its destination listens when it arrives.

@@ -14,15 +14,15 @@
 mod world;
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use apportion_core::Packet as _;
 use apportion_core::packet::{LabelKind, Protocol};
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
+use apportion_linux::frame_io::{FrameIo, Ports};
 use apportion_linux::pool::HEAD;
 use apportion_linux::port::{BATCH, Port, PortCounts, Received};
-use apportion_linux::readiness::Readiness;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
 use nix::errno::Errno;
@@ -74,20 +74,19 @@ pub enum EngineError {
     Wait(Errno),
 }
 
-/// Ports and links, with a world that classifies frames.
+/// Links between ports, with a world that classifies frames.
 #[derive(Debug)]
-pub struct Engine<W> {
+pub struct Engine<W, I = Ports> {
     /// Classifies frames.
     pub world: W,
     /// What all links share.
     pub shared: SharedState,
-    clock: Clock,
-    ports: Vec<PortState>,
+    io: I,
+    egress: Vec<Egress>,
     links: Vec<Link>,
     routes: Vec<Hop>,
     /// When links have their next event.
     agenda: Agenda,
-    readiness: Readiness,
     /// Ports that may have frames, and ports with frames that leave.
     ready: Vec<u32>,
     leaving: Vec<u32>,
@@ -98,37 +97,32 @@ pub struct Engine<W> {
     lateness: Histogram,
 }
 
+/// What leaves by a port.
 #[derive(Debug)]
-struct PortState {
-    port: Port,
+struct Egress {
     /// Frames that leave, with the time at which they are due.
     outbox: Vec<Received>,
     due: Vec<Time>,
     carried: Count,
 }
 
-impl<W: World> Engine<W> {
-    /// An engine with this clock. `routes` is the routing table of packets.
+impl<W: World, I: FrameIo> Engine<W, I> {
+    /// An engine that moves the frames of `io`. `routes` is the routing table of packets.
     ///
     /// # Errors
-    /// If the ports cannot be watched, or are too many.
+    /// If there are too many ports.
     pub fn new(
-        clock: Clock,
-        ports: Vec<Port>,
+        io: I,
         links: Vec<Link>,
         routes: Vec<Hop>,
         shared: SharedState,
         world: W,
     ) -> Result<Self, EngineError> {
-        if ports.len() >= usize::from(OWN) {
-            return Err(EngineError::Ports(ports.len()));
+        let ports = io.port_count();
+        if ports >= usize::from(OWN) {
+            return Err(EngineError::Ports(ports));
         }
-        let readiness = Readiness::new().map_err(EngineError::Wait)?;
-        for (number, port) in (0..).zip(&ports) {
-            readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
-        }
-        let state = |port| PortState {
-            port,
+        let egress = || Egress {
             outbox: Vec::with_capacity(BATCH),
             due: Vec::with_capacity(BATCH),
             carried: Count::default(),
@@ -136,12 +130,11 @@ impl<W: World> Engine<W> {
         Ok(Self {
             world,
             shared,
-            clock,
-            readiness,
+            io,
             ready: Vec::new(),
             leaving: Vec::new(),
             starved: Vec::new(),
-            ports: ports.into_iter().map(state).collect(),
+            egress: std::iter::repeat_with(egress).take(ports).collect(),
             agenda: Agenda::new(links.len()),
             links,
             routes,
@@ -157,7 +150,7 @@ impl<W: World> Engine<W> {
     /// If a socket or the wait fails for good.
     pub fn run(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
         loop {
-            let now = self.clock.now().min(deadline);
+            let now = self.io.now().min(deadline);
             self.advance(now);
             self.flush()?;
             // At the deadline it only looks, so that ports are read however late it is.
@@ -289,7 +282,7 @@ impl<W: World> Engine<W> {
             frame::set_ce(frame, packet.ip());
         }
         self.world.egress(at, port, packet, frame);
-        let to = &mut self.ports[port as usize];
+        let to = &mut self.egress[port as usize];
         to.carried.add(packet.size());
         if to.outbox.is_empty() {
             self.leaving.push(port);
@@ -300,19 +293,19 @@ impl<W: World> Engine<W> {
 
     /// Sends frames that have left. Those for which a device has no room stay, to be tried again.
     fn flush(&mut self) -> Result<(), EngineError> {
-        let (ports, pool) = (&mut self.ports, &mut self.shared.pool);
+        let (io, pool) = (&mut self.io, &mut self.shared.pool);
         let mut result = Ok(());
-        self.leaving.retain(|&number| {
-            let PortState { port, outbox, due, .. } = &mut ports[number as usize];
-            let now = self.clock.now();
-            let mut done = port.send(pool, outbox).unwrap_or_else(|source| {
-                result = Err(EngineError::Port { port: number, what: "send", source });
+        self.leaving.retain(|&port| {
+            let Egress { outbox, due, .. } = &mut self.egress[port as usize];
+            let now = io.now();
+            let mut done = io.send(port, pool, outbox).unwrap_or_else(|source| {
+                result = Err(EngineError::Port { port, what: "send", source });
                 0
             });
             due.drain(..done).for_each(|due| self.lateness.record(now.since(due)));
             let excess = (outbox.len() - done).saturating_sub(MAX_HELD);
             if excess > 0 {
-                port.give_up(excess as u64);
+                io.give_up(port, excess as u64);
                 due.drain(..excess);
                 done += excess;
             }
@@ -326,19 +319,18 @@ impl<W: World> Engine<W> {
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
-            let port = &mut self.ports[number as usize].port;
-            port.receive(number as u16, &mut self.shared.pool, &mut received)
+            self.io
+                .receive(number, &mut self.shared.pool, &mut received)
                 .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
             // What was due before they came is done first.
-            let now = self.clock.now().min(latest);
+            let now = self.io.now().min(latest);
             self.advance(now);
             for frame in received.drain(..) {
                 self.ingress(now, number, frame);
             }
-            let port = &self.ports[number as usize].port;
-            if port.room(number as u16, &self.shared.pool) == 0 {
+            if self.io.room(number, &self.shared.pool) == 0 {
                 // It is readable, and would not let us wait.
-                self.readiness.remove(port.as_fd()).map_err(EngineError::Wait)?;
+                self.io.watch(number, false).map_err(EngineError::Wait)?;
                 self.starved.push(number);
             }
         }
@@ -383,34 +375,44 @@ impl<W: World> Engine<W> {
     /// Waits until then, or until a port has frames. Whether `wake` is readable.
     fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
         for number in std::mem::take(&mut self.starved) {
-            let port = &self.ports[number as usize].port;
-            if port.room(number as u16, &self.shared.pool) >= ENOUGH {
-                self.readiness.add(number, port.as_fd()).map_err(EngineError::Wait)?;
+            if self.io.room(number, &self.shared.pool) >= ENOUGH {
+                self.io.watch(number, true).map_err(EngineError::Wait)?;
             } else {
                 self.starved.push(number);
             }
         }
-        let now = self.clock.now();
+        let now = self.io.now();
         if !self.leaving.is_empty() {
             until = until.min(now + RETRY);
         }
         let span = (until < Time::MAX).then(|| until.since(now));
-        self.readiness.wait(span, wake, &mut self.ready).map_err(EngineError::Wait)
+        self.io.wait(span, wake, &mut self.ready).map_err(EngineError::Wait)
     }
 }
 
-/// What it measures, and what can be changed between runs.
 impl<W> Engine<W> {
     /// Its clock, for other components with the same time.
     #[must_use]
     pub const fn clock(&self) -> Clock {
-        self.clock
+        self.io.clock()
     }
 
+    /// Gives a port another socket, or none as long as its interface is not there: what leaves by it is dropped and
+    /// counted.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
+    pub fn replace_port(&mut self, number: u32, port: Option<Port>) -> Result<(), EngineError> {
+        self.io.replace(number, port, &mut self.shared.pool).map_err(EngineError::Wait)
+    }
+}
+
+/// What it measures, and what can be changed between runs.
+impl<W, I: FrameIo> Engine<W, I> {
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.clock.now()
+        self.io.now()
     }
 
     /// A link.
@@ -421,7 +423,8 @@ impl<W> Engine<W> {
 
     /// The counters of a port, and the charged size of packets that it sent.
     pub fn port_counts(&mut self, number: usize) -> Option<(PortCounts, Count)> {
-        self.ports.get_mut(number).map(|state| (state.port.counts(), state.carried))
+        let carried = self.egress.get(number)?.carried;
+        Some((self.io.counts(number as u32), carried))
     }
 
     /// Malformed frames, by reason.
@@ -441,10 +444,10 @@ impl<W> Engine<W> {
     }
 }
 
-impl<W: World> Engine<W> {
+impl<W: World, I: FrameIo> Engine<W, I> {
     /// Handles all events up to now and returns that time, for changes that follow.
     pub fn catch_up(&mut self) -> Time {
-        let now = self.clock.now();
+        let now = self.io.now();
         self.advance(now);
         now
     }

@@ -39,6 +39,7 @@ use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
+use apportion_linux::frame_io::Ports;
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
@@ -87,7 +88,8 @@ impl Gateway {
         let pool = Pool::new(frames, longest as usize);
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
         let shared = SharedState::new(pool, 2 * MAX_NAMES);
-        let engine = Engine::new(Clock::start(), ports.into(), links.into(), routes, shared, world)?;
+        let io = Ports::new(Clock::start(), ports.into()).map_err(EngineError::Wait)?;
+        let engine = Engine::new(io, links.into(), routes, shared, world)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 

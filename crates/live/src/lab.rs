@@ -31,6 +31,7 @@ use std::sync::atomic::AtomicBool;
 
 use apportion_core::units::Bytes;
 use apportion_linux::clock::Clock;
+use apportion_linux::frame_io::Ports;
 use apportion_linux::namespace::{Identity, Isolation, Namespace, enter_user_namespace};
 use apportion_linux::pool::Pool;
 use apportion_runtime::connections::connections;
@@ -40,7 +41,7 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::{Scenario, Transport};
 
 use crate::bridge::ETHERNET;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::link::SharedState;
 use driver::Driver;
 use network::Network;
@@ -153,7 +154,8 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();
-    let engine = Engine::new(clock, ports, links, network.routes, shared, world)?;
+    let io = Ports::new(clock, ports).map_err(EngineError::Wait)?;
+    let engine = Engine::new(io, links, network.routes, shared, world)?;
     let driver = driver.start(clock)?;
     Lab::new(scenario, seed, engine, driver, tables, numbers).run(cancel)
 }

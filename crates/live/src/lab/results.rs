@@ -146,13 +146,7 @@ fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
     let mut all = PortCounts::default();
     for port in 0.. {
         let Some((counts, _)) = engine.port_counts(port) else { break };
-        all.received += counts.received;
-        all.sent += counts.sent;
-        all.oversize += counts.oversize;
-        all.super_packets += counts.super_packets;
-        all.missed += counts.missed;
-        all.unsent += counts.unsent;
-        all.down += counts.down;
+        all += counts;
     }
     all
 }
