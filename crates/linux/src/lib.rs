@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`clock`] | the monotonic clock |
 //! | [`pool`] | a bounded number of frame buffers |
-//! | [`port`] | a packet socket on one interface, in batches |
+//! | [`port`] | a packet socket on one interface, in batches; super-packets cut into segments |
 //! | [`frame_io`] | ports, a clock and a wait for either: what an engine needs, as a trait |
 //! | [`readiness`] | which descriptors are readable |
 //! | [`netlink`] | devices, addresses, routes and offloads of a namespace |

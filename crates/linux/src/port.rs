@@ -2,11 +2,12 @@
 //!
 //! packet(7) with PACKET_VNET_HDR: a header before each frame says whether its checksum is still to be
 //! finished, which is passed through untouched, and whether it is a super-packet of segmentation offload,
-//! which is refused, because it would make every queue and share wrong. A VLAN tag that the kernel took out
-//! comes in auxiliary data and is put back.
+//! which is cut into its segments, because as one packet it would make every queue and share wrong. A VLAN
+//! tag that the kernel took out comes in auxiliary data and is put back.
 //!
-//! Frames are read into buffers and written from them without a copy of ours. Cost: a system call per batch
-//! of up to [`BATCH`] frames, and what the kernel takes for each.
+//! Frames are read into buffers and written from them without a copy of ours. What of a super-packet does not
+//! fit into its buffer comes in an area of the port's own, which takes memory only then. Cost: a system call
+//! per batch of up to [`BATCH`] frames, and what the kernel takes for each; a copy of each super-packet.
 
 #![expect(
     unsafe_code,
@@ -22,6 +23,9 @@ use std::ptr;
 use nix::sys::socket::{LinkAddr, getsockname};
 
 use crate::pool::{BufferId, HEAD, Pool};
+use segment::{LONGEST_SUPER_PACKET, NEEDS_CHECKSUM, Segments, VNET_HEADER, VnetHeader};
+
+pub mod segment;
 
 /// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
 pub const BATCH: usize = 64;
@@ -29,9 +33,7 @@ pub const BATCH: usize = 64;
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 /// Likewise, of net.core.wmem_max.
 const SEND_BUFFER: libc::c_int = 4 << 20;
-/// `struct virtio_net_hdr` (virtio 1.2 section 5.1.6): flags, gso_type, hdr_len, gso_size, csum_start,
-/// csum_offset.
-const VNET_HEADER: usize = 10;
+/// In the header before a frame.
 const GSO_TYPE: usize = 1;
 const CHECKSUM_START: usize = 6;
 /// Of the frame, before a VLAN tag.
@@ -60,9 +62,11 @@ pub struct PortCounts {
     pub sent: u64,
     /// Came in longer than a buffer.
     pub oversize: u64,
-    /// Came in as super-packets of segmentation offload.
+    /// Super-packets of segmentation offload that were cut into segments, which are among `received`.
+    pub segmented: u64,
+    /// Super-packets that could not be cut.
     pub super_packets: u64,
-    /// Lost by the kernel because they were not read in time.
+    /// Lost by the kernel because they were not read in time, and segments for which no buffer was free.
     pub missed: u64,
     /// Refused by the device.
     pub unsent: u64,
@@ -75,6 +79,7 @@ impl std::ops::AddAssign for PortCounts {
         self.received += other.received;
         self.sent += other.sent;
         self.oversize += other.oversize;
+        self.segmented += other.segmented;
         self.super_packets += other.super_packets;
         self.missed += other.missed;
         self.unsent += other.unsent;
@@ -108,7 +113,11 @@ pub struct Port {
     /// Buffers that the next frames are read into.
     spare: Vec<BufferId>,
     messages: Vec<libc::mmsghdr>,
-    vectors: Vec<[libc::iovec; 2]>,
+    vectors: Vec<[libc::iovec; 3]>,
+    /// For each message, as a buffer would hold it: where a super-packet is put together.
+    overflow: Vec<u8>,
+    /// Of the next datagram of IPv6 that is cut into fragments.
+    identification: u32,
     control: Vec<[u64; CONTROL / 8]>,
 }
 
@@ -175,18 +184,21 @@ impl Port {
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
             .map_err(fail("PACKET_ADD_MEMBERSHIP"))?;
         // SAFETY: all zero is a valid value of both.
-        let (message, vector) = unsafe { (zeroed::<libc::mmsghdr>(), zeroed::<[libc::iovec; 2]>()) };
+        let (message, vector) = unsafe { (zeroed::<libc::mmsghdr>(), zeroed::<[libc::iovec; 3]>()) };
         Ok(Self {
             socket,
             counts: PortCounts::default(),
             spare: Vec::with_capacity(BATCH),
             messages: vec![message; BATCH],
             vectors: vec![vector; BATCH],
+            overflow: Vec::new(),
+            identification: 0,
             control: vec![[0; CONTROL / 8]; BATCH],
         })
     }
 
-    /// Reads frames that wait into `frames`, at most [`BATCH`], in buffers that `owner` takes.
+    /// Reads frames that wait into `frames`, at most [`BATCH`] or the segments of as many super-packets, in buffers that
+    /// `owner` takes.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
@@ -200,13 +212,10 @@ impl Port {
             // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
             return Ok(());
         }
-        let end = HEAD + pool.longest();
-        for (at, buffer) in self.spare.iter().enumerate() {
-            self.vectors[at] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
-        }
-        self.prepare(count, CONTROL);
-        // SAFETY: each message points at vectors, a control block and a buffer, of this length, which live through the
-        // call and which nothing refers to meanwhile.
+        self.prepare_buffers(pool);
+        self.prepare(count, 3, CONTROL);
+        // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of these lengths,
+        // which live through the call and which nothing refers to meanwhile.
         let got = check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -226,11 +235,15 @@ impl Port {
         };
         let mut kept = 0;
         for at in 0..got {
-            let buffer = self.spare[at];
-            if let Some(frame) = self.parse_frame(at, buffer, pool) {
-                self.counts.received += 1;
-                frames.push(frame);
+            let (buffer, before) = (self.spare[at], frames.len());
+            if pool.bytes(buffer)[GSO_TYPE] == 0 {
+                frames.extend(self.parse_frame(at, buffer, pool));
             } else {
+                self.segment(at, buffer, owner, pool, frames);
+            }
+            let came = frames.len() - before;
+            self.counts.received += came as u64;
+            if came == 0 {
                 // Its buffer is ready for another one.
                 self.spare[kept] = buffer;
                 kept += 1;
@@ -243,15 +256,31 @@ impl Port {
         Ok(())
     }
 
-    /// Points the first `count` messages at their vectors and `control` bytes of their control blocks. The pointers come
-    /// from where these lie and not from references, which would end those made before; they hold until either is
-    /// referred to again.
-    fn prepare(&mut self, count: usize, control: usize) {
+    /// Points the vectors at the spare buffers, and behind each at its slot of the overflow: at the place that follows what
+    /// the buffer holds.
+    fn prepare_buffers(&mut self, pool: &mut Pool) {
+        let (end, slot) = (HEAD + pool.longest(), slot(pool));
+        if self.overflow.len() != BATCH * slot {
+            // Zeroed by the system, on touch.
+            self.overflow = vec![0; BATCH * slot];
+        }
+        let overflow = self.overflow.as_mut_ptr();
+        for (at, buffer) in self.spare.iter().enumerate() {
+            let [header, frame] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
+            let rest = overflow.wrapping_add(at * slot + end).cast();
+            self.vectors[at] = [header, frame, libc::iovec { iov_base: rest, iov_len: slot - end }];
+        }
+    }
+
+    /// Points the first `count` messages at so many of their vectors and `control` bytes of their control blocks. The
+    /// pointers come from where these lie and not from references, which would end those made before; they hold until either
+    /// is referred to again.
+    fn prepare(&mut self, count: usize, vectors_each: usize, control: usize) {
         let (vectors, controls) = (self.vectors.as_mut_ptr(), self.control.as_mut_ptr());
         for (at, message) in self.messages[..count].iter_mut().enumerate() {
             let header = &mut message.msg_hdr;
             header.msg_iov = vectors.wrapping_add(at).cast();
-            header.msg_iovlen = 2;
+            header.msg_iovlen = vectors_each as _;
             header.msg_control =
                 if control == 0 { ptr::null_mut() } else { controls.wrapping_add(at).cast() };
             header.msg_controllen = control as _;
@@ -269,28 +298,63 @@ impl Port {
         }
     }
 
-    /// The frame of message `at`; none if it is too long or a super-packet, which is counted.
+    /// The frame of message `at`; none if it is too long, which is counted.
     fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let message = &self.messages[at];
-        let bytes = pool.bytes_mut(buffer);
-        if bytes[GSO_TYPE] != 0 {
-            self.counts.super_packets += 1;
-            return None;
-        }
         let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
-        if message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length + TAG > usize::from(u16::MAX) {
+        // One that was truncated is longer as well.
+        if length > pool.longest() || length + TAG > usize::from(u16::MAX) {
             self.counts.oversize += 1;
             return None;
         }
         let mut frame = Received { buffer, start: HEAD as u8, length: u16::try_from(length).ok()? };
-        if let Some((protocol, tag)) = vlan_tag(&message.msg_hdr)
-            && length >= ADDRESSES
-        {
-            put_tag(bytes, protocol, tag);
+        if put_tag_back(&message.msg_hdr, length, pool.bytes_mut(buffer)) {
             frame.start -= TAG as u8;
             frame.length += TAG as u16;
         }
         Some(frame)
+    }
+
+    /// Cuts the super-packet of message `at`, which begins in `buffer`, into `frames`, of which the first is put into that
+    /// buffer. None come if it cannot be cut, which is counted.
+    fn segment(
+        &mut self,
+        at: usize,
+        buffer: BufferId,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) {
+        let (message, slot) = (&self.messages[at], slot(pool));
+        let bytes = &mut self.overflow[at * slot..][..slot];
+        let beginning = pool.bytes(buffer);
+        bytes[..beginning.len()].copy_from_slice(beginning);
+        let length = (message.msg_len as usize).saturating_sub(VNET_HEADER);
+        let is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+        let end = HEAD + length;
+        let start = if put_tag_back(&message.msg_hdr, length, bytes) { HEAD - TAG } else { HEAD };
+        let longest = HEAD + pool.longest() - start;
+        let header = bytes.first_chunk().map(VnetHeader::read).unwrap_or_default();
+        let frame = bytes.get(start..end).filter(|_| !is_cut).unwrap_or_default();
+        let Ok(mut segments) = Segments::new(&header, frame, longest, self.identification) else {
+            self.counts.super_packets += 1;
+            return;
+        };
+        self.counts.segmented += 1;
+        self.identification = self.identification.wrapping_add(1);
+        let header = segments.header().bytes();
+        let mut buffer = Some(buffer);
+        while segments.remaining() > 0 {
+            let Some(buffer) = buffer.take().or_else(|| pool.take(owner)) else {
+                self.counts.missed += segments.remaining() as u64;
+                return;
+            };
+            let bytes = pool.bytes_mut(buffer);
+            bytes[..VNET_HEADER].copy_from_slice(&header);
+            // It fits: none is longer than `longest`.
+            let length = segments.write_next(&mut bytes[start..]).unwrap_or_default();
+            frames.push(Received { buffer, start: start as u8, length: length as u16 });
+        }
     }
 
     /// Buffers for frames, those that `owner` could take counted.
@@ -321,9 +385,10 @@ impl Port {
         for (at, frame) in frames.iter().enumerate() {
             let start = usize::from(frame.start);
             let ranges = [0..VNET_HEADER, start..start + usize::from(frame.length)];
-            self.vectors[at] = ranges.map(|range| vector(pool, frame.buffer, &range));
+            let [header, bytes] = ranges.map(|range| vector(pool, frame.buffer, &range));
+            self.vectors[at][..2].copy_from_slice(&[header, bytes]);
         }
-        self.prepare(frames.len(), 0);
+        self.prepare(frames.len(), 2, 0);
         let (mut done, mut refused) = (0, None);
         while done < frames.len() {
             // SAFETY: as in `receive`; the kernel only reads. `done` is below the number of messages.
@@ -399,6 +464,18 @@ impl AsFd for Port {
     }
 }
 
+/// Whether the checksum of the frame in this buffer is still to be made, by the device that sends it: it comes from a host
+/// of this machine.
+#[must_use]
+pub fn has_unfinished_checksum(buffer: &[u8]) -> bool {
+    buffer.first().is_some_and(|flags| flags & NEEDS_CHECKSUM != 0)
+}
+
+/// Bytes of the overflow for each message: those of a buffer that holds the longest super-packet.
+fn slot(pool: &Pool) -> usize {
+    HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
+}
+
 /// Whether the socket has failed for good. All else is temporary: a device that is down, a frame that it does not send.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
@@ -463,6 +540,15 @@ fn vlan_tag(header: &libc::msghdr) -> Option<(u16, u16)> {
     })
 }
 
+/// Puts a tag that the kernel took out back into the frame of `length` bytes at [`HEAD`]; whether there was one.
+fn put_tag_back(header: &libc::msghdr, length: usize, bytes: &mut [u8]) -> bool {
+    let found = vlan_tag(header).filter(|_| length >= ADDRESSES);
+    if let Some((protocol, tag)) = found {
+        put_tag(bytes, protocol, tag);
+    }
+    found.is_some()
+}
+
 /// Puts a tag back after the addresses of the frame at [`HEAD`], which then begins [`TAG`] bytes before it.
 fn put_tag(bytes: &mut [u8], protocol: u16, tag: u16) {
     let start = HEAD - TAG;
@@ -470,9 +556,7 @@ fn put_tag(bytes: &mut [u8], protocol: u16, tag: u16) {
     bytes[start + ADDRESSES..][..2].copy_from_slice(&protocol.to_be_bytes());
     bytes[start + ADDRESSES + 2..][..2].copy_from_slice(&tag.to_be_bytes());
     // Where a checksum is to be finished moves with the frame. Of the machine's byte order.
-    let flags = bytes[0];
-    const NEEDS_CHECKSUM: u8 = 1;
-    if flags & NEEDS_CHECKSUM != 0 {
+    if has_unfinished_checksum(bytes) {
         let at = [bytes[CHECKSUM_START], bytes[CHECKSUM_START + 1]];
         let moved = u16::from_ne_bytes(at).saturating_add(TAG as u16);
         bytes[CHECKSUM_START..CHECKSUM_START + 2].copy_from_slice(&moved.to_ne_bytes());

@@ -1,0 +1,535 @@
+//! Cuts super-packets of segmentation offload into the packets that a wire carries.
+//!
+//! A host behind a virtual device, or a kernel that merged what it received, hands over up to 64 KB with one header. The
+//! header before the frame (virtio 1.2 section 5.1.6, "Packet Transmission") says how such a packet is to be cut:
+//!
+//! | kind | made by | each packet |
+//! |---|---|---|
+//! | `TCPV4`, `TCPV6` | TSO, GSO, GRO | sequence number moved on; CWR only in the first (RFC 3168 section 6.1.2), FIN and PSH only in the last |
+//! | `UDP_L4` | `UDP_SEGMENT`, GRO | a datagram of its own |
+//! | `UDP` | UFO | an IP fragment of one datagram (RFC 791 section 3.2, RFC 8200 section 4.5) |
+//!
+//! Where the checksum of the super-packet is unfinished, so are those of its segments: the checksum field holds the sum of the
+//! pseudo-header, and the header before each frame says so. Where it is complete, each segment gets a complete one. Neither
+//! way reads addresses: the sum of the pseudo-header follows from what the super-packet holds, so routing headers do not
+//! matter, and the segments of a super-packet with a wrong checksum have wrong ones.
+//!
+//! `hdr_len` is a hint of the sender and is not read. What disagrees with the frame is refused, see [`Refusal`]: tunnels
+//! (another transport header before the checksum), packets above 64 KB ("big TCP"), authentication headers, and options or
+//! extension headers of a datagram that is to be cut into fragments.
+//!
+//! Cost: one copy of each byte; one more pass, and another over each segment, where the checksum is complete. No allocation,
+//! and no panic whatever the bytes.
+
+/// Bytes of the header before a frame, `struct virtio_net_hdr`: flags, gso_type, hdr_len, gso_size, csum_start,
+/// csum_offset.
+pub const VNET_HEADER: usize = 10;
+/// The longest frame of a super-packet: Ethernet, two VLAN tags, an IPv6 header, and what its length field counts at most.
+pub const LONGEST_SUPER_PACKET: usize = 14 + 2 * 4 + 40 + 65_535;
+/// Most segments of one super-packet. Chosen: 64 KB in segments of 48 bytes, the least that Linux sends
+/// (`net.ipv4.tcp_min_snd_mss`), are 1365.
+const MAX_SEGMENTS: usize = 2_048;
+
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
+pub const NEEDS_CHECKSUM: u8 = 1;
+/// `VIRTIO_NET_HDR_GSO_ECN`, set with the kind: the header has CWR, as its flags say too.
+const ECN: u8 = 0x80;
+
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+const MAX_TAGS: usize = 2;
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+const FRAGMENT_HEADER: usize = 8;
+/// Extension headers that are skipped at most, as by `frame` of the crate live.
+const MAX_EXTENSIONS: usize = 8;
+/// Fragments begin at multiples of this (RFC 791 section 3.1).
+const FRAGMENT_UNIT: usize = 8;
+const MORE_FRAGMENTS: u16 = 0x2000;
+const FRAGMENT_OFFSET: u16 = 0x1fff;
+const CWR: u8 = 0x80;
+const PSH_FIN: u8 = 0x09;
+
+/// EtherTypes (IEEE 802 numbers of IANA).
+mod ethertype {
+    pub(super) const IPV4: u16 = 0x0800;
+    pub(super) const CUSTOMER_TAG: u16 = 0x8100;
+    pub(super) const IPV6: u16 = 0x86dd;
+    pub(super) const SERVICE_TAG: u16 = 0x88a8;
+}
+
+/// Protocol numbers (RFC 5237).
+mod protocol {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const TCP: u8 = 6;
+    pub(super) const UDP: u8 = 17;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const DESTINATION: u8 = 60;
+}
+
+/// The header before a frame, in the machine's byte order (packet(7), PACKET_VNET_HDR).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VnetHeader {
+    /// [`NEEDS_CHECKSUM`] and others.
+    pub flags: u8,
+    /// How a super-packet is to be cut; 0 of other frames.
+    pub gso_type: u8,
+    /// Bytes of payload in each segment.
+    pub gso_size: u16,
+    /// Where in the frame begins what an unfinished checksum covers.
+    pub checksum_start: u16,
+    /// Where that checksum is, from there.
+    pub checksum_offset: u16,
+}
+
+impl VnetHeader {
+    /// The header in these bytes.
+    #[must_use]
+    pub const fn read(bytes: &[u8; VNET_HEADER]) -> Self {
+        let [flags, gso_type, _, _, size, size_, start, start_, offset, offset_] = *bytes;
+        Self {
+            flags,
+            gso_type,
+            gso_size: u16::from_ne_bytes([size, size_]),
+            checksum_start: u16::from_ne_bytes([start, start_]),
+            checksum_offset: u16::from_ne_bytes([offset, offset_]),
+        }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> [u8; VNET_HEADER] {
+        let [size, size_] = self.gso_size.to_ne_bytes();
+        let [start, start_] = self.checksum_start.to_ne_bytes();
+        let [offset, offset_] = self.checksum_offset.to_ne_bytes();
+        [self.flags, self.gso_type, 0, 0, size, size_, start, start_, offset, offset_]
+    }
+}
+
+/// Why a super-packet is not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Of a kind that is not known.
+    Kind,
+    /// Segments would have no payload, or less than a fragment's unit.
+    Size,
+    /// No whole IP packet of the kind's version behind at most two VLAN tags; or a fragment.
+    Network,
+    /// No whole header of the kind's protocol directly in that packet.
+    Transport,
+    /// The unfinished checksum is not that of the transport header.
+    Checksum,
+    /// Fragments would need options or extension headers copied selectively.
+    Options,
+    /// A segment is longer than the buffers.
+    Long,
+    /// Too many segments.
+    Many,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Tcp,
+    Datagrams,
+    Fragments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V4,
+    V6,
+}
+
+impl Kind {
+    /// What virtio calls this, and the version of IP if it fixes that.
+    const fn of(gso_type: u8) -> Option<(Self, Option<Version>)> {
+        match gso_type & !ECN {
+            1 => Some((Self::Tcp, Some(Version::V4))),
+            3 => Some((Self::Fragments, None)),
+            4 => Some((Self::Tcp, Some(Version::V6))),
+            5 => Some((Self::Datagrams, None)),
+            _ => None,
+        }
+    }
+
+    const fn protocol(self) -> u8 {
+        match self {
+            Self::Tcp => protocol::TCP,
+            Self::Datagrams | Self::Fragments => protocol::UDP,
+        }
+    }
+
+    /// Where the checksum is in the transport header.
+    const fn checksum_offset(self) -> usize {
+        match self {
+            Self::Tcp => 16,
+            Self::Datagrams | Self::Fragments => 6,
+        }
+    }
+
+    /// The length of the transport header; none if it is not whole.
+    fn header(self, transport: &[u8]) -> Option<usize> {
+        let length = match self {
+            Self::Tcp => 4 * usize::from(transport.get(12)? >> 4),
+            Self::Datagrams | Self::Fragments => UDP_HEADER,
+        };
+        let least = if self == Self::Tcp { TCP_HEADER } else { UDP_HEADER };
+        (least <= length && length <= transport.len()).then_some(length)
+    }
+
+    /// What the checksum is of `segment`, which begins at `transport`.
+    fn checksum(self, header: &VnetHeader, segment: &[u8], transport: usize) -> Result<Checksum, Refusal> {
+        if header.flags & NEEDS_CHECKSUM == 0 {
+            let is_absent = self != Self::Tcp && get(segment, self.checksum_offset()) == 0;
+            return Ok(if is_absent { Checksum::Absent } else { Checksum::Complete });
+        }
+        let place = (usize::from(header.checksum_start), usize::from(header.checksum_offset));
+        if place == (transport, self.checksum_offset()) {
+            Ok(Checksum::Unfinished)
+        } else {
+            Err(Refusal::Checksum)
+        }
+    }
+
+    /// The sum of the pseudo-header without its length; of a datagram that becomes fragments its finished checksum.
+    fn seed(self, checksum: Checksum, segment: &[u8]) -> u16 {
+        let field = get(segment, self.checksum_offset());
+        match (self, checksum) {
+            (_, Checksum::Absent) => 0,
+            (Self::Fragments, Checksum::Complete) => field,
+            // With the sum of the pseudo-header in the field, all of it is what the checksum covers.
+            (Self::Fragments, Checksum::Unfinished) => not_absent(!sum(segment)),
+            (_, Checksum::Unfinished) => add(field, !(segment.len() as u16)),
+            // With its checksum, a segment and its pseudo-header add up to zero.
+            (_, Checksum::Complete) => add(!sum(segment), !(segment.len() as u16)),
+        }
+    }
+}
+
+/// What is known of the checksum of the transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checksum {
+    /// The field holds the sum of the pseudo-header.
+    Unfinished,
+    Complete,
+    /// The sender made none (RFC 768).
+    Absent,
+}
+
+/// Where things are in a frame.
+struct Layout {
+    version: Version,
+    network: usize,
+    transport: usize,
+    /// Of the IP packet.
+    end: usize,
+    protocol: u8,
+}
+
+/// The packets of a super-packet, one after the other.
+#[derive(Debug)]
+pub struct Segments<'a> {
+    /// Everything before the payload, copied to each packet.
+    headers: &'a [u8],
+    payload: &'a [u8],
+    kind: Kind,
+    version: Version,
+    network: usize,
+    transport: usize,
+    /// Payload of each packet but the last.
+    size: usize,
+    checksum: Checksum,
+    /// The sum of the pseudo-header without its length; of fragments the finished checksum.
+    seed: u16,
+    /// Of all fragments in IPv6.
+    identification: u32,
+    count: usize,
+    next: usize,
+}
+
+impl<'a> Segments<'a> {
+    /// Those of `frame` with `header` before it, none longer than `longest` bytes. `identification` is that of fragments in
+    /// IPv6, another one for each super-packet.
+    ///
+    /// # Errors
+    /// Why it is not cut.
+    pub fn new(
+        header: &VnetHeader,
+        frame: &'a [u8],
+        longest: usize,
+        identification: u32,
+    ) -> Result<Self, Refusal> {
+        let (kind, version) = Kind::of(header.gso_type).ok_or(Refusal::Kind)?;
+        let layout = Layout::of(frame).ok_or(Refusal::Network)?;
+        if version.is_some_and(|version| version != layout.version) {
+            return Err(Refusal::Network);
+        }
+        let Layout { version, network, transport, end, .. } = layout;
+        let segment = &frame[transport..end];
+        let transport_header =
+            kind.header(segment).filter(|_| layout.protocol == kind.protocol()).ok_or(Refusal::Transport)?;
+        let checksum = kind.checksum(header, segment, transport)?;
+        let (headers, size) = match kind {
+            Kind::Tcp | Kind::Datagrams => (transport + transport_header, usize::from(header.gso_size)),
+            Kind::Fragments if transport - network > version.header() => return Err(Refusal::Options),
+            Kind::Fragments => (transport, usize::from(header.gso_size) / FRAGMENT_UNIT * FRAGMENT_UNIT),
+        };
+        let payload = &frame[headers..end];
+        if size == 0 {
+            return Err(Refusal::Size);
+        }
+        let count = payload.len().div_ceil(size).max(1);
+        if count > MAX_SEGMENTS {
+            return Err(Refusal::Many);
+        }
+        let segments = Self {
+            headers: &frame[..headers],
+            payload,
+            kind,
+            version,
+            network,
+            transport,
+            size,
+            checksum,
+            seed: kind.seed(checksum, segment),
+            identification,
+            count,
+            next: 0,
+        };
+        // So that the length of a fragment in IPv6 fits its field.
+        if segments.longest() > longest.min(usize::from(u16::MAX)) {
+            return Err(Refusal::Long);
+        }
+        Ok(segments)
+    }
+
+    /// Bytes of the longest frame.
+    fn longest(&self) -> usize {
+        self.headers.len() + self.fragment_header() + self.size.min(self.payload.len())
+    }
+
+    /// How many are left.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.count - self.next
+    }
+
+    /// The header before each of the frames.
+    #[must_use]
+    pub fn header(&self) -> VnetHeader {
+        if self.checksum != Checksum::Unfinished || self.kind == Kind::Fragments {
+            return VnetHeader::default();
+        }
+        VnetHeader {
+            flags: NEEDS_CHECKSUM,
+            // Known from a field of 16 bits.
+            checksum_start: self.transport as u16,
+            checksum_offset: self.kind.checksum_offset() as u16,
+            ..VnetHeader::default()
+        }
+    }
+
+    /// Writes the next frame to the beginning of `to`; its length. None if none is left, or `to` is shorter than the longest.
+    pub fn write_next(&mut self, to: &mut [u8]) -> Option<usize> {
+        let begin = self.next * self.size;
+        let payload = self.payload.get(begin..).filter(|_| self.next < self.count)?;
+        let payload = &payload[..payload.len().min(self.size)];
+        let headers = self.headers.len() + self.fragment_header();
+        let frame = to.get_mut(..headers + payload.len())?;
+        frame[..self.headers.len()].copy_from_slice(self.headers);
+        frame[headers..].copy_from_slice(payload);
+        match self.kind {
+            Kind::Tcp | Kind::Datagrams => self.finish_segment(frame, begin as u32),
+            Kind::Fragments => self.finish_fragment(frame, begin),
+        }
+        self.next += 1;
+        Some(headers + payload.len())
+    }
+
+    const fn is_last(&self) -> bool {
+        self.next + 1 == self.count
+    }
+
+    /// Bytes of the fragment header of each packet.
+    fn fragment_header(&self) -> usize {
+        let has = self.kind == Kind::Fragments && self.version == Version::V6 && self.count > 1;
+        if has { FRAGMENT_HEADER } else { 0 }
+    }
+
+    /// Writes what differs from packet to packet into the headers of TCP or UDP; `begin` bytes of payload came before.
+    fn finish_segment(&self, frame: &mut [u8], begin: u32) {
+        self.set_ip_length(frame);
+        if self.version == Version::V4 {
+            let identification = get(frame, self.network + 4).wrapping_add(self.next as u16);
+            put(frame, self.network + 4, identification);
+            self.set_ipv4_checksum(frame);
+        }
+        let transport = &mut frame[self.transport..];
+        let length = transport.len() as u16;
+        if self.kind == Kind::Tcp {
+            let number = u32::from(get(transport, 4)) << 16 | u32::from(get(transport, 6));
+            transport[4..8].copy_from_slice(&number.wrapping_add(begin).to_be_bytes());
+            let is_first = self.next == 0;
+            let cleared = if is_first { 0 } else { CWR } | if self.is_last() { 0 } else { PSH_FIN };
+            transport[13] &= !cleared;
+        } else {
+            put(transport, 4, length);
+        }
+        let at = self.kind.checksum_offset();
+        let pseudo_header = add(self.seed, length);
+        match self.checksum {
+            Checksum::Unfinished => put(transport, at, pseudo_header),
+            Checksum::Complete => {
+                put(transport, at, 0);
+                let checksum = !add(pseudo_header, sum(transport));
+                put(transport, at, if self.kind == Kind::Tcp { checksum } else { not_absent(checksum) });
+            }
+            Checksum::Absent => (),
+        }
+    }
+
+    /// Makes a frame the fragment that begins `begin` bytes behind the datagram's beginning.
+    fn finish_fragment(&self, frame: &mut [u8], begin: usize) {
+        if self.next == 0 && self.checksum != Checksum::Absent {
+            let datagram = self.transport + self.fragment_header();
+            put(frame, datagram + self.kind.checksum_offset(), self.seed);
+        }
+        self.set_ip_length(frame);
+        let offset = (begin / FRAGMENT_UNIT) as u16;
+        match self.version {
+            Version::V4 => {
+                if self.count > 1 {
+                    let more = if self.is_last() { 0 } else { MORE_FRAGMENTS };
+                    put(frame, self.network + 6, offset | more);
+                }
+                self.set_ipv4_checksum(frame);
+            }
+            Version::V6 if self.count > 1 => {
+                let next_header = std::mem::replace(&mut frame[self.network + 6], protocol::FRAGMENT);
+                put(frame, self.transport, u16::from(next_header) << 8);
+                put(frame, self.transport + 2, offset << 3 | u16::from(!self.is_last()));
+                frame[self.transport + 4..][..4].copy_from_slice(&self.identification.to_be_bytes());
+            }
+            Version::V6 => (),
+        }
+    }
+
+    fn set_ip_length(&self, frame: &mut [u8]) {
+        // No frame is longer than 2^16 - 1 bytes.
+        let length = frame.len() - self.network;
+        match self.version {
+            Version::V4 => put(frame, self.network + 2, length as u16),
+            Version::V6 => put(frame, self.network + 4, (length - IPV6_HEADER) as u16),
+        }
+    }
+
+    fn set_ipv4_checksum(&self, frame: &mut [u8]) {
+        put(frame, self.network + 10, 0);
+        let checksum = !sum(&frame[self.network..self.transport]);
+        put(frame, self.network + 10, checksum);
+    }
+}
+
+impl Version {
+    /// Bytes of the header without options.
+    const fn header(self) -> usize {
+        match self {
+            Self::V4 => IPV4_HEADER,
+            Self::V6 => IPV6_HEADER,
+        }
+    }
+}
+
+impl Layout {
+    /// Of a frame with a whole IP packet that is no fragment.
+    fn of(frame: &[u8]) -> Option<Self> {
+        let mut at = ADDRESSES;
+        for _ in 0..MAX_TAGS {
+            if matches!(word(frame, at)?, ethertype::CUSTOMER_TAG | ethertype::SERVICE_TAG) {
+                at += TAG;
+            }
+        }
+        let kind = word(frame, at)?;
+        let network = at + 2;
+        let packet = frame.get(network..)?;
+        match kind {
+            ethertype::IPV4 => Self::ipv4(network, packet),
+            ethertype::IPV6 => Self::ipv6(network, packet),
+            _ => None,
+        }
+    }
+
+    fn ipv4(network: usize, packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV4_HEADER] = packet.first_chunk()?;
+        let (length, total) = (4 * usize::from(header[0] & 0xf), usize::from(get(header, 2)));
+        let is_whole = get(header, 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) == 0;
+        let is_right =
+            header[0] >> 4 == 4 && IPV4_HEADER <= length && length <= total && total <= packet.len();
+        (is_whole && is_right).then_some(Self {
+            version: Version::V4,
+            network,
+            transport: network + length,
+            end: network + total,
+            protocol: header[9],
+        })
+    }
+
+    fn ipv6(network: usize, packet: &[u8]) -> Option<Self> {
+        let header: &[u8; IPV6_HEADER] = packet.first_chunk().filter(|header| header[0] >> 4 == 6)?;
+        let packet = packet.get(..IPV6_HEADER + usize::from(get(header, 4)))?;
+        let (mut at, mut next) = (IPV6_HEADER, header[6]);
+        for _ in 0..MAX_EXTENSIONS {
+            if !matches!(next, protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION) {
+                break;
+            }
+            let extension: &[u8; 8] = packet.get(at..)?.first_chunk()?;
+            next = extension[0];
+            at += 8 * (usize::from(extension[1]) + 1);
+        }
+        (at <= packet.len()).then_some(Self {
+            version: Version::V6,
+            network,
+            transport: network + at,
+            end: network + packet.len(),
+            protocol: next,
+        })
+    }
+}
+
+/// The big endian word at this place.
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
+}
+
+/// The same of a header that was found to be whole.
+fn get(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u16) {
+    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}
+
+/// In ones' complement (RFC 1071).
+const fn add(a: u16, b: u16) -> u16 {
+    let (sum, carry) = a.overflowing_add(b);
+    // With a carry the sum is below 2^16 - 1.
+    sum + carry as u16
+}
+
+/// The words of at most 2^16 bytes, in ones' complement.
+fn sum(bytes: &[u8]) -> u16 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let last = rest.first().map_or(0, |byte| u32::from(*byte) << 8);
+    // At most 2^15 words of 16 bits: below 2^31.
+    let sum = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum::<u32>() + last;
+    add((sum >> 16) as u16, sum as u16)
+}
+
+/// A checksum of UDP, in which zero says that there is none (RFC 768).
+const fn not_absent(checksum: u16) -> u16 {
+    if checksum == 0 { 0xffff } else { checksum }
+}

@@ -1,0 +1,306 @@
+//! Super-packets cut into segments: frames of etherparse, and checksums that it computes.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+#[path = "../../live/tests/common/mod.rs"]
+mod frames;
+#[path = "common/segments.rs"]
+mod laws;
+
+use apportion_linux::port::segment::{NEEDS_CHECKSUM, Refusal, Segments, VnetHeader};
+use etherparse::{Ipv4Options, NetSlice, SlicedPacket, TcpHeader, TcpOptionElement, TransportSlice};
+use frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
+use laws::{segments, sum, transport, word};
+use proptest::prelude::*;
+
+const TCP4: u8 = 1;
+const FRAGMENTS: u8 = 3;
+const TCP6: u8 = 4;
+const DATAGRAMS: u8 = 5;
+/// Chosen for headers of every kind around 1,448 bytes.
+const LONGEST: usize = 1_600;
+
+fn payload(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 % 251) as u8).collect()
+}
+
+fn header(gso_type: u8, gso_size: u16) -> VnetHeader {
+    VnetHeader { gso_type, gso_size, ..VnetHeader::default() }
+}
+
+/// Puts the sum of the pseudo-header where the complete checksum is, at `offset` of the transport header.
+fn unfinish(header: VnetHeader, frame: &mut [u8], offset: usize) -> VnetHeader {
+    let (start, end) = transport(frame);
+    // With the field, what is covered and the pseudo-header add up to zero.
+    let pseudo_header = 0xffff - sum(&frame[start..end]);
+    frame[start + offset..][..2].copy_from_slice(&(pseudo_header as u16).to_be_bytes());
+    VnetHeader {
+        flags: NEEDS_CHECKSUM,
+        checksum_start: start as u16,
+        checksum_offset: offset as u16,
+        ..header
+    }
+}
+
+/// Makes the checksum that a device would make.
+fn finish(header: &VnetHeader, frame: &mut [u8]) {
+    if header.flags & NEEDS_CHECKSUM != 0 {
+        let start = usize::from(header.checksum_start);
+        let checksum = 0xffff - sum(&frame[start..]);
+        let at = start + usize::from(header.checksum_offset);
+        frame[at..at + 2].copy_from_slice(&(checksum as u16).to_be_bytes());
+    }
+}
+
+/// IPv4 with and without options, and IPv6.
+fn headers() -> [(bool, Ip); 3] {
+    let mut options = ipv4();
+    options.options = Ipv4Options::from([1, 1, 1, 0]);
+    [(true, ipv4().into()), (true, options.into()), (false, ipv6().into())]
+}
+
+/// Cuts a super-packet with its checksum complete, and unfinished; the segments with complete ones.
+fn both_ways(header: VnetHeader, frame: &[u8], offset: usize) -> Vec<Vec<u8>> {
+    let (one, complete) = segments(&header, frame, LONGEST).unwrap();
+    assert_eq!(one, VnetHeader::default());
+    let mut frame = frame.to_vec();
+    let header = unfinish(header, &mut frame, offset);
+    let (one, mut cut) = segments(&header, &frame, LONGEST).unwrap();
+    assert_eq!(one.flags, NEEDS_CHECKSUM);
+    cut.iter_mut().for_each(|segment| finish(&one, segment));
+    assert_eq!(cut, complete);
+    complete
+}
+
+fn tcp(change: impl Fn(&mut TcpHeader)) -> Carried {
+    Carried::tcp(|header| {
+        header.acknowledgment_number = 77;
+        header.ack = true;
+        change(header);
+    })
+}
+
+#[test]
+fn tcp_is_cut_at_the_segment_size_and_each_segment_is_whole() {
+    let timestamps = [TcpOptionElement::Noop, TcpOptionElement::Noop, TcpOptionElement::Timestamp(1, 2)];
+    for tags in 0..=2 {
+        for (is_ipv4, ip) in headers() {
+            let carried = tcp(|header| {
+                header.sequence_number = u32::MAX - 1_000;
+                (header.fin, header.psh, header.cwr, header.ece) = (true, true, true, true);
+                header.set_options(&timestamps).unwrap();
+            });
+            let (kind, sent) = (if is_ipv4 { TCP4 } else { TCP6 }, payload(5_000));
+            let frame = frame(tags, ip, &carried, &sent);
+            let cut = both_ways(header(kind | 0x80, 1_448), &frame, 16);
+            assert_eq!(cut.len(), 4);
+            let mut came: Vec<u8> = Vec::new();
+            for (number, segment) in cut.iter().enumerate() {
+                assert_checksums(segment);
+                let packet = SlicedPacket::from_ethernet(segment).unwrap();
+                let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("{packet:?}") };
+                let before = (u32::MAX - 1_000).wrapping_add(1_448 * number as u32);
+                assert_eq!((tcp.sequence_number(), tcp.acknowledgment_number()), (before, 77));
+                let is_last = number == 3;
+                assert_eq!((tcp.fin(), tcp.psh(), tcp.ack(), tcp.ece()), (is_last, is_last, true, true));
+                assert_eq!(tcp.cwr(), number == 0);
+                assert_eq!(tcp.options().len(), 12);
+                if let Some(NetSlice::Ipv4(ip)) = &packet.net {
+                    assert_eq!(ip.header().identification(), 0xbeef + number as u16);
+                    assert!(ip.header().dont_fragment());
+                }
+                came.extend(tcp.payload());
+            }
+            assert_eq!(came, sent);
+        }
+    }
+}
+
+#[test]
+fn each_datagram_of_udp_has_its_own_length() {
+    for tags in 0..=2 {
+        for (_, ip) in headers() {
+            let sent = payload(3_333);
+            let cut = both_ways(header(DATAGRAMS, 1_000), &frame(tags, ip, &Carried::Udp, &sent), 6);
+            let mut lengths = Vec::new();
+            let mut came: Vec<u8> = Vec::new();
+            for segment in &cut {
+                assert_checksums(segment);
+                let packet = SlicedPacket::from_ethernet(segment).unwrap();
+                let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("{packet:?}") };
+                assert_eq!(usize::from(udp.length()), 8 + udp.payload().len());
+                lengths.push(udp.payload().len());
+                came.extend(udp.payload());
+            }
+            assert_eq!((lengths, came), (vec![1_000, 1_000, 1_000, 333], sent));
+        }
+    }
+}
+
+#[test]
+fn a_datagram_without_a_checksum_stays_without() {
+    let mut frame = frame(0, ipv4(), &Carried::Udp, &payload(2_000));
+    frame[40..42].fill(0);
+    let (_, cut) = segments(&header(DATAGRAMS, 1_000), &frame, LONGEST).unwrap();
+    assert!(cut.len() == 2 && cut.iter().all(|segment| segment[40..42] == [0, 0]));
+}
+
+#[test]
+fn a_wrong_checksum_is_wrong_in_every_segment() {
+    let mut frame = frame(0, ipv6(), &tcp(|_| ()), &payload(3_000));
+    *frame.last_mut().unwrap() ^= 1;
+    let (_, cut) = segments(&header(TCP6, 1_000), &frame, LONGEST).unwrap();
+    for segment in cut {
+        assert!(std::panic::catch_unwind(|| assert_checksums(&segment)).is_err());
+    }
+}
+
+/// The datagram of these fragments, of the frame without fragments that has these headers.
+fn reassemble(frame: &[u8], cut: &[Vec<u8>], is_ipv4: bool, network: usize) -> Vec<u8> {
+    let headers = network + if is_ipv4 { 20 } else { 40 };
+    let mut whole = frame[..headers].to_vec();
+    for (number, fragment) in cut.iter().enumerate() {
+        let is_last = number + 1 == cut.len();
+        let (place, at) = if is_ipv4 {
+            assert_eq!(word(fragment, network + 4), 0xbeef);
+            assert_eq!(sum(&fragment[network..headers]), 0);
+            assert_eq!(word(fragment, network + 2) as usize, fragment.len() - network);
+            let place = word(fragment, network + 6);
+            assert_eq!(place & 0x2000 != 0, !is_last);
+            ((place & 0x1fff) * 8, headers)
+        } else {
+            assert_eq!((fragment[network + 6], fragment[headers]), (44, 17));
+            assert_eq!(fragment[headers + 4..headers + 8], [0xab, 0xcd, 0x12, 0x34]);
+            assert_eq!(word(fragment, network + 4) as usize, fragment.len() - headers);
+            let place = word(fragment, headers + 2);
+            assert_eq!(place & 1 != 0, !is_last);
+            (place & 0xfff8, headers + 8)
+        };
+        assert_eq!(place as usize, whole.len() - headers);
+        whole.extend(&fragment[at..]);
+    }
+    whole
+}
+
+#[test]
+fn fragments_are_one_datagram_again() {
+    for tags in 0..=2 {
+        for (is_ipv4, ip) in [(true, Ip::V4(ipv4())), (false, Ip::V6(ipv6()))] {
+            let mut frame = frame(tags, ip, &Carried::Udp, &payload(5_000));
+            let network = 14 + 4 * usize::from(tags);
+            // 1,483 is no multiple of eight.
+            let complete = segments(&header(FRAGMENTS, 1_483), &frame, LONGEST).unwrap();
+            assert_eq!(complete.1.len(), 4);
+            assert_eq!(reassemble(&frame, &complete.1, is_ipv4, network), frame);
+            let header = unfinish(header(FRAGMENTS, 1_483), &mut frame, 6);
+            assert_eq!(segments(&header, &frame, LONGEST), Some(complete));
+            // One that need not be cut gets its checksum, and nothing else.
+            let (_, cut) = segments(&VnetHeader { gso_size: 6_000, ..header }, &frame, 6_000).unwrap();
+            assert_eq!((cut.len(), cut[0].len()), (1, frame.len()));
+            assert_checksums(&cut[0]);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_cut_is_refused() {
+    let good = frame(0, ipv4(), &tcp(|_| ()), &payload(4_000));
+    let refusal = |header: VnetHeader, frame: &[u8]| Segments::new(&header, frame, LONGEST, 0).err();
+    let changed = |at: usize, byte: u8| {
+        let mut frame = good.clone();
+        frame[at] = byte;
+        frame
+    };
+    let tcp4 = header(TCP4, 1_448);
+    assert_eq!(refusal(tcp4, &good), None);
+    assert_eq!(refusal(header(2, 1_448), &good), Some(Refusal::Kind));
+    assert_eq!(refusal(header(TCP4, 0), &good), Some(Refusal::Size));
+    assert_eq!(refusal(header(TCP4, 1), &good), Some(Refusal::Many));
+    assert_eq!(refusal(header(TCP4, 1_600), &good), Some(Refusal::Long));
+    assert_eq!(refusal(header(TCP6, 1_448), &good), Some(Refusal::Network));
+    assert_eq!(refusal(header(DATAGRAMS, 1_448), &good), Some(Refusal::Transport));
+    // EtherType; version; header length; total length of "big TCP", and beyond the frame; a fragment.
+    for (at, byte) in [(12, 9), (14, 0x55), (14, 0x44), (16, 0xff), (20, 0x20)] {
+        let refused = refusal(tcp4, &changed(at, byte));
+        assert!(matches!(refused, Some(Refusal::Network | Refusal::Transport)), "{at} {refused:?}");
+    }
+    assert_eq!(refusal(tcp4, &good[..good.len() - 1]), Some(Refusal::Network));
+    // The data offset of TCP.
+    assert_eq!(refusal(tcp4, &changed(46, 0x40)), Some(Refusal::Transport));
+    // As in a tunnel, the checksum is of what lies further in.
+    let inner = VnetHeader { flags: NEEDS_CHECKSUM, checksum_start: 84, checksum_offset: 16, ..tcp4 };
+    assert_eq!(refusal(inner, &good), Some(Refusal::Checksum));
+    let [_, (_, options), _] = headers();
+    let datagram = frame(0, options, &Carried::Udp, &payload(4_000));
+    assert_eq!(refusal(header(FRAGMENTS, 1_480), &datagram), Some(Refusal::Options));
+}
+
+#[test]
+fn extension_headers_are_passed_over() {
+    let mut frame = frame(0, ipv6(), &tcp(|_| ()), &payload(3_000));
+    // Hop-by-hop options of eight bytes of padding.
+    frame[20] = 0;
+    frame[18..20].copy_from_slice(&(3_000_u16 + 20 + 8).to_be_bytes());
+    frame.splice(54..54, [6, 0, 1, 4, 0, 0, 0, 0]);
+    let (_, cut) = segments(&header(TCP6, 1_400), &frame, LONGEST).unwrap();
+    assert_eq!(cut.len(), 3);
+    for segment in &cut {
+        assert_eq!(segment[54..62], frame[54..62]);
+        assert_checksums(segment);
+    }
+}
+
+proptest! {
+    #[test]
+    fn segments_are_the_payload_again(
+        (tags, is_ipv4, is_tcp, is_unfinished) in (0_u8..=2, any::<bool>(), any::<bool>(), any::<bool>()),
+        length in 0_usize..40_000,
+        size in 48_u16..9_000,
+    ) {
+        let ip: Ip = if is_ipv4 { ipv4().into() } else { ipv6().into() };
+        let carried = if is_tcp { tcp(|_| ()) } else { Carried::Udp };
+        let (kind, offset) = match (is_tcp, is_ipv4) {
+            (false, _) => (DATAGRAMS, 6),
+            (true, true) => (TCP4, 16),
+            (true, false) => (TCP6, 16),
+        };
+        let mut frame = frame(tags, ip, &carried, &payload(length));
+        let mut header = header(kind, size);
+        if is_unfinished {
+            header = unfinish(header, &mut frame, offset);
+        }
+        let (one, mut cut) = segments(&header, &frame, 9_100).unwrap();
+        prop_assert_eq!(cut.len(), length.div_ceil(usize::from(size)).max(1));
+        for segment in &mut cut {
+            finish(&one, segment);
+            assert_checksums(segment);
+        }
+        laws::hold(&[&header.bytes()[..], &9_100_u16.to_be_bytes(), &frame].concat());
+    }
+
+    #[test]
+    fn no_bytes_cause_a_panic(
+        (tags, is_ipv4, is_tcp) in (0_u8..=2, any::<bool>(), any::<bool>()),
+        header in any::<[u8; 10]>(),
+        kind in 0_u8..=6,
+        longest in any::<u16>(),
+        length in 0_usize..3_000,
+        changes in prop::collection::vec((0_usize..100, any::<u8>()), 0..4),
+        cut in 0_usize..200,
+    ) {
+        let ip: Ip = if is_ipv4 { ipv4().into() } else { ipv6().into() };
+        let carried = if is_tcp { tcp(|_| ()) } else { Carried::Udp };
+        let frame = frame(tags, ip, &carried, &payload(length));
+        let mut bytes = [&header[..], &longest.to_be_bytes(), &frame].concat();
+        bytes[1] = kind;
+        // An unfinished checksum would seldom be where it should be.
+        bytes[0] &= 2;
+        for (at, byte) in changes {
+            if let Some(changed) = bytes.get_mut(at) {
+                *changed = byte;
+            }
+        }
+        laws::hold(&bytes);
+        laws::hold(&bytes[..bytes.len().saturating_sub(cut)]);
+        laws::hold(&bytes[..cut.min(bytes.len())]);
+    }
+}
