@@ -2,7 +2,7 @@
 //!
 //! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation*
 //! (TSO, GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so
-//! it is always off. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it
+//! it is turned off. Where TSO, GSO or GRO stays on, a port cuts what comes; what LRO merged does not say how. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it
 //! is turned off where the path cannot carry a checksum that is still to be made, for a pass over each
 //! payload.
 //!
@@ -17,6 +17,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_route::link::LinkAttribute;
+use nix::errno::Errno;
 
 use super::{Netlink, NetlinkError, checked};
 
@@ -60,11 +61,12 @@ nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 impl Netlink {
     /// Turns segmentation offloads off on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
-    /// segmentation on request of programs.
+    /// segmentation on request of programs. What is on then: the super-packets of an offload that the driver does not
+    /// turn off are cut by a [`Port`](crate::port::Port).
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] for what the driver cannot turn off, or the kernel's error.
-    pub fn turn_off_segmentation(&mut self, name: &str) -> Result<(), NetlinkError> {
+    /// [`NetlinkError::StaysOn`] if that is large receive offload, or the kernel's error.
+    pub fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
         for offload in [TSO, GSO, GRO] {
             self.turn_off(name, offload)?;
         }
@@ -75,8 +77,8 @@ impl Netlink {
         let index = self.index_of(name)?;
         self.set(index, LinkAttribute::GsoMaxSegs(1), format_args!("give `{name}` one segment at a time"))?;
         match self.offloads(name)? {
-            Offloads { lro: true, .. } => stays_on(FLAGS, name),
-            _ => Ok(()),
+            Offloads { lro: true, .. } => Err(stays_on(FLAGS, name)),
+            after => Ok(after),
         }
     }
 
@@ -85,8 +87,12 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::StaysOn`] for what the driver cannot turn off, or the kernel's error.
     pub fn turn_off_checksums(&mut self, name: &str) -> Result<(), NetlinkError> {
-        self.turn_off(name, TX_CHECKSUM)?;
-        self.turn_off(name, RX_CHECKSUM)
+        for offload in [TX_CHECKSUM, RX_CHECKSUM] {
+            if !self.turn_off(name, offload)? {
+                return Err(stays_on(offload, name));
+            }
+        }
+        Ok(())
     }
 
     /// Which offloads of the device called `name` are on.
@@ -128,12 +134,14 @@ impl Netlink {
         Ok(())
     }
 
-    /// A device that never had the offload refuses the command; what counts is what is read back.
-    fn turn_off(&self, name: &str, offload: Offload) -> Result<(), NetlinkError> {
+    /// Whether it is off then. A device that never had the offload refuses the command, and so does one that cannot turn it
+    /// off; what counts is what is read back.
+    fn turn_off(&self, name: &str, offload: Offload) -> Result<bool, NetlinkError> {
         let written = self.ethtool(name, offload.2, 0, offload.0);
-        match self.ethtool(name, offload.1, 0, offload.0)? {
-            0 => Ok(()),
-            _ => written.and_then(|_| stays_on(offload, name)),
+        match (self.ethtool(name, offload.1, 0, offload.0)?, written) {
+            (0, _) => Ok(true),
+            (_, Err(NetlinkError::Refused { errno, .. })) if errno != Errno::EPERM => Ok(false),
+            (_, written) => written.map(|_| false),
         }
     }
 
@@ -159,6 +167,6 @@ impl Netlink {
     }
 }
 
-fn stays_on(offload: Offload, device: &str) -> Result<(), NetlinkError> {
-    Err(NetlinkError::StaysOn { offload: offload.0, device: device.to_owned() })
+fn stays_on(offload: Offload, device: &str) -> NetlinkError {
+    NetlinkError::StaysOn { offload: offload.0, device: device.to_owned() }
 }

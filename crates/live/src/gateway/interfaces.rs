@@ -46,10 +46,15 @@ impl Interface {
     /// Names of the offloads that a gateway turns off here.
     #[must_use]
     pub fn to_turn_off(&self) -> Vec<&'static str> {
-        let Offloads { tso, gso, gro, lro, .. } = self.offloads;
-        let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
-        all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
+        merging(&self.offloads)
     }
+}
+
+/// Names of the offloads that are on and merge packets.
+fn merging(offloads: &Offloads) -> Vec<&'static str> {
+    let Offloads { tso, gso, gro, lro, .. } = *offloads;
+    let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
+    all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
 }
 
 /// Whether frames of the device cross nothing but a gateway.
@@ -113,19 +118,26 @@ impl Prepared {
     /// Turns off offloads that merge packets.
     ///
     /// # Errors
-    /// If the driver does not let go of it, or for want of CAP_NET_ADMIN.
+    /// If the driver does not let go of LRO, which does not say what it merged, or for want of CAP_NET_ADMIN.
     pub fn new(interfaces: &[Interface]) -> Result<Self, NetlinkError> {
         let mut netlink = Netlink::open()?;
         let mut prepared = Self(Vec::new());
         for interface in interfaces {
             // Noted first, so that half of it is given back as well.
             prepared.0.push(interface.clone());
-            netlink.turn_off_segmentation(&interface.name)?;
-            let off = interface.to_turn_off().join(", ");
+            let stay = merging(&netlink.turn_off_segmentation(&interface.name)?);
+            if !stay.is_empty() {
+                tracing::warn!(
+                    interface = interface.name,
+                    stay = stay.join(", "),
+                    "offloads cannot be turned off; super-packets are cut into packets, which costs CPU time"
+                );
+            }
+            let off: Vec<_> = interface.to_turn_off().into_iter().filter(|it| !stay.contains(it)).collect();
             if !off.is_empty() {
                 tracing::info!(
                     interface = interface.name,
-                    off,
+                    off = off.join(", "),
                     "offloads are turned off while the gateway runs"
                 );
             }
