@@ -45,7 +45,7 @@ pub struct Timekeeping {
     pub missed: u64,
     /// Frames that the system did not take.
     pub refused: u64,
-    /// Super-packets of segmentation offload, longer frames than buffers, and what is no frame: all dropped.
+    /// Super-packets that could not be cut into segments, longer frames than buffers, and what is no frame: all dropped.
     pub unusable: u64,
     /// How much later than due applications of our own wrote; empty if there were none.
     pub writes: Distribution,

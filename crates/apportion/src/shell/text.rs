@@ -52,8 +52,8 @@ pub(super) fn lines(shell: &Shell, summary: &Summary) -> Vec<String> {
     let super_packets = summary.at_ports(|port| port.super_packets);
     if super_packets > 0 {
         lines.push(format!(
-            "{super_packets} super-packets were refused: they hold many segments as one packet, which a link \
-             does not carry; turn segmentation offload off where they come from"
+            "{super_packets} super-packets were dropped: they hold many segments as one packet and could not be cut; \
+             turn segmentation offload off where they come from"
         ));
     }
     if !summary.kept_up(shell.max_lateness) {
@@ -194,6 +194,7 @@ pub(super) fn json(shell: &Shell, summary: &Summary) -> Value {
         "missed_frames": summary.at_ports(|port| port.missed),
         "refused_frames": summary.at_ports(|port| port.unsent),
         "oversize_frames": summary.at_ports(|port| port.oversize),
+        "segmented_super_packets": summary.at_ports(|port| port.segmented),
         "super_packets": summary.at_ports(|port| port.super_packets),
         "malformed_frames": summary.malformed,
     })

@@ -241,6 +241,22 @@ impl Runner {
                 tracing::info!(interface, "the interface is up again");
             }
         }
+        for (interface, (counts, before)) in names.into_iter().zip(ports.iter().zip(&before)) {
+            if counts.segmented > 0 && before.segmented == 0 {
+                tracing::info!(
+                    interface,
+                    "super-packets of segmentation offload arrive and are cut into packets; rates are not affected; TSO \
+                     and GSO off at the hosts that send them would save CPU time here"
+                );
+            }
+            if counts.super_packets > 0 && before.super_packets == 0 {
+                tracing::warn!(
+                    interface,
+                    "super-packets arrive that cannot be cut, such as those of tunnels, and are dropped; turn TSO, GSO and \
+                     GRO off where they come from"
+                );
+            }
+        }
         let missed: u64 = ports.iter().zip(&before).map(|(now, before)| now.missed - before.missed).sum();
         let is_due = self.warned.is_none_or(|warned| now.since(warned) >= WINDOW);
         if (missed > 0 || late > TOO_LATE) && is_due {

@@ -220,12 +220,13 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 11] = [
 ];
 
 type OfPort = fn(&PortCounts) -> u64;
-const OF_PORTS: [(&str, &str, OfPort); 7] = [
+const OF_PORTS: [(&str, &str, OfPort); 8] = [
     ("port_received_frames_total", "Frames that came in.", |it| it.received),
     ("port_sent_frames_total", "Frames that went out.", |it| it.sent),
     ("port_oversize_frames_total", "Frames longer than a buffer, dropped.", |it| it.oversize),
-    ("port_super_packets_total", "Super-packets of segmentation offload, dropped.", |it| it.super_packets),
-    ("port_missed_frames_total", "Frames that the kernel lost before we fetched them.", |it| it.missed),
+    ("port_segmented_super_packets_total", "Super-packets that were cut into segments.", |it| it.segmented),
+    ("port_super_packets_total", "Super-packets that could not be cut, dropped.", |it| it.super_packets),
+    ("port_missed_frames_total", "Frames lost for want of time or of a free buffer.", |it| it.missed),
     ("port_unsent_frames_total", "Frames that the device refused.", |it| it.unsent),
     ("port_down_total", "Times that the interface was found down.", |it| it.down),
 ];

@@ -5,6 +5,7 @@ mod colours;
 mod common;
 mod labels;
 mod line;
+mod offloads;
 mod passing;
 #[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
@@ -21,6 +22,9 @@ const CASES: &[Case] = cases! {
         what_is_malformed_is_counted_and_dropped,
         whatever_comes_is_forwarded_or_counted,
         an_interface_goes_down_and_comes_back;
+    offloads: tcp_in_ipv4_fills_the_link,
+        tcp_in_ipv6_fills_the_link,
+        segments_of_udp_arrive_as_datagrams;
     labels: an_edge_and_a_core_divide_by_weights,
         the_versions_of_ip_change_places,
         a_core_divides_among_customers_by_labels,
