@@ -22,7 +22,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::frame_io::{FrameIo, Ports};
 use apportion_linux::pool::HEAD;
-use apportion_linux::port::{BATCH, Port, PortCounts, Received};
+use apportion_linux::port::{BATCH, Port, PortCounts, Received, has_unfinished_checksum};
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
 use nix::errno::Errno;
@@ -207,10 +207,12 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     /// Hands a message between routers to the world, which sends its own in answer, and forwards it if it is to.
     fn deliver_control(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
         let is_end = matches!(self.routes.get(packet.hop as usize), Some(Hop::World));
-        let frame = &mut self.shared.pool.bytes_mut(packet.buffer)[packet.range()];
+        let buffer = self.shared.pool.bytes_mut(packet.buffer);
+        let is_unfinished = has_unfinished_checksum(buffer);
+        let frame = &mut buffer[packet.range()];
         let reread = if parsed.is_none() { frame::parse(frame).ok() } else { None };
         let goes_on = parsed.or(reread.as_ref()).is_some_and(|parsed| {
-            let control = ControlFrame { place, is_end, frame, parsed };
+            let control = ControlFrame { place, is_end, frame, parsed, is_unfinished };
             self.world.on_control(now, control, &mut LinkStates(&mut self.links)) && !is_end
         });
         if !goes_on {

@@ -127,13 +127,15 @@ impl Router {
         }
     }
 
-    /// Handles a frame that came in by `port`: whether it is for this router, or to be forwarded.
+    /// Handles a frame that came in by `port`: whether it is for this router, or to be forwarded. `is_unfinished`: its
+    /// transport checksum is still to be made, because it comes from a host of this machine.
     pub fn on_frame(
         &mut self,
         now: Time,
         port: u32,
         frame: &[u8],
         parsed: &Parsed,
+        is_unfinished: bool,
         context: &mut impl RouterContext,
     ) -> Handled {
         let Some(message) = frames::read(frame, parsed) else { return Handled::Pass };
@@ -144,7 +146,7 @@ impl Router {
         if !is_ours && !is_towards_source(message) {
             return Handled::Pass;
         }
-        if !frames::is_intact(frame, parsed) {
+        if !frames::is_intact(frame, parsed, is_unfinished) {
             self.damaged += 1;
             return if is_ours { Handled::Taken } else { Handled::Pass };
         }

@@ -42,6 +42,8 @@ pub struct ControlFrame<'a> {
     pub frame: &'a mut [u8],
     /// The parsed bytes.
     pub parsed: &'a Parsed,
+    /// Whether the checksum of its transport header is still to be made: it comes from a host of this machine.
+    pub is_unfinished: bool,
 }
 
 /// A frame that the world sends.

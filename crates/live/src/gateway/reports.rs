@@ -16,7 +16,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
 use apportion_sffc::{FlowReport, Handled};
 
 use super::world::DirectionState;
-use crate::engine::LinkStates;
+use crate::engine::{ControlFrame, LinkStates};
 use crate::frame::{FlowTuple, Parsed};
 use crate::router::frames::{self, Hardware};
 use crate::router::{Router, RouterContext};
@@ -93,12 +93,13 @@ impl Reports {
         &mut self,
         now: Time,
         port: u32,
-        (frame, parsed): (&[u8], &Parsed),
+        control: &ControlFrame<'_>,
         directions: &[DirectionState; 2],
         links: &mut LinkStates<'_>,
     ) -> bool {
         let mut view = View { directions, senders: &self.senders, links };
-        let handled = self.router.on_frame(now, port, frame, parsed, &mut view);
+        let ControlFrame { frame, parsed, is_unfinished, .. } = control;
+        let handled = self.router.on_frame(now, port, frame, parsed, *is_unfinished, &mut view);
         self.due = self.router.next_timer().map_or(self.due, |timer| timer.min(self.due));
         handled == Handled::Pass
     }

@@ -225,7 +225,7 @@ impl World for GatewayWorld {
     fn on_control(&mut self, now: Time, control: ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
         match (&mut self.reports, control.place) {
             (Some(reports), Place::Port(port)) => {
-                reports.on_control(now, port, (control.frame, control.parsed), &self.directions, links)
+                reports.on_control(now, port, &control, &self.directions, links)
             }
             // On its way out.
             _ => true,

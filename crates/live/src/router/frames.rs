@@ -138,9 +138,9 @@ pub fn read<'a>(frame: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
     datagram.get(UDP..length).filter(|message| is_message(message))
 }
 
-/// Whether the checksums of a frame with a message are right.
+/// Whether the checksums of a frame with a message are right. That of the datagram is not looked at if it `is_unfinished`.
 #[must_use]
-pub fn is_intact(frame: &[u8], parsed: &Parsed) -> bool {
+pub fn is_intact(frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
     let (Some(headers), Some(begin)) = (&parsed.headers, parsed.transport_offset) else { return false };
     let Some(network) = frame.get(parsed.network_offset..begin) else { return false };
     let Some(datagram) = frame.get(begin..end(parsed)) else { return false };
@@ -149,7 +149,7 @@ pub fn is_intact(frame: &[u8], parsed: &Parsed) -> bool {
     let header_is_right = parsed.network == Network::Ipv6 || sum(0, network) == 0xffff;
     // With its checksum a datagram adds up to all ones.
     let pseudo = pseudo_header(headers.source, headers.destination, datagram.len());
-    header_is_right && sum(pseudo, datagram) == 0xffff
+    header_is_right && (is_unfinished || sum(pseudo, datagram) == 0xffff)
 }
 
 /// Where in the frame the IP packet ends.

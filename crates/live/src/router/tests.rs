@@ -73,7 +73,7 @@ impl Node {
     }
     fn receive(&mut self, now: Time, port: u32, frame: &[u8]) -> Handled {
         let parsed = frame::parse(frame).unwrap();
-        self.router.on_frame(now, port, frame, &parsed, &mut self.flows)
+        self.router.on_frame(now, port, frame, &parsed, false, &mut self.flows)
     }
     fn sent(&mut self) -> Vec<(u32, Vec<u8>)> {
         std::iter::from_fn(|| self.router.transmit()).collect()
@@ -234,7 +234,7 @@ fn frames_of_others_pass_and_damaged_ones_are_not_read() {
         let mut frame = report.clone();
         frame[bit / 8] ^= 1 << (bit % 8);
         if let Ok(parsed) = frame::parse(&frame) {
-            row[0].router.on_frame(ms(50), DOWN, &frame, &parsed, &mut row[0].flows);
+            row[0].router.on_frame(ms(50), DOWN, &frame, &parsed, false, &mut row[0].flows);
         }
     }
     assert_eq!(row[0].flows.reports.len(), 1);
