@@ -116,8 +116,6 @@ pub struct Port {
     vectors: Vec<[libc::iovec; 3]>,
     /// For each message, as a buffer would hold it: where a super-packet is put together.
     overflow: Vec<u8>,
-    /// Of the next datagram of IPv6 that is cut into fragments.
-    identification: u32,
     control: Vec<[u64; CONTROL / 8]>,
 }
 
@@ -192,7 +190,6 @@ impl Port {
             messages: vec![message; BATCH],
             vectors: vec![vector; BATCH],
             overflow: Vec::new(),
-            identification: 0,
             control: vec![[0; CONTROL / 8]; BATCH],
         })
     }
@@ -336,12 +333,11 @@ impl Port {
         let longest = HEAD + pool.longest() - start;
         let header = bytes.first_chunk().map(VnetHeader::read).unwrap_or_default();
         let frame = bytes.get(start..end).filter(|_| !is_cut).unwrap_or_default();
-        let Ok(mut segments) = Segments::new(&header, frame, longest, self.identification) else {
+        let Ok(mut segments) = Segments::new(&header, frame, longest) else {
             self.counts.super_packets += 1;
             return;
         };
         self.counts.segmented += 1;
-        self.identification = self.identification.wrapping_add(1);
         let header = segments.header().bytes();
         let mut buffer = Some(buffer);
         while segments.remaining() > 0 {

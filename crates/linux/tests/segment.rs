@@ -9,11 +9,10 @@ mod laws;
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, Refusal, Segments, VnetHeader};
 use etherparse::{Ipv4Options, NetSlice, SlicedPacket, TcpHeader, TcpOptionElement, TransportSlice};
 use frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
-use laws::{segments, sum, transport, word};
+use laws::{segments, sum, transport};
 use proptest::prelude::*;
 
 const TCP4: u8 = 1;
-const FRAGMENTS: u8 = 3;
 const TCP6: u8 = 4;
 const DATAGRAMS: u8 = 5;
 /// Chosen for headers of every kind around 1,448 bytes.
@@ -154,57 +153,10 @@ fn a_wrong_checksum_is_wrong_in_every_segment() {
     }
 }
 
-/// The datagram of these fragments, of the frame without fragments that has these headers.
-fn reassemble(frame: &[u8], cut: &[Vec<u8>], is_ipv4: bool, network: usize) -> Vec<u8> {
-    let headers = network + if is_ipv4 { 20 } else { 40 };
-    let mut whole = frame[..headers].to_vec();
-    for (number, fragment) in cut.iter().enumerate() {
-        let is_last = number + 1 == cut.len();
-        let (place, at) = if is_ipv4 {
-            assert_eq!(word(fragment, network + 4), 0xbeef);
-            assert_eq!(sum(&fragment[network..headers]), 0);
-            assert_eq!(word(fragment, network + 2) as usize, fragment.len() - network);
-            let place = word(fragment, network + 6);
-            assert_eq!(place & 0x2000 != 0, !is_last);
-            ((place & 0x1fff) * 8, headers)
-        } else {
-            assert_eq!((fragment[network + 6], fragment[headers]), (44, 17));
-            assert_eq!(fragment[headers + 4..headers + 8], [0xab, 0xcd, 0x12, 0x34]);
-            assert_eq!(word(fragment, network + 4) as usize, fragment.len() - headers);
-            let place = word(fragment, headers + 2);
-            assert_eq!(place & 1 != 0, !is_last);
-            (place & 0xfff8, headers + 8)
-        };
-        assert_eq!(place as usize, whole.len() - headers);
-        whole.extend(&fragment[at..]);
-    }
-    whole
-}
-
-#[test]
-fn fragments_are_one_datagram_again() {
-    for tags in 0..=2 {
-        for (is_ipv4, ip) in [(true, Ip::V4(ipv4())), (false, Ip::V6(ipv6()))] {
-            let mut frame = frame(tags, ip, &Carried::Udp, &payload(5_000));
-            let network = 14 + 4 * usize::from(tags);
-            // 1,483 is no multiple of eight.
-            let complete = segments(&header(FRAGMENTS, 1_483), &frame, LONGEST).unwrap();
-            assert_eq!(complete.1.len(), 4);
-            assert_eq!(reassemble(&frame, &complete.1, is_ipv4, network), frame);
-            let header = unfinish(header(FRAGMENTS, 1_483), &mut frame, 6);
-            assert_eq!(segments(&header, &frame, LONGEST), Some(complete));
-            // One that need not be cut gets its checksum, and nothing else.
-            let (_, cut) = segments(&VnetHeader { gso_size: 6_000, ..header }, &frame, 6_000).unwrap();
-            assert_eq!((cut.len(), cut[0].len()), (1, frame.len()));
-            assert_checksums(&cut[0]);
-        }
-    }
-}
-
 #[test]
 fn what_cannot_be_cut_is_refused() {
     let good = frame(0, ipv4(), &tcp(|_| ()), &payload(4_000));
-    let refusal = |header: VnetHeader, frame: &[u8]| Segments::new(&header, frame, LONGEST, 0).err();
+    let refusal = |header: VnetHeader, frame: &[u8]| Segments::new(&header, frame, LONGEST).err();
     let changed = |at: usize, byte: u8| {
         let mut frame = good.clone();
         frame[at] = byte;
@@ -212,7 +164,8 @@ fn what_cannot_be_cut_is_refused() {
     };
     let tcp4 = header(TCP4, 1_448);
     assert_eq!(refusal(tcp4, &good), None);
-    assert_eq!(refusal(header(2, 1_448), &good), Some(Refusal::Kind));
+    // UFO, which packet sockets do not give.
+    assert_eq!(refusal(header(3, 1_448), &good), Some(Refusal::Kind));
     assert_eq!(refusal(header(TCP4, 0), &good), Some(Refusal::Size));
     assert_eq!(refusal(header(TCP4, 1), &good), Some(Refusal::Many));
     assert_eq!(refusal(header(TCP4, 1_600), &good), Some(Refusal::Long));
@@ -229,9 +182,6 @@ fn what_cannot_be_cut_is_refused() {
     // As in a tunnel, the checksum is of what lies further in.
     let inner = VnetHeader { flags: NEEDS_CHECKSUM, checksum_start: 84, checksum_offset: 16, ..tcp4 };
     assert_eq!(refusal(inner, &good), Some(Refusal::Checksum));
-    let [_, (_, options), _] = headers();
-    let datagram = frame(0, options, &Carried::Udp, &payload(4_000));
-    assert_eq!(refusal(header(FRAGMENTS, 1_480), &datagram), Some(Refusal::Options));
 }
 
 #[test]

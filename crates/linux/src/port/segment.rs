@@ -7,7 +7,9 @@
 //! |---|---|---|
 //! | `TCPV4`, `TCPV6` | TSO, GSO, GRO | sequence number moved on; CWR only in the first (RFC 3168 section 6.1.2), FIN and PSH only in the last |
 //! | `UDP_L4` | `UDP_SEGMENT`, GRO | a datagram of its own |
-//! | `UDP` | UFO | an IP fragment of one datagram (RFC 791 section 3.2, RFC 8200 section 4.5) |
+//!
+//! Packet sockets have given no other kind since Linux 4.14: datagrams that a device was to cut into IP fragments (UFO) are an
+//! error of the system call, as are datagrams of `UDP_SEGMENT` before Linux 6.2.
 //!
 //! Where the checksum of the super-packet is unfinished, so are those of its segments: the checksum field holds the sum of the
 //! pseudo-header, and the header before each frame says so. Where it is complete, each segment gets a complete one. Neither
@@ -15,8 +17,7 @@
 //! matter, and the segments of a super-packet with a wrong checksum have wrong ones.
 //!
 //! `hdr_len` is a hint of the sender and is not read. What disagrees with the frame is refused, see [`Refusal`]: tunnels
-//! (another transport header before the checksum), packets above 64 KB ("big TCP"), authentication headers, and options or
-//! extension headers of a datagram that is to be cut into fragments.
+//! (another transport header before the checksum), packets above 64 KB ("big TCP"), and authentication headers.
 //!
 //! Cost: one copy of each byte; one more pass, and another over each segment, where the checksum is complete. No allocation,
 //! and no panic whatever the bytes.
@@ -42,13 +43,10 @@ const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-const FRAGMENT_HEADER: usize = 8;
 /// Extension headers that are skipped at most, as by `frame` of the crate live.
 const MAX_EXTENSIONS: usize = 8;
-/// Fragments begin at multiples of this (RFC 791 section 3.1).
-const FRAGMENT_UNIT: usize = 8;
-const MORE_FRAGMENTS: u16 = 0x2000;
-const FRAGMENT_OFFSET: u16 = 0x1fff;
+/// Of the word of an IPv4 header that holds them, MF and the offset, which are zero unless the packet is a fragment.
+const FRAGMENT: u16 = 0x3fff;
 const CWR: u8 = 0x80;
 const PSH_FIN: u8 = 0x09;
 
@@ -66,7 +64,6 @@ mod protocol {
     pub(super) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
     pub(super) const ROUTING: u8 = 43;
-    pub(super) const FRAGMENT: u8 = 44;
     pub(super) const DESTINATION: u8 = 60;
 }
 
@@ -114,7 +111,7 @@ impl VnetHeader {
 pub enum Refusal {
     /// Of a kind that is not known.
     Kind,
-    /// Segments would have no payload, or less than a fragment's unit.
+    /// Segments would have no payload.
     Size,
     /// No whole IP packet of the kind's version behind at most two VLAN tags; or a fragment.
     Network,
@@ -122,8 +119,6 @@ pub enum Refusal {
     Transport,
     /// The unfinished checksum is not that of the transport header.
     Checksum,
-    /// Fragments would need options or extension headers copied selectively.
-    Options,
     /// A segment is longer than the buffers.
     Long,
     /// Too many segments.
@@ -133,8 +128,7 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Tcp,
-    Datagrams,
-    Fragments,
+    Udp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,9 +142,8 @@ impl Kind {
     const fn of(gso_type: u8) -> Option<(Self, Option<Version>)> {
         match gso_type & !ECN {
             1 => Some((Self::Tcp, Some(Version::V4))),
-            3 => Some((Self::Fragments, None)),
             4 => Some((Self::Tcp, Some(Version::V6))),
-            5 => Some((Self::Datagrams, None)),
+            5 => Some((Self::Udp, None)),
             _ => None,
         }
     }
@@ -158,7 +151,7 @@ impl Kind {
     const fn protocol(self) -> u8 {
         match self {
             Self::Tcp => protocol::TCP,
-            Self::Datagrams | Self::Fragments => protocol::UDP,
+            Self::Udp => protocol::UDP,
         }
     }
 
@@ -166,7 +159,7 @@ impl Kind {
     const fn checksum_offset(self) -> usize {
         match self {
             Self::Tcp => 16,
-            Self::Datagrams | Self::Fragments => 6,
+            Self::Udp => 6,
         }
     }
 
@@ -174,7 +167,7 @@ impl Kind {
     fn header(self, transport: &[u8]) -> Option<usize> {
         let length = match self {
             Self::Tcp => 4 * usize::from(transport.get(12)? >> 4),
-            Self::Datagrams | Self::Fragments => UDP_HEADER,
+            Self::Udp => UDP_HEADER,
         };
         let least = if self == Self::Tcp { TCP_HEADER } else { UDP_HEADER };
         (least <= length && length <= transport.len()).then_some(length)
@@ -194,17 +187,14 @@ impl Kind {
         }
     }
 
-    /// The sum of the pseudo-header without its length; of a datagram that becomes fragments its finished checksum.
+    /// The sum of the pseudo-header without its length.
     fn seed(self, checksum: Checksum, segment: &[u8]) -> u16 {
-        let field = get(segment, self.checksum_offset());
-        match (self, checksum) {
-            (_, Checksum::Absent) => 0,
-            (Self::Fragments, Checksum::Complete) => field,
-            // With the sum of the pseudo-header in the field, all of it is what the checksum covers.
-            (Self::Fragments, Checksum::Unfinished) => not_absent(!sum(segment)),
-            (_, Checksum::Unfinished) => add(field, !(segment.len() as u16)),
+        let length = segment.len() as u16;
+        match checksum {
+            Checksum::Absent => 0,
+            Checksum::Unfinished => add(get(segment, self.checksum_offset()), !length),
             // With its checksum, a segment and its pseudo-header add up to zero.
-            (_, Checksum::Complete) => add(!sum(segment), !(segment.len() as u16)),
+            Checksum::Complete => add(!sum(segment), !length),
         }
     }
 }
@@ -242,26 +232,18 @@ pub struct Segments<'a> {
     /// Payload of each packet but the last.
     size: usize,
     checksum: Checksum,
-    /// The sum of the pseudo-header without its length; of fragments the finished checksum.
+    /// The sum of the pseudo-header without its length.
     seed: u16,
-    /// Of all fragments in IPv6.
-    identification: u32,
     count: usize,
     next: usize,
 }
 
 impl<'a> Segments<'a> {
-    /// Those of `frame` with `header` before it, none longer than `longest` bytes. `identification` is that of fragments in
-    /// IPv6, another one for each super-packet.
+    /// Those of `frame` with `header` before it, none longer than `longest` bytes.
     ///
     /// # Errors
     /// Why it is not cut.
-    pub fn new(
-        header: &VnetHeader,
-        frame: &'a [u8],
-        longest: usize,
-        identification: u32,
-    ) -> Result<Self, Refusal> {
+    pub fn new(header: &VnetHeader, frame: &'a [u8], longest: usize) -> Result<Self, Refusal> {
         let (kind, version) = Kind::of(header.gso_type).ok_or(Refusal::Kind)?;
         let layout = Layout::of(frame).ok_or(Refusal::Network)?;
         if version.is_some_and(|version| version != layout.version) {
@@ -272,12 +254,8 @@ impl<'a> Segments<'a> {
         let transport_header =
             kind.header(segment).filter(|_| layout.protocol == kind.protocol()).ok_or(Refusal::Transport)?;
         let checksum = kind.checksum(header, segment, transport)?;
-        let (headers, size) = match kind {
-            Kind::Tcp | Kind::Datagrams => (transport + transport_header, usize::from(header.gso_size)),
-            Kind::Fragments if transport - network > version.header() => return Err(Refusal::Options),
-            Kind::Fragments => (transport, usize::from(header.gso_size) / FRAGMENT_UNIT * FRAGMENT_UNIT),
-        };
-        let payload = &frame[headers..end];
+        let (headers, payload) = frame[..end].split_at(transport + transport_header);
+        let size = usize::from(header.gso_size);
         if size == 0 {
             return Err(Refusal::Size);
         }
@@ -285,8 +263,11 @@ impl<'a> Segments<'a> {
         if count > MAX_SEGMENTS {
             return Err(Refusal::Many);
         }
-        let segments = Self {
-            headers: &frame[..headers],
+        if headers.len() + size.min(payload.len()) > longest {
+            return Err(Refusal::Long);
+        }
+        Ok(Self {
+            headers,
             payload,
             kind,
             version,
@@ -295,20 +276,9 @@ impl<'a> Segments<'a> {
             size,
             checksum,
             seed: kind.seed(checksum, segment),
-            identification,
             count,
             next: 0,
-        };
-        // So that the length of a fragment in IPv6 fits its field.
-        if segments.longest() > longest.min(usize::from(u16::MAX)) {
-            return Err(Refusal::Long);
-        }
-        Ok(segments)
-    }
-
-    /// Bytes of the longest frame.
-    fn longest(&self) -> usize {
-        self.headers.len() + self.fragment_header() + self.size.min(self.payload.len())
+        })
     }
 
     /// How many are left.
@@ -320,7 +290,7 @@ impl<'a> Segments<'a> {
     /// The header before each of the frames.
     #[must_use]
     pub fn header(&self) -> VnetHeader {
-        if self.checksum != Checksum::Unfinished || self.kind == Kind::Fragments {
+        if self.checksum != Checksum::Unfinished {
             return VnetHeader::default();
         }
         VnetHeader {
@@ -337,35 +307,35 @@ impl<'a> Segments<'a> {
         let begin = self.next * self.size;
         let payload = self.payload.get(begin..).filter(|_| self.next < self.count)?;
         let payload = &payload[..payload.len().min(self.size)];
-        let headers = self.headers.len() + self.fragment_header();
-        let frame = to.get_mut(..headers + payload.len())?;
-        frame[..self.headers.len()].copy_from_slice(self.headers);
-        frame[headers..].copy_from_slice(payload);
-        match self.kind {
-            Kind::Tcp | Kind::Datagrams => self.finish_segment(frame, begin as u32),
-            Kind::Fragments => self.finish_fragment(frame, begin),
-        }
+        let length = self.headers.len() + payload.len();
+        let frame = to.get_mut(..length)?;
+        let (headers, rest) = frame.split_at_mut(self.headers.len());
+        headers.copy_from_slice(self.headers);
+        rest.copy_from_slice(payload);
+        self.finish(frame, begin as u32);
         self.next += 1;
-        Some(headers + payload.len())
+        Some(length)
     }
 
     const fn is_last(&self) -> bool {
         self.next + 1 == self.count
     }
 
-    /// Bytes of the fragment header of each packet.
-    fn fragment_header(&self) -> usize {
-        let has = self.kind == Kind::Fragments && self.version == Version::V6 && self.count > 1;
-        if has { FRAGMENT_HEADER } else { 0 }
-    }
-
-    /// Writes what differs from packet to packet into the headers of TCP or UDP; `begin` bytes of payload came before.
-    fn finish_segment(&self, frame: &mut [u8], begin: u32) {
-        self.set_ip_length(frame);
-        if self.version == Version::V4 {
-            let identification = get(frame, self.network + 4).wrapping_add(self.next as u16);
-            put(frame, self.network + 4, identification);
-            self.set_ipv4_checksum(frame);
+    /// Writes what differs from packet to packet into the headers; `begin` bytes of payload came before.
+    fn finish(&self, frame: &mut [u8], begin: u32) {
+        let ip = &mut frame[self.network..];
+        // No longer than that of the super-packet, which is in this field.
+        let length = ip.len();
+        match self.version {
+            Version::V4 => {
+                put(ip, 2, length as u16);
+                let identification = get(ip, 4).wrapping_add(self.next as u16);
+                put(ip, 4, identification);
+                put(ip, 10, 0);
+                let checksum = !sum(&ip[..self.transport - self.network]);
+                put(ip, 10, checksum);
+            }
+            Version::V6 => put(ip, 4, (length - IPV6_HEADER) as u16),
         }
         let transport = &mut frame[self.transport..];
         let length = transport.len() as u16;
@@ -388,57 +358,6 @@ impl<'a> Segments<'a> {
                 put(transport, at, if self.kind == Kind::Tcp { checksum } else { not_absent(checksum) });
             }
             Checksum::Absent => (),
-        }
-    }
-
-    /// Makes a frame the fragment that begins `begin` bytes behind the datagram's beginning.
-    fn finish_fragment(&self, frame: &mut [u8], begin: usize) {
-        if self.next == 0 && self.checksum != Checksum::Absent {
-            let datagram = self.transport + self.fragment_header();
-            put(frame, datagram + self.kind.checksum_offset(), self.seed);
-        }
-        self.set_ip_length(frame);
-        let offset = (begin / FRAGMENT_UNIT) as u16;
-        match self.version {
-            Version::V4 => {
-                if self.count > 1 {
-                    let more = if self.is_last() { 0 } else { MORE_FRAGMENTS };
-                    put(frame, self.network + 6, offset | more);
-                }
-                self.set_ipv4_checksum(frame);
-            }
-            Version::V6 if self.count > 1 => {
-                let next_header = std::mem::replace(&mut frame[self.network + 6], protocol::FRAGMENT);
-                put(frame, self.transport, u16::from(next_header) << 8);
-                put(frame, self.transport + 2, offset << 3 | u16::from(!self.is_last()));
-                frame[self.transport + 4..][..4].copy_from_slice(&self.identification.to_be_bytes());
-            }
-            Version::V6 => (),
-        }
-    }
-
-    fn set_ip_length(&self, frame: &mut [u8]) {
-        // No frame is longer than 2^16 - 1 bytes.
-        let length = frame.len() - self.network;
-        match self.version {
-            Version::V4 => put(frame, self.network + 2, length as u16),
-            Version::V6 => put(frame, self.network + 4, (length - IPV6_HEADER) as u16),
-        }
-    }
-
-    fn set_ipv4_checksum(&self, frame: &mut [u8]) {
-        put(frame, self.network + 10, 0);
-        let checksum = !sum(&frame[self.network..self.transport]);
-        put(frame, self.network + 10, checksum);
-    }
-}
-
-impl Version {
-    /// Bytes of the header without options.
-    const fn header(self) -> usize {
-        match self {
-            Self::V4 => IPV4_HEADER,
-            Self::V6 => IPV6_HEADER,
         }
     }
 }
@@ -465,7 +384,7 @@ impl Layout {
     fn ipv4(network: usize, packet: &[u8]) -> Option<Self> {
         let header: &[u8; IPV4_HEADER] = packet.first_chunk()?;
         let (length, total) = (4 * usize::from(header[0] & 0xf), usize::from(get(header, 2)));
-        let is_whole = get(header, 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) == 0;
+        let is_whole = get(header, 6) & FRAGMENT == 0;
         let is_right =
             header[0] >> 4 == 4 && IPV4_HEADER <= length && length <= total && total <= packet.len();
         (is_whole && is_right).then_some(Self {

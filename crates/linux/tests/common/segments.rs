@@ -4,7 +4,7 @@ use apportion_linux::port::segment::{NEEDS_CHECKSUM, Segments, VNET_HEADER, Vnet
 
 /// The segments of a super-packet, with the header before each of them; none if it is refused.
 pub fn segments(header: &VnetHeader, frame: &[u8], longest: usize) -> Option<(VnetHeader, Vec<Vec<u8>>)> {
-    let mut segments = Segments::new(header, frame, longest, 0xabcd_1234).ok()?;
+    let mut segments = Segments::new(header, frame, longest).ok()?;
     let mut cut = Vec::new();
     let mut buffer = vec![0; longest];
     while let Some(length) = segments.write_next(&mut buffer) {
@@ -25,10 +25,6 @@ pub fn hold(bytes: &[u8]) {
     let Some((one, cut)) = segments(&header, frame, longest) else { return };
     assert!(!cut.is_empty() && cut.iter().all(|segment| segment.len() <= longest));
     assert_eq!(one.gso_type, 0);
-    if header.gso_type & 0x7f == 3 {
-        assert_eq!(one.flags, 0);
-        return;
-    }
     let (transport, end) = transport(frame);
     let payload = transport + transport_header(header.gso_type, &frame[transport..]);
     let together: Vec<u8> = cut.iter().flat_map(|segment| &segment[payload..]).copied().collect();

@@ -24,7 +24,7 @@ const CASES: &[Case] = cases! {
         an_interface_goes_down_and_comes_back;
     offloads: tcp_in_ipv4_fills_the_link,
         tcp_in_ipv6_fills_the_link,
-        segments_of_udp_arrive_as_datagrams;
+        segments_of_udp_arrive_as_datagrams_and_so_do_fragments;
     labels: an_edge_and_a_core_divide_by_weights,
         the_versions_of_ip_change_places,
         a_core_divides_among_customers_by_labels,
