@@ -39,6 +39,7 @@ const CASES: &[Case] = cases! {
         what_waits_survives_reloads;
     reports: what_the_second_gateway_loses_is_discarded_at_the_first,
         it_is_so_in_ipv6,
+        a_message_of_a_host_of_this_machine_is_not_damaged,
         reports_of_a_gateway_without_the_key_are_refused;
     tickets: what_flows_are_issued_comes_out_behind_two_gateways,
         who_is_issued_nothing_cannot_label_its_own_packets,

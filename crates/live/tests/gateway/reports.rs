@@ -1,7 +1,10 @@
 //! Two gateways in a row that report to each other what they drop.
 
+use std::net::UdpSocket;
+
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
+use apportion_live::router::frames::PORT;
 
 use crate::common::{Wire, enter, host, metrics, open, pause, start, wire_between};
 use crate::line::Ip;
@@ -71,6 +74,23 @@ pub fn what_the_second_gateway_loses_is_discarded_at_the_first() {
 
 pub fn it_is_so_in_ipv6() {
     is_discarded_early(Ip::V6);
+}
+
+pub fn a_message_of_a_host_of_this_machine_is_not_damaged() {
+    enter();
+    let (near, _far) = (host("near", 11), host("far", 12));
+    wire_between();
+    let [config, _] = configs(Ip::V4, ["00112233445566778899aabbccddeeff"; 2]);
+    let gateway = start(open(&config), |_| ());
+    // Its device is to make the checksum. The text is a message of no known version.
+    let socket = near.namespace.run(|| UdpSocket::bind(("0.0.0.0", PORT)).unwrap()).unwrap();
+    for _ in 0..5 {
+        socket.send_to(b"SFFC and no more", ("192.0.2.1", PORT)).unwrap();
+    }
+    pause(200);
+    let text = metrics(&mut gateway.stop());
+    let refused = |why| value(&text, &format!("reports_total{{what=\"refused_{why}\"}}"));
+    assert_eq!((refused("checksum"), refused("version")), (0.0, 5.0), "{text}");
 }
 
 pub fn reports_of_a_gateway_without_the_key_are_refused() {
