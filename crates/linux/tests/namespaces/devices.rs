@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
+use apportion_linux::pool::Pool;
+use apportion_linux::port::Port;
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
@@ -83,6 +85,32 @@ pub fn offloads_read_back_as_off() {
         netlink.offloads("a0").unwrap(),
         Offloads { tx_checksum: false, rx_checksum: false, ..checksums }
     );
+}
+
+pub fn a_super_packet_is_cut_as_far_as_there_are_buffers() {
+    enter();
+    let pair = pair();
+    let sender = pair.a.run(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
+    setsockopt(&sender, UdpGsoSegment, &1_000).unwrap();
+    let sent: Vec<u8> = (0..10_000).map(|at: u32| (at * 7 % 251) as u8).collect();
+    // Of 140 buffers one owner gets half, of which 64 wait for frames, one of them for the super-packet.
+    for (buffers, fit) in [(1_024, 10), (140, 7)] {
+        let open = || Port::open(Netlink::open().unwrap().index_of("b0").unwrap()).unwrap();
+        let mut port = pair.b.run(open).unwrap();
+        let (mut pool, mut frames) = (Pool::new(buffers, HEADER + 1_500), Vec::new());
+        sender.send_to(&sent, (v4(2), 4_001)).unwrap();
+        port.receive(0, &mut pool, &mut frames).unwrap();
+        let counts = port.counts();
+        assert_eq!((counts.segmented, counts.received, counts.missed), (1, fit, 10 - fit), "{counts:?}");
+        for (frame, chunk) in frames.iter().zip(sent.chunks(1_000)) {
+            assert_eq!(frame.length, 1_042);
+            assert_eq!(pool.bytes(frame.buffer)[usize::from(frame.start) + 42..][..1_000], *chunk);
+        }
+        assert_eq!(frames.len() as u64, fit);
+        frames.into_iter().for_each(|frame| pool.give_back(frame.buffer));
+        port.close(&mut pool);
+        assert_eq!(pool.used(), 0);
+    }
 }
 
 pub fn no_frame_is_larger_than_the_mtu() {

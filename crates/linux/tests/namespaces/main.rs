@@ -23,6 +23,7 @@ const CASES: &[Case] = cases! {
         a_program_that_is_not_there_is_named;
     devices: datagrams_and_streams_cross_a_pair,
         offloads_read_back_as_off,
+        a_super_packet_is_cut_as_far_as_there_are_buffers,
         no_frame_is_larger_than_the_mtu,
         checksums_are_complete_once_they_are_not_offloaded,
         equal_hardware_addresses_need_no_arp_and_nothing_else_is_sent,
