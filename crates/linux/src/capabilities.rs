@@ -1,7 +1,7 @@
 //! Drops capabilities that a process no longer needs.
 //!
-//! Source: capabilities(7), capget(2), `PR_SET_NO_NEW_PRIVS` of prctl(2). Capabilities belong to a thread: drop them before the
-//! second one starts.
+//! Source: capabilities(7), capget(2), `PR_SET_NO_NEW_PRIVS` of prctl(2). Capabilities belong to a thread, and a thread
+//! starts with those of the one that started it.
 #![expect(unsafe_code, reason = "nix has no capset(2)")]
 
 use std::io;
@@ -10,7 +10,15 @@ use nix::sys::prctl::set_no_new_privs;
 
 /// linux/capability.h: two words for each of three sets.
 const VERSION_3: u32 = 0x2008_0522;
-const CAP_NET_ADMIN: u32 = 12;
+
+/// A capability that a thread can keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// CAP_NET_ADMIN: settings of devices.
+    NetAdmin = 12,
+    /// CAP_NET_RAW: packet sockets.
+    NetRaw = 13,
+}
 
 #[repr(C)]
 struct Header {
@@ -26,18 +34,18 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Drops all capabilities of this thread but CAP_NET_ADMIN, if it has that, for good: no program that it
-/// executes gets others.
+/// Drops all capabilities of this thread but those of `kept` that it has, for good: no program that it executes gets
+/// others.
 ///
 /// # Errors
 /// The error of the system call.
-pub fn drop_capabilities() -> io::Result<()> {
+pub fn keep_capabilities(kept: &[Capability]) -> io::Result<()> {
     set_no_new_privs()?;
     let mut header = Header { version: VERSION_3, pid: 0 };
     let mut sets = [Sets::default(); 2];
     // SAFETY: the kernel writes two `Sets` for this version, and reads the header.
     check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) })?;
-    let kept = sets[0].permitted & 1 << CAP_NET_ADMIN;
+    let kept = sets[0].permitted & kept.iter().fold(0, |mask, capability| mask | 1 << *capability as u32);
     let sets = [Sets { effective: kept, permitted: kept, inheritable: 0 }, Sets::default()];
     // SAFETY: the kernel reads a header and two `Sets`.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) })

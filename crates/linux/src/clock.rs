@@ -4,6 +4,7 @@
 //! [`Time`]. Cost: 20 to 50 ns for a reading.
 
 use apportion_core::units::{Span, Time};
+use nix::poll::ppoll;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
@@ -31,6 +32,11 @@ impl Clock {
     pub fn until(&self, deadline: Time) -> Span {
         deadline.since(self.now())
     }
+}
+
+/// Waits for `span`; less if a signal comes.
+pub fn pause(span: Span) {
+    let _ = ppoll(&mut [], Some(timespec(span)), None);
 }
 
 /// The time of day, from 1970 on (CLOCK_REALTIME): for headers of files, and nothing that is measured.

@@ -5,9 +5,11 @@
 //! kernel, whose own words stand in the error. A [`Netlink`] stays in the namespace of the thread that opened
 //! it. Cost: two system calls a request.
 
+mod monitor;
 mod offload;
 mod socket;
 
+pub use monitor::DeviceMonitor;
 pub use offload::Offloads;
 use socket::{Found, Socket};
 
@@ -89,6 +91,14 @@ pub enum NetlinkError {
         /// The device.
         device: String,
     },
+}
+
+impl NetlinkError {
+    /// Whether the kernel said that there is no such device.
+    #[must_use]
+    pub const fn is_no_device(&self) -> bool {
+        matches!(self, Self::Refused { errno: Errno::ENODEV, .. })
+    }
 }
 
 /// A colon and `text`, unless it is empty.
@@ -208,7 +218,20 @@ impl Netlink {
     pub fn device(&mut self, name: &str) -> Result<Device, NetlinkError> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(checked(name)?));
-        let doing = format_args!("find the device `{name}`");
+        self.find(message, format_args!("find the device `{name}`"))
+    }
+
+    /// The device with this index, which keeps it when it gets another name.
+    ///
+    /// # Errors
+    /// As for [`Self::device`].
+    pub fn device_at(&mut self, index: u32) -> Result<Device, NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.find(message, format_args!("find device {index}"))
+    }
+
+    fn find(&mut self, message: LinkMessage, doing: fmt::Arguments<'_>) -> Result<Device, NetlinkError> {
         let none = || NetlinkError::Malformed { doing: doing.to_string(), what: "it holds no device" };
         let request = RouteNetlinkMessage::GetLink(message);
         let Some(Found::Device(link)) = self.socket.request(request, 0, doing)? else {
@@ -254,6 +277,17 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         let doing = format_args!("set device {index} down");
         self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
+    }
+
+    /// Deletes a device; of a pair of veths, both.
+    ///
+    /// # Errors
+    /// The kernel's error, `EOPNOTSUPP` for a device of hardware.
+    pub fn delete(&mut self, index: u32) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let doing = format_args!("delete device {index}");
+        self.socket.request(RouteNetlinkMessage::DelLink(message), 0, doing).map(drop)
     }
 
     /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_route::link::LinkAttribute;
 use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, checked};
 
@@ -33,7 +34,7 @@ const GRO: Offload = ("generic receive offload", 0x2b, 0x2c);
 const LRO: u32 = 1 << 15;
 
 /// Which offloads of a device are on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches, each by itself")]
 pub struct Offloads {
     /// TCP's segments are cut by the device.
