@@ -19,6 +19,8 @@ use apportion_scenario::gateway::GatewayConfig;
 
 pub use apportion_live::gateway::interfaces::Interface;
 pub use apportion_live::gateway::log::Log;
+pub use apportion_live::gateway::offloads::Restored;
+use apportion_live::gateway::offloads::restore;
 
 /// The folder of the control sockets of gateways that the system starts.
 const SYSTEM_FOLDER: &str = "/run/apportion";
@@ -114,6 +116,21 @@ impl Gateway {
     pub fn reload(&self) -> Result<String, GatewayError> {
         self.is_its_own()?;
         self.request("POST", "/reload")
+    }
+
+    /// Whether frames can pass the running gateway of the file's title, in words; `None` if none answers.
+    #[must_use]
+    pub fn health(&self) -> Option<String> {
+        request(&folders(), &title(&self.config), "GET", "/healthz").ok().map(|(_, health)| health)
+    }
+
+    /// Restores the offloads that the gateway of the file's title left off when it was killed: the interfaces, with why
+    /// one could not be restored. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// If that gateway runs, or its state file cannot be read.
+    pub fn restore(&self) -> Result<Vec<Restored>, GatewayError> {
+        restore(&folders(), &title(&self.config)).map_err(GatewayError::Refused)
     }
 
     /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.

@@ -143,6 +143,12 @@ pub enum GatewayCommand {
         /// Its configuration file, of which only the title is read
         config: PathBuf,
     },
+    /// Restore the offloads that a gateway left off when it was killed
+    Restore {
+        /// The configuration file, of which only the title is read
+        #[arg(value_hint = clap::ValueHint::FilePath)]
+        config: PathBuf,
+    },
     /// Make a running gateway read its configuration file again
     Reload {
         /// Its configuration file

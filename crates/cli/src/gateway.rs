@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use apportion::gateway::{Gateway, Interface, Log};
+use apportion::gateway::{Gateway, Interface, Log, Restored};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::arguments::{self, GatewayCommand, LogFormat};
@@ -25,12 +25,25 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
             output::print(&Gateway::new(config).running()?)?;
         }
         Some(GatewayCommand::Stats { config }) => output::print(&Gateway::new(config).stats()?)?,
+        Some(GatewayCommand::Restore { config }) => return restore(config),
         Some(GatewayCommand::Reload { config }) => {
             let changes = Gateway::new(config).reload()?;
             output::print(if changes.is_empty() { "nothing changed\n" } else { &changes })?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Restores offloads; status 1 if some could not be.
+fn restore(config: &Path) -> anyhow::Result<ExitCode> {
+    let restored = Gateway::new(config).restore()?;
+    let line = |(interface, result): &Restored| match result {
+        Ok(()) => format!("{interface}: offloads are restored\n"),
+        Err(error) => format!("{interface}: offloads cannot be restored: {error}\n"),
+    };
+    let lines: String = restored.iter().map(line).collect();
+    output::print(if lines.is_empty() { "there is nothing to restore\n" } else { &lines })?;
+    Ok(if restored.iter().all(|(_, result)| result.is_ok()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn write_logs(arguments: &arguments::Gateway) {
@@ -44,12 +57,16 @@ fn write_logs(arguments: &arguments::Gateway) {
 }
 
 fn check(config: &Path) -> anyhow::Result<String> {
-    let found = Gateway::new(config).check()?;
+    let gateway = Gateway::new(config);
+    let found = gateway.check()?;
     let sides: String =
         found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side)).collect();
     let mut text = format!("{}: the configuration is valid\n{sides}", config.display());
     if found[0].mtu != found[1].mtu {
         text += "the MTUs differ: longer packets would be lost without a message\n";
+    }
+    if let Some(health) = gateway.health() {
+        text += &format!("a gateway of this title is running: {health}");
     }
     Ok(text)
 }

@@ -3,6 +3,8 @@
 
 #[path = "gateway/commands.rs"]
 mod commands;
+#[path = "gateway/failures.rs"]
+mod failures;
 #[path = "gateway/place.rs"]
 mod place;
 #[path = "../../linux/tests/common/processes.rs"]
@@ -22,6 +24,10 @@ const CASES: &[Case] = cases! {
         a_gateway_is_asked_reloaded_and_stopped,
         a_second_gateway_of_the_same_title_is_refused,
         the_log_may_have_no_reader;
+    failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,
+        offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged,
+        offloads_are_restored_after_a_gateway_that_was_killed,
+        a_log_that_cannot_be_written_costs_its_lines_and_nothing_else;
     refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
         a_reload_by_another_file_is_refused,
         a_socket_that_one_left_behind_is_taken_over;

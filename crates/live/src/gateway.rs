@@ -12,24 +12,32 @@
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | `http` | a minimal HTTP/1.0 |
-//! | [`interfaces`] | the interfaces: checked, prepared, restored |
-//! | [`log`] | writes the log without blocking |
-//! | `rights` | rights that remain, and notifications to systemd |
+//! | [`interfaces`] | what is known of the interfaces, and whether they fit |
+//! | `claim` | a lock for each interface |
+//! | [`offloads`] | turned off and restored, also after a gateway that was killed |
+//! | [`attachment`] | keeps ports attached while interfaces come and go |
+//! | [`log`] | writes the log without blocking or failing |
+//! | `rights` | rights that the threads keep |
+//! | `supervision` | threads that are started again, and systemd's watchdog |
 //!
-//! One thread moves packets and does nothing else; a second one answers commands and reads files. They share a
-//! snapshot, ten times a second, and a list of orders.
+//! One thread moves packets and does nothing else; a second one answers commands and reads files; a third one watches the
+//! interfaces. They share a snapshot, ten times a second, and a list of orders.
 
+pub mod attachment;
+mod claim;
 mod classify;
 pub mod control;
 mod http;
 pub mod interfaces;
 pub mod log;
 mod marks;
+pub mod offloads;
 mod reload;
 mod reports;
 mod rights;
 pub mod run;
 pub mod snapshot;
+mod supervision;
 mod world;
 
 use std::os::fd::BorrowedFd;
@@ -115,6 +123,22 @@ impl Gateway {
         self.engine.world.tick(now);
         self.engine.apply_flow_updates(now);
         Ok(stop)
+    }
+
+    /// Gives a port the socket of the interface that came back, or none because its interface has gone.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
+    pub fn attach(&mut self, port: u32, socket: Option<Port>) -> Result<(), EngineError> {
+        let hardware = socket.as_ref().map(Port::hardware);
+        self.engine.replace_port(port, socket)?;
+        if let Some((own, hardware)) = self.hardware.get_mut(port as usize).zip(hardware)
+            && *own != hardware
+        {
+            *own = hardware;
+            self.engine.world.set_reports(&self.config, self.hardware);
+        }
+        Ok(())
     }
 
     /// Packets that wait in its queues.

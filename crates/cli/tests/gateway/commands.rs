@@ -22,7 +22,7 @@ pub fn a_wrong_configuration_ends_with_status_2() {
     for arguments in [&[][..], &["check"]] {
         let (status, _, error) = place.ask(arguments, &path);
         assert!(
-            status == 2 && error.contains("outside = \"nowhere\"") && error.contains("no such device"),
+            status == 2 && error.contains("outside = \"nowhere\"") && error.contains("No such device"),
             "{error}"
         );
     }

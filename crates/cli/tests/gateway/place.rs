@@ -41,7 +41,7 @@ impl Place {
         path
     }
 
-    fn command(&self, arguments: &[&str], path: &Path) -> Command {
+    pub fn command(&self, arguments: &[&str], path: &Path) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
         command.arg("gateway").args(arguments).arg(path).env("XDG_RUNTIME_DIR", self.folder.path());
         command
@@ -85,6 +85,15 @@ pub struct Gateway {
     pub child: Child,
     /// What it says until it ends.
     log: JoinHandle<String>,
+}
+
+/// A test that fails must not leave its gateway behind, which holds the output of the test.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("pkill").args(["-9", "-f"]).arg(self.folder.path()).status();
+        }
+    }
 }
 
 impl Gateway {

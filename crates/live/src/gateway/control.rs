@@ -8,6 +8,7 @@
 //! | `GET /metrics` | for Prometheus |
 //! | `GET /stats.json` | the same as JSON |
 //! | `GET /config` | the configuration that runs, canonical |
+//! | `GET /healthz` | 200 if frames can pass, or 503 and why they cannot |
 //! | `GET /file` | the path of the file that it was read from |
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
 //!
@@ -20,11 +21,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use apportion_core::system::Catalog;
+use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Difference, GatewayConfig};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -32,13 +35,17 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
+use sd_notify::NotifyState;
 
+use super::attachment::Events;
 use super::http::{self, Answer};
-use super::rights;
 use super::snapshot::{Reloads, Snapshot};
+use super::supervision::notify;
 
 /// How long the thread that moves packets may take to apply a configuration.
 const TO_APPLY: Duration = Duration::from_secs(10);
+/// How long it waits for requests at most, so that it is seen to be alive.
+const ROUND_MILLIS: u16 = 1_000;
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -47,6 +54,8 @@ const MAX_FILE: u64 = 4 << 20;
 pub(crate) enum Order {
     /// Apply this configuration, which differs by that, and send the result.
     Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
+    /// The port of this number has another socket from now on, or none because its interface has gone.
+    Attach(u32, Option<Port>),
     /// Stop, because of this.
     Stop(&'static str),
 }
@@ -58,6 +67,12 @@ pub(crate) struct Shared {
     pub snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// Readable when there is an order.
     pub wake: EventFd,
+    /// What happened to the interfaces.
+    pub events: Events,
+    /// Rounds of the control thread, at least one a second.
+    pub rounds: AtomicU64,
+    /// How often the threads that serve the gateway were started again.
+    pub restarts: Arc<AtomicU64>,
 }
 
 /// The control thread.
@@ -209,7 +224,13 @@ impl Control {
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = EventFd::from_value_and_flags(0, flags).map_err(ControlError::Signals)?;
-        let shared = Arc::new(Shared { snapshot: Mutex::new(None), wake });
+        let shared = Arc::new(Shared {
+            snapshot: Mutex::new(None),
+            wake,
+            events: Events::default(),
+            rounds: AtomicU64::new(0),
+            restarts: Arc::default(),
+        });
         let metrics = config.metrics.map(listen).transpose()?;
         let control = Self {
             path: path.to_owned(),
@@ -225,24 +246,26 @@ impl Control {
         Ok((control, shared))
     }
 
-    /// Serves requests until a signal stops it or the other thread has ended.
-    pub fn run(mut self) {
+    /// Serves requests until a signal stops it.
+    ///
+    /// # Errors
+    /// If requests cannot be waited for.
+    pub fn run(&mut self) -> Result<(), Errno> {
         loop {
+            self.shared.rounds.fetch_add(1, Ordering::Relaxed);
             let mut watched = vec![
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.commands.as_fd(), PollFlags::POLLIN),
             ];
             watched.extend(self.metrics.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
-            if let Err(error) = poll(&mut watched, PollTimeout::NONE)
-                && error != Errno::EINTR
-            {
-                tracing::error!(%error, "cannot wait for commands; the gateway continues without them");
-                return;
+            match poll(&mut watched, PollTimeout::from(ROUND_MILLIS)) {
+                Ok(_) | Err(Errno::EINTR) => (),
+                Err(error) => return Err(error),
             }
             let ready: Vec<bool> = watched.iter().map(|fd| fd.any().unwrap_or(false)).collect();
             drop(watched);
             if ready[0] && !self.take_signals() {
-                return;
+                return Ok(());
             }
             if ready[1] {
                 self.serve_command();
@@ -313,7 +336,11 @@ impl Control {
                 kind: "application/json",
                 body: format!("{:#}\n", snapshot.json(&self.reloads)),
             },
-            ("GET", _) => Answer::text(404, "there are /metrics and /stats.json\n"),
+            ("GET", "/healthz") => match snapshot.obstacles() {
+                obstacles if obstacles.is_empty() => Answer::text(200, "frames pass\n"),
+                obstacles => Answer::text(503, obstacles),
+            },
+            ("GET", _) => Answer::text(404, "there are /metrics, /stats.json and /healthz\n"),
             _ => Answer::text(405, "only GET is answered here\n"),
         }
     }
@@ -331,7 +358,7 @@ impl Control {
 
     /// Reads the configuration again and has it applied; what changed, or why nothing did.
     fn reload(&mut self) -> Result<String, String> {
-        rights::notify("RELOADING=1");
+        notify(NotifyState::Reloading);
         let result = self.try_reload();
         match &result {
             Ok(changes) => {
@@ -345,7 +372,7 @@ impl Control {
             }
         }
         self.reloads.last = Some(result.clone());
-        rights::notify("READY=1");
+        notify(NotifyState::Ready);
         result
     }
 

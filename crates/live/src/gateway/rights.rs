@@ -1,12 +1,10 @@
-//! Rights that a gateway keeps once its ports are open, and notifications to systemd.
+//! Rights that the threads of a gateway keep once its ports are open.
 //!
-//! Source: capabilities(7), capget(2), `PR_SET_NO_NEW_PRIVS` of prctl(2), sd_notify(3). CAP_NET_ADMIN stays, for
-//! offloads that are given back at the end; a reload needs none. Capabilities belong to a thread: they are
-//! dropped before the second one starts.
+//! Source: capabilities(7). The thread that moves packets keeps CAP_NET_ADMIN, for offloads that are restored at the end;
+//! the one that opens the ports of interfaces that come back keeps CAP_NET_RAW as well; the one that answers commands
+//! keeps none.
 
-use std::env;
 use std::fs::File;
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
 /// What must change so that the file can be read again with the remaining rights; none if it can be read.
@@ -19,13 +17,6 @@ pub fn to_read_again(path: &Path) -> Option<String> {
          others read the file (`chmod o+r`) and enter its folders (`chmod o+x`)",
         path.display()
     ))
-}
-
-/// Notifies systemd, if it started this process with a notification socket. A failure is ignored.
-pub fn notify(state: &str) {
-    let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
-    // A name that begins with `@` is an abstract one, which containers have no more.
-    let _ = UnixDatagram::unbound().and_then(|socket| socket.send_to(state.as_bytes(), path));
 }
 
 #[cfg(test)]

@@ -1,22 +1,27 @@
 //! A gateway from its start to its end.
 
+use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
-use std::thread;
 
 use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
-use apportion_linux::capabilities::drop_capabilities;
+use apportion_linux::capabilities::{Capability, keep_capabilities};
 use apportion_linux::netlink::NetlinkError;
-use apportion_linux::port::{Port, PortCounts, PortError};
+use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::{Direction, GatewayConfig};
-use std::os::fd::AsFd as _;
+use sd_notify::NotifyState;
 
+use super::attachment::Attachment;
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
-use super::interfaces::{self, Interface, Prepared};
-use super::{Gateway, TICK, rights};
+use super::interfaces::{self, Interface};
+use super::offloads::{Prepared, RestoreAtEnd, state_file};
+use super::supervision::{Watchdog, notify, supervise};
+use super::{Gateway, TICK, claim, rights};
 use crate::engine::EngineError;
 
 /// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
@@ -31,17 +36,9 @@ pub enum GatewayError {
     /// The configuration or the interfaces are wrong: one problem a line.
     #[error("{0}")]
     Config(String),
-    /// An interface cannot be prepared.
+    /// Changes of interfaces cannot be watched.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// An interface cannot be opened.
-    #[error("interface `{name}`: {error}")]
-    Port {
-        /// Its name.
-        name: String,
-        /// Why.
-        error: PortError,
-    },
     /// Commands cannot be taken.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -51,7 +48,7 @@ pub enum GatewayError {
         /// What was tried.
         what: &'static str,
         /// The error of the system call.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// Packets cannot be moved any more.
     #[error(transparent)]
@@ -73,31 +70,38 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
         )
     };
     let found = interfaces::look(&config).map_err(wrong)?;
-    let _claimed = interfaces::claim(&found).map_err(wrong)?;
+    let locks = claim::folder(folder);
+    let claims = claim::take_both(&locks, &found).map_err(wrong)?;
     warn(&found);
-    let _prepared = Prepared::new(&found)?;
-    let open = |interface: &Interface| {
-        Port::open(interface.index)
-            .map_err(|error| GatewayError::Port { name: interface.name.clone(), error })
-    };
-    let ports = [open(&found[0])?, open(&found[1])?];
     let (sender, orders) = channel();
-    let (control, shared) = Control::open(&path, catalog, &config, folder, sender)?;
+    let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
+    let prepared = Arc::new(Prepared::new(state_file(&socket.0)));
+    let _restore = RestoreAtEnd(Arc::clone(&prepared));
+    let mut attachment = Attachment::new(locks, Arc::clone(&prepared), Arc::clone(&shared), sender)?;
+    let ports = attachment.attach_both(&found, claims).map_err(wrong)?;
+    let mtu = found[0].mtu.max(found[1].mtu);
+    let title = config.title.clone();
+    let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, Arc::clone(&shared));
+    runner.publish();
     let fail = |what| move |error| GatewayError::System { what, error };
-    drop_capabilities().map_err(fail("drop capabilities"))?;
+    // A thread has the rights of the one that starts it, and drops those that it does not need.
+    let restarts = || Arc::clone(&shared.restarts);
+    let attach = move || {
+        keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw])?;
+        attachment.run().map_err(io::Error::from)
+    };
+    supervise("interfaces", restarts(), attach).map_err(fail("start a thread"))?;
+    keep_capabilities(&[Capability::NetAdmin]).map_err(fail("drop capabilities"))?;
     if let Some(problem) = rights::to_read_again(&path) {
         tracing::warn!("{problem}");
     }
-    let mtu = found[0].mtu.max(found[1].mtu);
-    let title = config.title.clone();
-    let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, shared);
-    runner.publish();
-    thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(move || control.run())
-        .map_err(fail("start a thread"))?;
-    rights::notify("READY=1");
+    let serve = move || {
+        keep_capabilities(&[])?;
+        control.run().map_err(io::Error::from)
+    };
+    supervise("control", restarts(), serve).map_err(fail("start a thread"))?;
+    notify(NotifyState::Ready);
     tracing::info!(
         title,
         inside = found[0].name,
@@ -106,7 +110,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
         "the gateway is running"
     );
     let why = runner.run(&orders)?;
-    rights::notify("STOPPING=1");
+    notify(NotifyState::Stopping);
     // They are not sent: a wire that ends loses what is on it, and a queue may take seconds.
     tracing::info!(
         why,
@@ -146,6 +150,7 @@ struct Runner {
     /// Of the window before; none before the first.
     lateness: Option<Histogram>,
     window: Time,
+    watchdog: Watchdog,
     /// When the log last said that the gateway cannot keep up.
     warned: Option<Time>,
     /// As of the snapshot before.
@@ -159,6 +164,7 @@ struct Runner {
 impl Runner {
     fn new(gateway: Gateway, shared: Arc<Shared>) -> Self {
         let (config, window) = (Arc::new(gateway.config().clone()), gateway.now() + WINDOW);
+        let watchdog = Watchdog::new(gateway.now());
         let before = [PortCounts::default(); 2];
         Self {
             gateway,
@@ -166,6 +172,7 @@ impl Runner {
             shared,
             lateness: None,
             window,
+            watchdog,
             warned: None,
             before,
             down: [false; 2],
@@ -182,6 +189,7 @@ impl Runner {
             for order in take_orders(&shared, orders) {
                 match order {
                     Order::Stop(why) => return Ok(why),
+                    Order::Attach(port, socket) => self.gateway.attach(port, socket)?,
                     Order::Apply(new, difference, reply) => {
                         let applied = self.gateway.apply(*new, &difference);
                         self.config = Arc::new(self.gateway.config().clone());
@@ -203,7 +211,11 @@ impl Runner {
     fn publish(&mut self) {
         let now = self.gateway.now();
         let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
-        let snapshot = Arc::new(self.gateway.snapshot(Arc::clone(&self.config), &lateness));
+        let mut snapshot = self.gateway.snapshot(Arc::clone(&self.config), &lateness);
+        snapshot.events = self.shared.events.read();
+        snapshot.thread_restarts = self.shared.restarts.load(Ordering::Relaxed);
+        let snapshot = Arc::new(snapshot);
+        self.watchdog.feed(now, self.shared.rounds.load(Ordering::Relaxed));
         self.log_changes(now, &snapshot.ports, snapshot.lateness.quantile(0.99).unwrap_or_default());
         self.log_faults();
         *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);

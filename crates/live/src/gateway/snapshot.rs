@@ -18,6 +18,8 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use serde_json::{Value, json};
 
 use super::Gateway;
+use super::attachment::InterfaceEvents;
+use super::log;
 
 /// What is measured at one time.
 #[derive(Clone, Debug)]
@@ -38,6 +40,10 @@ pub struct Snapshot {
     pub frames: u64,
     /// Messages between gateways, by outcome; empty if no queue reports.
     pub reports: Vec<(&'static str, f64)>,
+    /// What happened to the interfaces inside and outside.
+    pub events: [InterfaceEvents; 2],
+    /// How often the threads that serve the gateway were started again.
+    pub thread_restarts: u64,
 }
 
 /// Of one direction.
@@ -94,6 +100,8 @@ impl Gateway {
             malformed: self.engine.malformed().map(|(reason, count)| (reason.name(), count)).collect(),
             lateness: lateness.distribution(),
             frames: self.engine.shared.pool.used().into(),
+            events: Default::default(),
+            thread_restarts: 0,
         }
     }
 
@@ -235,7 +243,25 @@ fn bytes(rate: Rate) -> f64 {
     rate.as_bit() as f64 / 8.0
 }
 
+/// Events of interfaces by name, for the label `event`.
+type OfEvents = fn(&InterfaceEvents) -> u64;
+const OF_EVENTS: [(&str, OfEvents); 5] = [
+    ("gone", |it| it.gone),
+    ("back", |it| it.back),
+    ("mtu", |it| it.mtu),
+    ("offloads", |it| it.offloads),
+    ("renamed", |it| it.renamed),
+];
+
 impl Snapshot {
+    /// Why frames cannot pass, one reason a line; empty if they can.
+    #[must_use]
+    pub fn obstacles(&self) -> String {
+        let names = [&self.config.inside, &self.config.outside];
+        let gone = names.into_iter().zip(&self.events).filter(|(_, events)| events.is_gone);
+        gone.map(|(name, _)| format!("the interface {name} has gone\n")).collect()
+    }
+
     /// The counts of both ports and the names of their interfaces.
     fn interfaces(&self) -> [(&str, &PortCounts); 2] {
         [(&self.config.inside, &self.ports[0]), (&self.config.outside, &self.ports[1])]
@@ -277,6 +303,14 @@ impl Snapshot {
                 self.interfaces().map(|(name, counts)| (vec![("interface", name)], of(counts) as f64));
             metrics.counter(name, help, samples);
         }
+        let events = || self.interfaces().into_iter().map(|(name, _)| name).zip(&self.events);
+        let attached =
+            events().map(|(name, it)| (vec![("interface", name)], f64::from(u8::from(!it.is_gone))));
+        metrics.gauge("interface_attached", "Whether the interface is there.", attached);
+        let happened = events().flat_map(|(name, it)| {
+            OF_EVENTS.map(|(event, of)| (vec![("interface", name), ("event", event)], of(it) as f64))
+        });
+        metrics.counter("interface_events_total", "What happened to the interface.", happened);
         self.add_totals(reloads, &mut metrics);
         // It fails only for a metric without a name or samples.
         TextEncoder::new().encode_to_string(&metrics.0).unwrap_or_default()
@@ -306,6 +340,11 @@ impl Snapshot {
         );
         let uptime = self.now.since(Time::ZERO).as_secs_f64();
         metrics.gauge("uptime_seconds", "Time since the start.", of_all(uptime));
+        let lost = log::lines_lost() as f64;
+        metrics.counter("log_lines_lost_total", "Lines of the log that could not be written.", of_all(lost));
+        let restarts = self.thread_restarts as f64;
+        let help = "Times that a thread which serves the gateway was started again.";
+        metrics.counter("thread_restarts_total", help, of_all(restarts));
         let results = [("applied", reloads.applied), ("refused", reloads.refused)];
         let results = results.map(|(result, count)| (vec![("result", result)], count as f64));
         metrics.counter("reloads_total", "Reloads, by result.", results);
@@ -331,8 +370,12 @@ impl Snapshot {
             of.insert("rules".to_owned(), Value::Object(direction.rules.iter().map(rule).collect()));
             (name.to_owned(), Value::Object(of))
         };
-        let port = |(interface, counts): (&str, &PortCounts)| {
-            let of = OF_PORTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
+        let port = |((interface, counts), events): ((&str, &PortCounts), &InterfaceEvents)| {
+            let mut of: serde_json::Map<_, _> =
+                OF_PORTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
+            of.insert("attached".to_owned(), json!(!events.is_gone));
+            let happened = OF_EVENTS.map(|(event, of)| (event.to_owned(), json!(of(events))));
+            of.insert("events".to_owned(), Value::Object(happened.into_iter().collect()));
             (interface.to_owned(), Value::Object(of))
         };
         let lateness = self.lateness.quantiles.iter();
@@ -342,7 +385,7 @@ impl Snapshot {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.now.since(Time::ZERO).as_secs_f64(),
             "directions": Value::Object(self.directions().map(direction).collect()),
-            "interfaces": Value::Object(self.interfaces().into_iter().map(port).collect()),
+            "interfaces": Value::Object(self.interfaces().into_iter().zip(&self.events).map(port).collect()),
             "malformed_frames": Value::Object(
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()
             ),
@@ -351,6 +394,8 @@ impl Snapshot {
             ),
             "lateness_seconds": Value::Object(lateness.collect()),
             "frames_in_use": self.frames,
+            "log_lines_lost": log::lines_lost(),
+            "thread_restarts": self.thread_restarts,
             "reloads": {
                 "applied": reloads.applied,
                 "refused": reloads.refused,

@@ -1,0 +1,177 @@
+//! What fails around a gateway, and that it goes on.
+
+use std::fs::File;
+use std::net::UdpSocket;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::clock::{Clock, pause};
+use apportion_linux::host::Host;
+use apportion_linux::netlink::Netlink;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::place::{PLAIN, Place, get, place};
+
+/// How long a gateway may take to forward again, or to answer.
+const PROMPT: Span = Span::from_secs(1);
+
+fn elapsed(since: Clock) -> Span {
+    since.now().since(Time::ZERO)
+}
+
+/// Sends datagrams from the host near to the host far until one arrives. How long that took; none within five seconds.
+fn until_it_passes(place: &Place) -> Option<Span> {
+    let [near, far] = &place.hosts;
+    let receiver = far.namespace.run(|| UdpSocket::bind("10.0.0.2:7000").unwrap()).unwrap();
+    let sender = near.namespace.run(|| UdpSocket::bind("10.0.0.1:0").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+    let began = Clock::start();
+    while elapsed(began) < Span::from_secs(5) {
+        // It fails while the device is not up.
+        let _ = sender.send_to(b"x", "10.0.0.2:7000");
+        if receiver.recv(&mut [0; 8]).is_ok() {
+            return Some(elapsed(began));
+        }
+    }
+    None
+}
+
+fn stats() -> Value {
+    let answer = get("/stats.json");
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+/// Waits until `condition` holds, for two seconds at most.
+fn eventually(condition: impl Fn() -> bool) -> bool {
+    let began = Clock::start();
+    while elapsed(began) < Span::from_secs(2) {
+        if condition() {
+            return true;
+        }
+        pause(Span::from_millis(10));
+    }
+    false
+}
+
+/// Times that an interface is deleted and made again: 20 unless `APPORTION_RECREATIONS` says how many.
+fn recreations() -> u64 {
+    std::env::var("APPORTION_RECREATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+pub fn an_interface_that_is_deleted_and_made_again_forwards_within_a_second() {
+    let mut place = place();
+    let path = place.write(PLAIN);
+    let gateway = place.start(&path);
+    assert!(until_it_passes(&place).is_some());
+    for round in 0..recreations() {
+        let mut netlink = Netlink::open().unwrap();
+        let near = netlink.index_of("near").unwrap();
+        netlink.delete(near).unwrap();
+        if round == 0 {
+            assert!(eventually(|| get("/healthz").contains("503")), "{}", get("/healthz"));
+            assert!(get("/healthz").contains("the interface near has gone"), "{}", get("/healthz"));
+            assert_eq!(stats()["interfaces"]["near"]["attached"], false);
+        }
+        place.hosts[0] = Host::create("near", &[[10, 0, 0, 1].into()], Bytes::new(1500)).unwrap();
+        let took = until_it_passes(&place);
+        assert!(took.is_some_and(|took| took < PROMPT), "round {round}: {took:?}");
+    }
+    assert!(eventually(|| get("/healthz").contains("frames pass")));
+    let (status, out, _) = place.ask(&["check"], &path);
+    assert!(status == 0 && out.contains("a gateway of this title is running: frames pass"), "{out}");
+    let counted = |event: &str| stats()["interfaces"]["near"]["events"][event] == recreations();
+    assert!(eventually(|| counted("gone") && counted("back")), "{}", stats());
+    let said = gateway.stop();
+    assert_eq!(said.matches("the interface has gone").count() as u64, recreations(), "{said}");
+}
+
+pub fn offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged() {
+    let place = place();
+    let gateway = place.start(&place.write(PLAIN));
+    let mut netlink = Netlink::open().unwrap();
+    let mut on = netlink.offloads("near").unwrap();
+    on.gro = true;
+    netlink.restore("near", &on, 0).unwrap();
+    assert!(eventually(|| !Netlink::open().unwrap().offloads("near").unwrap().gro));
+    let far = netlink.index_of("far").unwrap();
+    netlink.set_mtu(far, Bytes::new(1400)).unwrap();
+    assert!(eventually(|| stats()["interfaces"]["far"]["events"]["mtu"] == 1));
+    assert_eq!(stats()["interfaces"]["near"]["events"]["offloads"], 1);
+    assert!(until_it_passes(&place).is_some());
+    let said = gateway.stop();
+    assert!(said.contains("offloads were turned on") && said.contains("the MTU changed"), "{said}");
+}
+
+pub fn offloads_are_restored_after_a_gateway_that_was_killed() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let mut netlink = Netlink::open().unwrap();
+    let mut on = netlink.offloads("near").unwrap();
+    (on.tso, on.gso, on.gro) = (true, true, true);
+    netlink.restore("near", &on, 100).unwrap();
+    let is_restored = || {
+        let mut netlink = Netlink::open().unwrap();
+        netlink.offloads("near").unwrap() == on && netlink.device("near").unwrap().gso_max_segs == 100
+    };
+    let die = || {
+        let mut gateway = place.start(&path);
+        assert!(!is_restored());
+        assert_eq!(place.ask(&["restore"], &path).0, 2, "while it runs");
+        gateway.signal(Signal::SIGKILL);
+        gateway.child.wait().unwrap();
+        assert!(!is_restored());
+    };
+    // By the command.
+    die();
+    let (status, out, error) = place.ask(&["restore"], &path);
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert!(out.contains("near: offloads are restored") && is_restored(), "{out}");
+    assert_eq!(place.ask(&["restore"], &path).1, "there is nothing to restore\n");
+    // By the next gateway, which starts at once.
+    die();
+    let said = place.start(&path).stop();
+    assert!(is_restored() && said.contains("offloads are restored"), "{said}");
+}
+
+/// A gateway that writes its log to `log`, once it answers.
+fn start_with_log(place: &Place, log: Stdio) -> Child {
+    let path = place.write(PLAIN);
+    let child = place.command(&["--log-format", "json"], &path).stderr(log).spawn().unwrap();
+    assert!(eventually(|| std::net::TcpStream::connect("127.0.0.1:9617").is_ok()));
+    child
+}
+
+pub fn a_log_that_cannot_be_written_costs_its_lines_and_nothing_else() {
+    let place = place();
+    let no_reader = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+    for log in [full(), no_reader()] {
+        let mut child = start_with_log(&place, log);
+        assert!(until_it_passes(&place).is_some());
+        for rate in ["20Mbit", "10Mbit"].repeat(10) {
+            let path = place.write(&PLAIN.replace("up.rate = \"10Mbit\"", &format!("up.rate = \"{rate}\"")));
+            let began = Clock::start();
+            let (status, _, error) = place.ask(&["reload"], &path);
+            assert_eq!((status, error.as_str()), (0, ""));
+            assert!(elapsed(began) < PROMPT);
+        }
+        // The thread that moves packets has something to say as well.
+        let mut netlink = Netlink::open().unwrap();
+        let near = netlink.index_of("near").unwrap();
+        netlink.set_down(near).unwrap();
+        assert!(eventually(|| stats()["interfaces"]["near"]["down"] != 0));
+        netlink.set_up(near).unwrap();
+        assert!(until_it_passes(&place).is_some());
+        let lost = stats()["log_lines_lost"].as_u64().unwrap();
+        assert!(lost > 40, "{lost}");
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,274 @@
+//! Keeps the ports of a gateway attached to the interfaces of their names: the third thread.
+//!
+//! An interface that is deleted takes its packet socket with it, and one that is made anew has another index. This thread
+//! is notified by the kernel, and looks once a second in any case: it detaches the port of an interface that has gone,
+//! prepares the one that came back, opens a packet socket on it and hands that to the thread that moves packets. For
+//! that it alone keeps CAP_NET_RAW and CAP_NET_ADMIN; it reads nothing that another host or user sends.
+//!
+//! An interface that was only renamed stays attached: its packet socket goes by the index.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apportion_core::units::{Bytes, Span};
+use apportion_linux::netlink::{DeviceMonitor, Netlink, NetlinkError};
+use apportion_linux::port::Port;
+
+use super::claim::Claim;
+use super::control::{Order, Shared};
+use super::interfaces::Interface;
+use super::offloads::Prepared;
+
+/// How often interfaces are looked at without a notification. Chosen: the longest time that a lost one may cost.
+const PERIOD: Span = Span::from_secs(1);
+
+/// What happened to an interface since the start, and whether frames can pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceEvents {
+    /// Whether it is not there.
+    pub is_gone: bool,
+    /// Times that it was found deleted.
+    pub gone: u64,
+    /// Times that it was attached again.
+    pub back: u64,
+    /// Changes of its MTU.
+    pub mtu: u64,
+    /// Times that offloads which merge packets had been turned on.
+    pub offloads: u64,
+    /// Times that it got another name.
+    pub renamed: u64,
+}
+
+/// The events of both interfaces, inside and outside, for other threads to read.
+#[derive(Debug, Default)]
+pub(crate) struct Events(Mutex<[InterfaceEvents; 2]>);
+
+impl Events {
+    /// As of now.
+    pub fn read(&self) -> [InterfaceEvents; 2] {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, port: usize, change: impl FnOnce(&mut InterfaceEvents)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[port]);
+    }
+}
+
+/// An interface that a port is attached to.
+#[derive(Debug)]
+struct Attached {
+    index: u32,
+    mtu: Bytes,
+    /// Names of the offloads that its driver does not let go of.
+    stay_on: Vec<&'static str>,
+    is_renamed: bool,
+    /// Held as long as it is attached.
+    _claim: Claim,
+}
+
+/// The thread that keeps ports attached.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    netlink: Netlink,
+    monitor: DeviceMonitor,
+    names: [String; 2],
+    attached: [Option<Attached>; 2],
+    /// Why the interface that is there cannot be attached, so that the log says it once.
+    obstacles: [Option<String>; 2],
+    /// Where claims are.
+    locks: PathBuf,
+    prepared: Arc<Prepared>,
+    shared: Arc<Shared>,
+    orders: Sender<Order>,
+}
+
+impl Attachment {
+    /// Of nothing so far; what it sends goes to `orders`. Opens its sockets before others start, so that no change is missed.
+    ///
+    /// # Errors
+    /// If netlink cannot be opened.
+    pub fn new(
+        locks: PathBuf,
+        prepared: Arc<Prepared>,
+        shared: Arc<Shared>,
+        orders: Sender<Order>,
+    ) -> Result<Self, NetlinkError> {
+        Ok(Self {
+            netlink: Netlink::open()?,
+            monitor: DeviceMonitor::open()?,
+            names: Default::default(),
+            attached: [None, None],
+            obstacles: [None, None],
+            locks,
+            prepared,
+            shared,
+            orders,
+        })
+    }
+
+    /// Prepares and opens both interfaces, which are claimed.
+    ///
+    /// # Errors
+    /// All that is wrong with them, one problem each.
+    pub fn attach_both(
+        &mut self,
+        interfaces: &[Interface; 2],
+        claims: [Claim; 2],
+    ) -> Result<[Port; 2], Vec<String>> {
+        self.names = interfaces.each_ref().map(|interface| interface.name.clone());
+        let [first, second] = claims;
+        match [(0, first), (1, second)].map(|(port, claim)| self.open(&interfaces[port], claim)) {
+            [Ok((inside, first)), Ok((outside, second))] => {
+                self.attached = [Some(inside), Some(outside)];
+                Ok([first, second])
+            }
+            results => Err(results.into_iter().filter_map(Result::err).collect()),
+        }
+    }
+
+    /// Keeps the ports attached, for ever.
+    ///
+    /// # Errors
+    /// If the kernel's notifications cannot be waited for.
+    pub fn run(&mut self) -> Result<(), nix::errno::Errno> {
+        loop {
+            self.monitor.wait(PERIOD)?;
+            for port in 0..2 {
+                self.look(port);
+            }
+        }
+    }
+
+    fn look(&mut self, port: usize) {
+        let device = match self.netlink.device(&self.names[port]) {
+            Ok(device) => Some(device),
+            Err(error) if error.is_no_device() => None,
+            // It says nothing of the interface; the next look will.
+            Err(error) => return tracing::debug!(%error, "cannot look at an interface"),
+        };
+        let index = self.attached[port].as_ref().map(|attached| attached.index);
+        match (device, index) {
+            (Some(device), Some(index)) if device.index == index => self.look_at_attached(port),
+            (Some(_), _) => self.attach(port),
+            (None, Some(index)) => self.look_for_renamed(port, index),
+            (None, None) => (),
+        }
+    }
+
+    /// Its interface is there as before, maybe with other settings.
+    fn look_at_attached(&mut self, port: usize) {
+        let name = &self.names[port];
+        let Ok(found) = Interface::look(&mut self.netlink, name) else { return };
+        let Some(attached) = &mut self.attached[port] else { return };
+        attached.is_renamed = false;
+        if found.mtu != attached.mtu {
+            let [before, mtu] = [attached.mtu, found.mtu].map(Bytes::get);
+            tracing::warn!(
+                interface = name,
+                before,
+                mtu,
+                "the MTU changed; packets that are longer than that of the other interface are dropped without ICMP"
+            );
+            attached.mtu = found.mtu;
+            self.shared.events.note(port, |events| events.mtu += 1);
+        }
+        let on: Vec<_> =
+            found.to_turn_off().into_iter().filter(|it| !attached.stay_on.contains(it)).collect();
+        if !on.is_empty() {
+            tracing::warn!(
+                interface = name,
+                on = on.join(", "),
+                "offloads were turned on; they are turned off again"
+            );
+            self.shared.events.note(port, |events| events.offloads += 1);
+            match self.prepared.turn_off(&mut self.netlink, &found) {
+                Ok(stay_on) => attached.stay_on = stay_on,
+                Err(error) => tracing::warn!(interface = name, %error, "offloads stay on"),
+            }
+        }
+    }
+
+    /// There is no interface of its name any more.
+    fn look_for_renamed(&mut self, port: usize, index: u32) {
+        let name = &self.names[port];
+        match self.netlink.device_at(index) {
+            Ok(_) => {
+                let Some(attached) = &mut self.attached[port] else { return };
+                if !std::mem::replace(&mut attached.is_renamed, true) {
+                    tracing::warn!(
+                        interface = name,
+                        index,
+                        "the interface was renamed; it is used as long as this gateway runs, but the next start will not find it"
+                    );
+                    self.shared.events.note(port, |events| events.renamed += 1);
+                }
+            }
+            Err(error) if error.is_no_device() => self.detach(port),
+            Err(error) => tracing::debug!(%error, "cannot look at an interface"),
+        }
+    }
+
+    fn detach(&mut self, port: usize) {
+        if self.attached[port].take().is_none() {
+            return;
+        }
+        tracing::warn!(
+            interface = self.names[port],
+            "the interface has gone; frames to it are dropped until it is back"
+        );
+        self.shared.events.note(port, |events| {
+            events.is_gone = true;
+            events.gone += 1;
+        });
+        self.send(Order::Attach(port as u32, None));
+    }
+
+    /// There is an interface of its name that it is not attached to.
+    fn attach(&mut self, port: usize) {
+        // It was deleted and made anew between two looks.
+        self.detach(port);
+        match self.reopen(port) {
+            Ok((attached, socket)) => {
+                self.attached[port] = Some(attached);
+                self.obstacles[port] = None;
+                tracing::info!(interface = self.names[port], "the interface is back; frames pass again");
+                self.shared.events.note(port, |events| {
+                    events.is_gone = false;
+                    events.back += 1;
+                });
+                self.send(Order::Attach(port as u32, Some(socket)));
+            }
+            Err(error) => {
+                if self.obstacles[port].as_ref() != Some(&error) {
+                    tracing::error!(
+                        interface = self.names[port],
+                        error,
+                        "the interface is back, but cannot be used"
+                    );
+                    self.obstacles[port] = Some(error);
+                }
+            }
+        }
+    }
+
+    fn reopen(&mut self, port: usize) -> Result<(Attached, Port), String> {
+        let found = Interface::look(&mut self.netlink, &self.names[port])?;
+        let claim = Claim::take(&self.locks, &found)?;
+        self.open(&found, claim)
+    }
+
+    fn open(&mut self, found: &Interface, claim: Claim) -> Result<(Attached, Port), String> {
+        let stay_on = self.prepared.turn_off(&mut self.netlink, found).map_err(|error| error.to_string())?;
+        let socket = Port::open(found.index).map_err(|error| error.to_string())?;
+        let Interface { index, mtu, .. } = *found;
+        Ok((Attached { index, mtu, stay_on, is_renamed: false, _claim: claim }, socket))
+    }
+
+    fn send(&self, order: Order) {
+        // Without the thread that moves packets the process ends.
+        if self.orders.send(order).is_ok() {
+            let _ = self.shared.wake.write(1);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A lock for each interface of a gateway: two gateways on one interface would send each frame twice.
+//!
+//! The locks of root's gateways are files in a folder that only root can write to, so that no other user can keep a gateway
+//! from starting. The kernel lets go of a lock when the process ends, however it ends (flock(2)).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use apportion_core::units::Span;
+use apportion_linux::clock::pause;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::geteuid;
+
+use super::interfaces::Interface;
+
+/// Of root's locks; on a file system that is empty after a boot (file-hierarchy(7)).
+const FOLDER_OF_ROOT: &str = "/run/apportion";
+/// How often a lock is tried that another process holds: one that was killed may take a moment to go.
+const TRIES: u32 = 20;
+const PAUSE: Span = Span::from_millis(100);
+
+/// The lock of one interface, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    _lock: Flock<File>,
+}
+
+/// Where locks are: for root a folder that only root can write to, for others, or if that cannot be had, `folder`.
+#[must_use]
+pub(crate) fn folder(folder: &Path) -> PathBuf {
+    let of_root = Path::new(FOLDER_OF_ROOT);
+    let is_safe = || {
+        let _ = fs::create_dir(of_root);
+        let found = fs::symlink_metadata(of_root).ok()?;
+        Some(found.is_dir() && found.uid() == 0 && found.mode() & 0o022 == 0)
+    };
+    if geteuid().is_root() && is_safe() == Some(true) { of_root.to_owned() } else { folder.to_owned() }
+}
+
+impl Claim {
+    /// Locks an interface by a file in `folder`.
+    ///
+    /// # Errors
+    /// That another gateway has it, or that the file cannot be locked.
+    pub fn take(folder: &Path, interface: &Interface) -> Result<Self, String> {
+        Self::take_within(TRIES, folder, interface)
+    }
+
+    fn take_within(tries: u32, folder: &Path, interface: &Interface) -> Result<Self, String> {
+        let Interface { name, index, .. } = interface;
+        let cannot = |error: &dyn std::fmt::Display| {
+            format!("interface `{name}`: cannot check whether another gateway uses it: {error}")
+        };
+        let mut file = open(folder, *index).map_err(|error| cannot(&error))?;
+        for tried in 1.. {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(_lock) => return Ok(Self { _lock }),
+                Err((returned, Errno::EWOULDBLOCK)) if tried < tries => file = returned,
+                Err((_, Errno::EWOULDBLOCK)) => break,
+                Err((_, error)) => return Err(cannot(&error)),
+            }
+            pause(PAUSE);
+        }
+        Err(format!(
+            "interface `{name}`: a gateway is already running on it; stop that one, or name another interface"
+        ))
+    }
+}
+
+/// Claims both interfaces of a gateway.
+///
+/// # Errors
+/// What is taken already, one problem each.
+pub(crate) fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2], Vec<String>> {
+    match interfaces.each_ref().map(|interface| Claim::take(folder, interface)) {
+        [Ok(inside), Ok(outside)] => Ok([inside, outside]),
+        results => Err(results.into_iter().filter_map(Result::err).collect()),
+    }
+}
+
+/// The lock file of the interface with this index in the network namespace of the calling thread.
+fn open(folder: &Path, index: u32) -> io::Result<File> {
+    let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    fs::create_dir_all(folder)?;
+    let path = folder.join(format!("interface-{namespace}-{index}.lock"));
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use apportion_core::units::Bytes;
+    use apportion_linux::netlink::Netlink;
+
+    use super::*;
+
+    #[test]
+    fn an_interface_is_of_one_gateway() {
+        let folder = tempfile::tempdir().unwrap();
+        let offloads = Netlink::open().unwrap().offloads("lo").unwrap();
+        let interface = |index| Interface {
+            name: format!("x{index}"),
+            index,
+            mtu: Bytes::ZERO,
+            is_running: false,
+            offloads,
+            segments: 0,
+        };
+        let take = |index| Claim::take_within(1, folder.path(), &interface(index));
+        let (a, b) = (take(7).unwrap(), take(8).unwrap());
+        let error = take(7).unwrap_err();
+        assert!(error.contains("`x7`: a gateway is already running"), "{error}");
+        drop(a);
+        drop(take(7).unwrap());
+        drop(b);
+    }
+}
