@@ -30,10 +30,14 @@ mod sequence;
 
 use std::fmt;
 
-use apportion_core::system::LinkContext;
+use apportion_core::limit::Limit;
+use apportion_core::system::{LinkContext, System};
 use apportion_core::units::{Bytes, Packets, Rate, Span};
 use apportion_core::{Queue, SimplePacket};
+use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use sequence::Beyond;
 
 pub use sequence::Op;
 
@@ -41,18 +45,19 @@ pub use sequence::Op;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
     /// Every packet that arrives leaves or is dropped, once and unchanged but for marks, colour and labels; `backlog`
-    /// counts those that did neither.
+    /// counts those that did neither, and [`System::drain`] takes them out.
     Conservation,
     /// Packets of a flow leave in the order in which they arrived.
     Order,
     /// While packets wait, a request gets one. Not for disciplines that [hold packets back](Laws::holds_back).
     WorkConservation,
     /// A discipline that refuses a request while packets wait says when it will not, which is later than now, and
-    /// then returns a packet at that time.
+    /// then returns a packet at that time; and not before it, unless another packet arrives or a setting changes.
     WakeUp,
     /// No more than the [limit](Laws::limit) waits.
     Limit,
-    /// Only packets that are ECN-capable are reported as marked, and they leave with "congestion experienced".
+    /// Only packets that are ECN-capable are reported as marked, and they leave with "congestion experienced"; the ECN
+    /// field of all others stays as it is.
     Marking,
     /// The same seed and the same sequence give the same departures, drops and marks.
     Determinism,
@@ -113,7 +118,7 @@ impl std::error::Error for Violation {}
 /// The properties of a discipline under test, and the number of sequences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Laws {
-    limit: Option<Packets>,
+    limit: Option<Limit>,
     holds_back: bool,
     quantum: Option<Bytes>,
     cases: u32,
@@ -130,7 +135,13 @@ impl Laws {
     /// At most `limit` packets wait in it.
     #[must_use]
     pub const fn limit(self, limit: Packets) -> Self {
-        Self { limit: Some(limit), ..self }
+        Self { limit: Some(Limit::Packets(limit)), ..self }
+    }
+
+    /// At most `limit` bytes wait in it; in sequences with changes, until the limit becomes one in packets.
+    #[must_use]
+    pub const fn limit_bytes(self, limit: Bytes) -> Self {
+        Self { limit: Some(Limit::Bytes(limit)), ..self }
     }
 
     /// It may refuse a request while packets wait, as a shaper does, and then says when to ask again.
@@ -163,12 +174,39 @@ impl Laws {
         self,
         build: impl Fn(&LinkContext<'_>) -> Q,
     ) -> Result<(), Box<Violation>> {
+        self.sequences(&build, sequence::ops(), &Beyond::NOTHING)?;
+        match self.quantum {
+            Some(quantum) => fairness::check(&build, quantum),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`verify`](Self::verify), and then with sequences in which the limit, weights and the link's rate change
+    /// while packets wait, and whose packets are taken out by [`System::drain`] at the end, as when a discipline is
+    /// replaced.
+    ///
+    /// # Errors
+    /// The first law that it breaks.
+    pub fn verify_changes<Q: System<SimplePacket>>(
+        self,
+        build: impl Fn(&LinkContext<'_>) -> Q,
+    ) -> Result<(), Box<Violation>> {
+        self.verify(&build)?;
+        self.sequences(&build, sequence::ops_with_changes(), &Beyond::SYSTEM)
+    }
+
+    /// Tries sequences of `ops`.
+    fn sequences<Q: Queue<SimplePacket>>(
+        self,
+        build: &impl Fn(&LinkContext<'_>) -> Q,
+        ops: impl Strategy<Value = Vec<Op>>,
+        beyond: &Beyond<Q>,
+    ) -> Result<(), Box<Violation>> {
         let config = Config { cases: self.cases, failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let new = || build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
-        let run = |ops: &[Op]| sequence::check(&new, ops, self.limit, self.holds_back);
-        let found =
-            runner.run(&sequence::ops(), |ops| run(&ops).map_err(|broken| TestCaseError::fail(broken.what)));
+        let run = |ops: &[Op]| sequence::check(&new, beyond, ops, self.limit, self.holds_back);
+        let found = runner.run(&ops, |ops| run(&ops).map_err(|broken| TestCaseError::fail(broken.what)));
         if let Err(TestError::Fail(reason, ops)) = found {
             let Err(broken) = run(&ops) else {
                 let what = format!("a second run does not show what the first one did: {reason}");
@@ -177,9 +215,16 @@ impl Laws {
             let (sequence::Broken { law, step, what }, ops) = sequence::shortest(broken, ops, &run);
             return Err(Box::new(Violation { law, step, what, ops }));
         }
-        match self.quantum {
-            Some(quantum) => fairness::check(&build, quantum),
-            None => Ok(()),
+        Ok(())
+    }
+
+    /// As [`verify_changes`](Self::verify_changes), for a test.
+    ///
+    /// # Panics
+    /// With the first law that it breaks.
+    pub fn check_changes<Q: System<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
+        if let Err(violation) = self.verify_changes(build) {
+            panic!("{violation}");
         }
     }
 

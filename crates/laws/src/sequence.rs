@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use apportion_core::label::Label;
-use apportion_core::units::{Bytes, Packets, Span, Time};
-use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet as _, Queue, SimplePacket, Sink};
+use apportion_core::limit::Limit;
+use apportion_core::system::System;
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
+use apportion_core::{
+    Backlog, Colour, DropReason, Ecn, FlowId, LabelKind, Packet as _, Queue, SimplePacket, Sink,
+};
 use proptest::prelude::*;
 
 use crate::{Law, MAX_PAUSE};
@@ -25,6 +29,47 @@ pub enum Op {
     Dequeue,
     /// Time passes, in nanoseconds.
     Advance(u64),
+    /// The limit becomes so many packets. This and the next two occur in the sequences of
+    /// [`verify_changes`](crate::Laws::verify_changes) alone.
+    SetLimit(u64),
+    /// The weight of a flow changes.
+    SetWeight {
+        /// The flow.
+        flow: u32,
+        /// Its weight.
+        weight: u8,
+    },
+    /// The rate of the link becomes so many Mb/s.
+    SetLinkRate(u64),
+}
+
+/// What is done beyond the [`Queue`]: the changes of a `System`, and taking its packets out as when it is replaced.
+pub struct Beyond<Q> {
+    /// Applies a change; other steps do nothing.
+    pub change: fn(&mut Q, Op),
+    /// Takes out the next packet; without it, what waits at the end is served.
+    pub drain: Option<fn(&mut Q, Time) -> Option<SimplePacket>>,
+}
+
+impl<Q> Beyond<Q> {
+    /// Nothing is changed.
+    pub const NOTHING: Self = Self { change: |_, _| (), drain: None };
+}
+
+impl<Q: System<SimplePacket>> Beyond<Q> {
+    /// All that every system has.
+    pub const SYSTEM: Self = Self {
+        change: |queue, op| match op {
+            Op::SetLimit(limit) => queue.set_limit(Limit::Packets(Packets::new(limit))),
+            Op::SetWeight { flow, weight } => {
+                let weight = Weight::new(f64::from(weight)).unwrap_or_default();
+                let _ = queue.set_weight(FlowId(flow), weight);
+            }
+            Op::SetLinkRate(rate) => queue.set_link_rate(Rate::from_mbit(rate)),
+            Op::Enqueue { .. } | Op::Dequeue | Op::Advance(_) => (),
+        },
+        drain: Some(Q::drain),
+    };
 }
 
 impl Op {
@@ -37,18 +82,38 @@ impl Op {
             }
             Self::Dequeue => "dequeue".to_owned(),
             Self::Advance(nanos) => format!("{} pass", Span::from_nanos(nanos)),
+            Self::SetLimit(limit) => format!("the limit becomes {limit}p"),
+            Self::SetWeight { flow, weight } => format!("the weight of flow {flow} becomes {weight}"),
+            Self::SetLinkRate(rate) => format!("the rate of the link becomes {rate}Mbit"),
         }
     }
 }
 
+/// The largest packet.
+const LARGEST: Bytes = Bytes::new(1_500);
+
 pub fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let enqueue = (0u32..5, 40u64..=1_500, any::<bool>());
+    let enqueue = (0u32..5, 40..=LARGEST.get(), any::<bool>());
     let op = prop_oneof![
         4 => enqueue.prop_map(|(flow, size, capable)| Op::Enqueue { flow, size, capable }),
         3 => Just(Op::Dequeue),
         2 => (0..MAX_PAUSE.as_nanos()).prop_map(Op::Advance),
     ];
     prop::collection::vec(op, 1..200)
+}
+
+/// As [`ops`], with changes.
+pub fn ops_with_changes() -> impl Strategy<Value = Vec<Op>> {
+    let change = prop_oneof![
+        (1u64..30).prop_map(Op::SetLimit),
+        (0u32..5, 1u8..=10).prop_map(|(flow, weight)| Op::SetWeight { flow, weight }),
+        (1u64..100).prop_map(Op::SetLinkRate),
+    ];
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), change), 1..10);
+    (ops(), changes).prop_map(|(mut ops, changes)| {
+        changes.into_iter().for_each(|(at, change)| ops.insert(at.index(ops.len()), change));
+        ops
+    })
 }
 
 /// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
@@ -106,6 +171,7 @@ impl Ledger {
     }
 
     fn left(&mut self, packet: &SimplePacket) {
+        let came = self.waiting.get(&packet.id).copied();
         self.gone(packet, "delivered");
         self.events.push(Event::Left(packet.id));
         let earlier = self.waiting.values().find(|other| other.flow == packet.flow && other.id < packet.id);
@@ -114,8 +180,16 @@ impl Ledger {
                 format!("packet {} of flow {} left before packet {}", packet.id, packet.flow.0, earlier.id);
             self.blame(Law::Order, what);
         }
-        if self.marked.contains(&packet.id) && packet.ecn != Ecn::Ce {
+        let marked = self.marked.contains(&packet.id);
+        if marked && packet.ecn != Ecn::Ce {
             self.blame(Law::Marking, format!("packet {} was marked, and left without the mark", packet.id));
+        }
+        if let Some(came) = came.filter(|came| !marked && came.ecn != packet.ecn) {
+            let what = format!(
+                "packet {} came with the ECN field {:?} and left with {:?}, but was not reported as marked",
+                packet.id, came.ecn, packet.ecn
+            );
+            self.blame(Law::Marking, what);
         }
     }
 }
@@ -138,20 +212,30 @@ impl Sink<SimplePacket> for Ledger {
     }
 }
 
-struct Run<Q> {
+struct Run<'a, Q> {
     queue: Q,
+    beyond: &'a Beyond<Q>,
     ledger: Ledger,
     now: Time,
-    limit: Option<Packets>,
+    limit: Option<Limit>,
     holds_back: bool,
+    /// The time that it named when it refused the last request, if nothing arrived or changed since.
+    refused_until: Option<Time>,
+    /// What waited after the last step.
+    before: Backlog,
 }
 
-impl<Q: Queue<SimplePacket>> Run<Q> {
-    fn new(queue: Q, limit: Option<Packets>, holds_back: bool) -> Self {
-        Self { queue, ledger: Ledger::default(), now: Time::ZERO, limit, holds_back }
+impl<Q: Queue<SimplePacket>> Run<'_, Q> {
+    fn change(&mut self, op: Op) {
+        self.refused_until = None;
+        (self.beyond.change)(&mut self.queue, op);
+        if let (Some(old), Op::SetLimit(limit)) = (&mut self.limit, op) {
+            *old = Limit::Packets(Packets::new(limit));
+        }
     }
 
     fn enqueue(&mut self, packet: SimplePacket) {
+        self.refused_until = None;
         self.ledger.waiting.insert(packet.id, packet);
         self.queue.enqueue(self.now, packet, &mut self.ledger);
     }
@@ -159,9 +243,14 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
     /// Asks for a packet. Returns the time of the next attempt if it is refused.
     fn dequeue(&mut self) -> Option<Time> {
         let waited = !self.ledger.waiting.is_empty();
+        let refused_until = std::mem::take(&mut self.refused_until);
         let sent = self.queue.dequeue(self.now, &mut self.ledger);
         if let Some(packet) = sent {
             self.ledger.left(&packet);
+            if let Some(at) = refused_until.filter(|at| self.now < *at) {
+                let what = format!("a packet came at {}, before {at}, the time that it had named", self.now);
+                self.ledger.blame(Law::WakeUp, what);
+            }
             return None;
         }
         let waits = self.ledger.waiting.len();
@@ -186,7 +275,19 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
             }
             Some(_) => (),
         }
+        self.refused_until = wakeup;
         wakeup
+    }
+
+    /// What the limit reaches of what waits: not the packet that a shaper holds.
+    fn reached(&self, packets: Packets, bytes: Bytes) -> Backlog {
+        match self.holds_back {
+            true => Backlog {
+                packets: Packets::new(packets.get().saturating_sub(1)),
+                bytes: bytes.saturating_sub(LARGEST),
+            },
+            false => Backlog { packets, bytes },
+        }
     }
 
     /// Checks what holds after every step.
@@ -201,10 +302,13 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
             );
             self.ledger.blame(Law::Conservation, what);
         }
-        // The packet that a shaper holds is beyond the reach of the limit.
-        let limit = self.limit.map(|limit| limit + Packets::new(u64::from(self.holds_back)));
-        if let Some(limit) = limit.filter(|limit| packets > *limit) {
-            self.ledger.blame(Law::Limit, format!("{packets} wait, and the limit is {limit}"));
+        // A buffer whose limit became smaller drains.
+        let before = std::mem::replace(&mut self.before, Backlog { packets, bytes });
+        let grew = packets > before.packets || bytes > before.bytes;
+        if let Some(limit) =
+            self.limit.filter(|limit| grew && limit.is_exceeded_by(self.reached(packets, bytes)))
+        {
+            self.ledger.blame(Law::Limit, format!("{packets} with {bytes} wait, and the limit is {limit}"));
         }
         match self.ledger.wrong.take() {
             Some((law, what)) => Err(Broken { law, step, what }),
@@ -214,6 +318,15 @@ impl<Q: Queue<SimplePacket>> Run<Q> {
 
     /// Takes out what waits.
     fn empty(&mut self, step: usize) -> Result<(), Broken> {
+        while let Some(packet) = self.beyond.drain.and_then(|drain| drain(&mut self.queue, self.now)) {
+            self.ledger.left(&packet);
+            self.settle(step)?;
+        }
+        if self.beyond.drain.is_some() && !self.ledger.waiting.is_empty() {
+            let what = format!("drain gave no packet, though {} wait", self.ledger.waiting.len());
+            self.ledger.blame(Law::Conservation, what);
+            self.settle(step)?;
+        }
         while !self.ledger.waiting.is_empty() {
             let before = self.ledger.waiting.len();
             let wakeup = self.dequeue();
@@ -266,17 +379,20 @@ pub fn shortest(
 /// Checks every law on `ops`.
 pub fn check<Q: Queue<SimplePacket>>(
     new: &impl Fn() -> Q,
+    beyond: &Beyond<Q>,
     ops: &[Op],
-    limit: Option<Packets>,
+    limit: Option<Limit>,
     holds_back: bool,
 ) -> Result<(), Broken> {
     let once = || -> Result<Vec<Event>, Broken> {
-        let mut run = Run::new(new(), limit, holds_back);
+        let (ledger, now, refused_until, before) = (Ledger::default(), Time::ZERO, None, Backlog::EMPTY);
+        let mut run = Run { queue: new(), beyond, ledger, now, limit, holds_back, refused_until, before };
         for (step, op) in ops.iter().enumerate() {
             match *op {
                 Op::Enqueue { flow, size, capable } => run.enqueue(arrival(step as u32, flow, size, capable)),
                 Op::Dequeue => drop(run.dequeue()),
                 Op::Advance(nanos) => run.now += Span::from_nanos(nanos),
+                Op::SetLimit(_) | Op::SetWeight { .. } | Op::SetLinkRate(_) => run.change(*op),
             }
             run.settle(step)?;
         }
@@ -288,7 +404,7 @@ pub fn check<Q: Queue<SimplePacket>>(
         let what = "two runs with one seed differ".to_owned();
         return Err(Broken { law: Law::Determinism, step: ops.len(), what });
     }
-    let [through, by] = [false, true].map(|bypass| passing(new(), ops, bypass));
+    let [through, by] = [false, true].map(|bypass| passing(new(), beyond, ops, bypass));
     if through != by {
         let at = through.iter().zip(&by).take_while(|(through, by)| through == by).count();
         let step = through.get(at).or(by.get(at)).map_or(ops.len(), |event| event.0);
@@ -301,7 +417,12 @@ pub fn check<Q: Queue<SimplePacket>>(
 
 /// What a run did at which step, in which most arrivals are followed at once by a request. `bypass`: those that find a
 /// transparent discipline empty go by it.
-fn passing<Q: Queue<SimplePacket>>(mut queue: Q, ops: &[Op], bypass: bool) -> Vec<(usize, Event)> {
+fn passing<Q: Queue<SimplePacket>>(
+    mut queue: Q,
+    beyond: &Beyond<Q>,
+    ops: &[Op],
+    bypass: bool,
+) -> Vec<(usize, Event)> {
     let (mut events, mut now) = (Vec::new(), Time::ZERO);
     for (step, op) in ops.iter().enumerate() {
         let mut ledger = Ledger::default();
@@ -323,6 +444,10 @@ fn passing<Q: Queue<SimplePacket>>(mut queue: Q, ops: &[Op], bypass: bool) -> Ve
                 }
             }
             Op::Dequeue => queue.dequeue(now, &mut ledger),
+            Op::SetLimit(_) | Op::SetWeight { .. } | Op::SetLinkRate(_) => {
+                (beyond.change)(&mut queue, *op);
+                None
+            }
         };
         let left = sent.map(|packet| Event::Left(packet.id));
         events.extend(ledger.events.into_iter().chain(left).map(|event| (step, event)));

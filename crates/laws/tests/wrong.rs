@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use apportion_core::units::{Bytes, Packets, Span, Time};
-use apportion_core::{Backlog, DropReason, Ecn, Queue, SimplePacket, Sink};
+use apportion_core::limit::Limit;
+use apportion_core::system::System;
+use apportion_core::units::{Bytes, Packets, Span, Time, Weight};
+use apportion_core::{Backlog, DropReason, Ecn, FlowId, Queue, SimplePacket, Sink};
 use apportion_laws::{Law, Laws, Violation};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,9 +36,25 @@ enum Defect {
     Overfills,
     /// Behaves by what happened in other runs.
     Random,
+    /// Names a time that is 50 ms later than needed: the link idles.
+    WakesLate,
+    /// Delivers a packet with one byte more.
+    Resizes,
+    /// Clears the ECN field of what leaves.
+    Unmarks,
+    /// Writes "congestion experienced" and reports nothing.
+    MarksInSilence,
+    /// Loses the first packet that waits when a weight changes.
+    LeaksAtWeight,
+    /// Loses what does not fit any more when the limit becomes smaller.
+    LosesAtLimit,
+    /// Goes on with the old limit.
+    IgnoresLimit,
+    /// Has nothing to drain.
+    KeepsAtDrain,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fifo {
     defect: Defect,
     queue: VecDeque<SimplePacket>,
@@ -44,9 +62,24 @@ struct Fifo {
     seen: u64,
     wakeup: Option<Time>,
     last: Option<SimplePacket>,
+    limit: u64,
+    left: Time,
 }
 
 const LIMIT: u64 = 4;
+
+impl Fifo {
+    fn new(defect: Defect) -> Self {
+        let (queue, backlog, left) = (VecDeque::new(), Backlog::EMPTY, Time::ZERO);
+        Self { defect, queue, backlog, seen: 0, wakeup: None, last: None, limit: LIMIT, left }
+    }
+
+    fn lose(&mut self) {
+        if let Some(packet) = self.queue.pop_front() {
+            self.backlog.remove(&packet);
+        }
+    }
+}
 
 impl Queue<SimplePacket> for Fifo {
     fn enqueue(&mut self, now: Time, mut packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
@@ -58,12 +91,15 @@ impl Queue<SimplePacket> for Fifo {
             Defect::Random => RUNS.fetch_add(1, Ordering::Relaxed).is_multiple_of(7),
             _ => false,
         };
-        if drops || self.backlog.packets >= Packets::new(LIMIT + excess) {
+        if drops || self.backlog.packets >= Packets::new(self.limit + excess) {
             return sink.dropped(now, packet, DropReason::Overflow);
         }
         if self.defect == Defect::MarksAll {
             packet.ecn = Ecn::Ce;
             sink.marked(now, &packet);
+        }
+        if self.defect == Defect::MarksInSilence {
+            packet.ecn = Ecn::Ce;
         }
         if self.defect == Defect::Loses && self.queue.len() == 2 {
             return;
@@ -83,6 +119,10 @@ impl Queue<SimplePacket> for Fifo {
                 self.wakeup = Some(now);
                 return None;
             }
+            Defect::WakesLate if now < self.left + Span::from_millis(1) => {
+                self.wakeup = Some(self.left + Span::from_millis(51));
+                return None;
+            }
             Defect::Breaks => {
                 self.wakeup = Some(now + Span::from_millis(1));
                 return None;
@@ -90,10 +130,16 @@ impl Queue<SimplePacket> for Fifo {
             _ => (),
         }
         let place = usize::from(self.defect == Defect::Reorders && self.queue.len() > 1);
-        let packet = self.queue.remove(place)?;
+        let mut packet = self.queue.remove(place)?;
+        self.left = now;
         self.last = Some(packet);
         self.backlog.packets = Packets::new(self.queue.len() as u64);
         self.backlog.bytes = Bytes::new(self.queue.iter().map(|packet| packet.size.get()).sum());
+        match self.defect {
+            Defect::Resizes => packet.size += Bytes::new(1),
+            Defect::Unmarks => packet.ecn = Ecn::NotEct,
+            _ => (),
+        }
         Some(packet)
     }
 
@@ -110,8 +156,41 @@ impl Queue<SimplePacket> for Fifo {
     }
 }
 
+impl System<SimplePacket> for Fifo {
+    fn drain(&mut self, _: Time) -> Option<SimplePacket> {
+        if self.defect == Defect::KeepsAtDrain {
+            return None;
+        }
+        let packet = self.queue.pop_front()?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        let Limit::Packets(limit) = limit else { return };
+        if self.defect != Defect::IgnoresLimit {
+            self.limit = limit.get();
+        }
+        while self.defect == Defect::LosesAtLimit && self.backlog.packets > limit {
+            self.lose();
+        }
+    }
+
+    fn set_weight(&mut self, _: FlowId, _: Weight) -> bool {
+        if self.defect == Defect::LeaksAtWeight {
+            self.lose();
+        }
+        false
+    }
+}
+
 fn violation(defect: Defect, laws: Laws) -> Option<Violation> {
-    laws.verify(|_| Fifo { defect, ..Fifo::default() }).err().map(|violation| *violation)
+    laws.verify(|_| Fifo::new(defect)).err().map(|violation| *violation)
+}
+
+fn violation_by_change(defect: Defect) -> Option<Violation> {
+    let laws = Laws::default().limit(Packets::new(LIMIT));
+    laws.verify_changes(|_| Fifo::new(defect)).err().map(|violation| *violation)
 }
 
 #[test]
@@ -129,6 +208,10 @@ fn every_defect_is_found_by_its_law_with_a_short_sequence() {
         (Defect::NotTransparent, laws, Law::Transparency, 11),
         (Defect::MarksAll, laws, Law::Marking, 1),
         (Defect::Overfills, laws, Law::Limit, 5),
+        (Defect::WakesLate, laws.holds_back(), Law::WakeUp, 4),
+        (Defect::Resizes, laws, Law::Conservation, 2),
+        (Defect::Unmarks, laws, Law::Marking, 2),
+        (Defect::MarksInSilence, laws, Law::Marking, 2),
     ] {
         let found = violation(defect, laws).unwrap_or_else(|| panic!("{defect:?} is not found"));
         assert_eq!(found.law, law, "{defect:?}: {found}");
@@ -138,6 +221,31 @@ fn every_defect_is_found_by_its_law_with_a_short_sequence() {
         assert_eq!(Some(&found), violation(defect, laws).as_ref());
     }
     assert_eq!(violation(Defect::Random, laws).unwrap().law, Law::Determinism);
+}
+
+#[test]
+fn what_goes_wrong_at_a_change_is_found() {
+    assert_eq!(violation_by_change(Defect::None), None);
+    for (defect, law, longest) in [
+        (Defect::LeaksAtWeight, Law::Conservation, 2),
+        (Defect::LosesAtLimit, Law::Conservation, 3),
+        (Defect::IgnoresLimit, Law::Limit, 6),
+        (Defect::KeepsAtDrain, Law::Conservation, 2),
+    ] {
+        let laws = Laws::default().limit(Packets::new(LIMIT));
+        assert_eq!(violation(defect, laws), None, "{defect:?} needs no change");
+        let found = violation_by_change(defect).unwrap_or_else(|| panic!("{defect:?} is not found"));
+        assert_eq!(found.law, law, "{defect:?}: {found}");
+        assert!(found.ops.len() <= longest, "{defect:?}: {found}");
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_is_checked() {
+    // Four packets, whatever their size.
+    let found = violation(Defect::None, Laws::default().limit_bytes(Bytes::new(2_000))).unwrap();
+    assert_eq!(found.law, Law::Limit, "{found}");
+    assert_eq!(violation(Defect::None, Laws::default().limit_bytes(Bytes::new(6_000))), None);
 }
 
 #[test]
