@@ -90,9 +90,15 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
 }
 
 fn nearest<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Chosen: longer names are not slips, and their distance takes time and memory with the square of their length.
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return None;
+    }
     // Chosen: one slip in short names, a third of the letters in long ones.
     let allowed = (name.chars().count() / 3).max(1);
     candidates
+        .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
@@ -125,5 +131,8 @@ mod tests {
     fn only_near_names_are_suggested() {
         assert_eq!(did_you_mean("rat", ["delay", "rate"]), " (did you mean `rate`?)");
         assert_eq!(did_you_mean("colour", ["delay", "rate"]), "");
+        let long = "k".repeat(1_000_000);
+        assert_eq!(did_you_mean(&long, ["delay", "rate", &long]), "");
+        assert_eq!(did_you_mean("rat", [long.as_str(), "rate"]), " (did you mean `rate`?)");
     }
 }
