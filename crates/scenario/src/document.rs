@@ -7,6 +7,7 @@
 //! - Keys that a struct does not have are refused, whether or not it says `deny_unknown_fields`.
 //! - An enum is written as the name of a unit variant, or as a table whose key `kind` names the variant, with the
 //!   fields of the variant in the same table.
+//! - Elements of lists count from 1 in messages.
 //! - A field that is called [`LINE`] receives the line of its table.
 
 use std::cell::RefCell;
@@ -239,7 +240,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Integer(integer) => visitor.visit_i64(*integer),
             Value::Float(float) => visitor.visit_f64(*float),
             Value::Flag(flag) => visitor.visit_bool(*flag),
-            Value::List(items) => visitor.visit_seq(Elements { of: self, items: items.iter().enumerate() }),
+            Value::List(items) => visitor.visit_seq(Elements { of: self, items: (1..).zip(items) }),
             Value::Table(table) => self.table(table, None, None, visitor),
             Value::Huge(_) => Err(Refused::Because(format!(
                 "`{}` is out of range; whole numbers are between {} and {}",
@@ -316,19 +317,20 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
 struct Elements<'a> {
     of: Reader<'a>,
-    items: std::iter::Enumerate<std::slice::Iter<'a, Item>>,
+    /// With their numbers.
+    items: std::iter::Zip<std::ops::RangeFrom<usize>, std::slice::Iter<'a, Item>>,
 }
 
 impl<'de> SeqAccess<'de> for Elements<'_> {
     type Error = Refused;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Refused> {
-        let Some((at, item)) = self.items.next() else { return Ok(None) };
-        self.of.state.value(item, &format!("{}[{at}]", self.of.path), seed).map(Some)
+        let Some((number, item)) = self.items.next() else { return Ok(None) };
+        self.of.state.value(item, &format!("{}[{number}]", self.of.path), seed).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
+        Some(self.items.size_hint().0)
     }
 }
 
