@@ -142,7 +142,10 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
     };
-    let _ = writeln!(out, "Use: {key} = \"{}\" }}", entry.name);
+    let required = entry.params.iter().filter(|param| param.is_required());
+    let required: String =
+        required.map(|param| format!(", {} = {}", param.name, param.kind.example())).collect();
+    let _ = writeln!(out, "Use: {key} = \"{}\"{required} }}", entry.name);
     let policy = catalog.select(entry.name, None, None).ok().and_then(|selection| selection.drop);
     if let (Role::Scheduler, Some(policy)) = (entry.role, policy) {
         let _ = writeln!(

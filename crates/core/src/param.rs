@@ -90,6 +90,24 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
+impl Kind {
+    /// A value, as TOML.
+    #[must_use]
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Limit | Self::Packets => "\"50p\"",
+            Self::Bytes => "\"1500B\"",
+            Self::Span => "\"5ms\"",
+            Self::Rate => "\"10Mbit\"",
+            Self::Ratio => "0.02",
+            Self::Number => "0.5",
+            Self::Count => "64",
+            Self::Switch => "true",
+            Self::Choice(_) => "\"name\"",
+        }
+    }
+}
+
 /// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
@@ -143,6 +161,9 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
     if holds { Ok(()) } else { Err(ParamError::new(key, message)) }
 }
 
+/// The [`source`](Param::source) of a parameter without a default that every scenario has to set.
+pub const MUST_BE_SET: &str = "must be set";
+
 /// The size of the buffer: the one parameter that every policy has.
 pub const LIMIT: Param = Param {
     name: "limit",
@@ -165,6 +186,12 @@ impl Param {
         doc: &'static str,
     ) -> Self {
         Self { name, symbol, kind, default: Some(default), source, doc }
+    }
+
+    /// Whether every scenario that uses the entry has to set it.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.default.is_none() && self.source == MUST_BE_SET
     }
 
     /// Reads a value of this parameter.

@@ -190,7 +190,7 @@ fn selection(entry: &apportion_core::param::Entry) -> Selection {
 /// What an entry builds when only that is set which must be.
 fn default_of(entry: &'static apportion_core::param::Entry) -> String {
     let mut default = selection(entry);
-    for param in entry.params.iter().filter(|param| param.source == "must be set") {
+    for param in entry.params.iter().filter(|param| param.is_required()) {
         default.set(param.name, "1Mbit").expect("a rate");
     }
     built(&default)

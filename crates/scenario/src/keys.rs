@@ -257,7 +257,13 @@ impl Kind {
             Self::Amount(unit, _) => unit.example().to_owned(),
             Self::Names => "[\"a\", \"b\"]".to_owned(),
             Self::Ordinals => "[20, 22]".to_owned(),
-            Self::Table(_) | Self::TableOrFalse(_) | Self::Map(_) => "{ }".to_owned(),
+            Self::Table(keys) => {
+                let required = keys.iter().filter(|key| key.need == Need::Required);
+                let required = required.map(|key| format!("{} = {}", key.name, key.kind.example()));
+                let required = required.collect::<Vec<_>>().join(", ");
+                if required.is_empty() { "{ }".to_owned() } else { format!("{{ {required} }}") }
+            }
+            Self::TableOrFalse(_) | Self::Map(_) => "{ }".to_owned(),
             Self::TimeOrTable(_) => "\"20ms\"".to_owned(),
             Self::Tables(_) => "[{ }]".to_owned(),
             Self::Variants(variants) => quoted(variants.first().map_or("", |variant| variant.name)),
@@ -298,6 +304,11 @@ impl<'a> Fields<'a> {
     /// Where `name` was written, or else its table.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         self.item(name).map_or(self.place, |item| item.place)
+    }
+
+    /// Whether `name` was written in the defaults.
+    pub(crate) fn is_lent(&self, name: &str) -> bool {
+        self.found(name).is_some_and(|found| found.lent_by.is_some())
     }
 
     /// The path of `name`.

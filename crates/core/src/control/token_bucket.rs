@@ -16,7 +16,7 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Param, ParamError, Role, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "r",
             kind: Kind::Rate,
             default: None,
-            source: "must be set",
+            source: MUST_BE_SET,
             doc: "Sustained rate.",
         },
         Param {

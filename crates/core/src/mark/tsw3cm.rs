@@ -18,7 +18,7 @@ use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Param, ParamError, Role, require};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 
@@ -45,7 +45,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const fn rate(name: &'static str, symbol: &'static str, doc: &'static str) -> Param {
-    Param { name, symbol, kind: Kind::Rate, default: None, source: "must be set", doc }
+    Param { name, symbol, kind: Kind::Rate, default: None, source: MUST_BE_SET, doc }
 }
 
 /// Parameters of [`Tsw3cm`]; [`ENTRY`] says what each does.

@@ -1,0 +1,49 @@
+//! What `explain` prints to copy can be copied: every line that begins with `Use:` is read by the loader.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use apportion::catalogue::{self, Section};
+use apportion::{Catalog, Scenario};
+
+/// A scenario that `line` is a part of: a key of the file, of a link or of a flow.
+fn with(line: &str) -> String {
+    let [mut file, mut link, mut flow] = [const { String::new() }; 3];
+    match line.split_once(" =").unwrap().0 {
+        "topology" => file = line.to_owned(),
+        "queue" | "exchange" => link = format!(", {line}"),
+        _ => flow = format!(", {line}"),
+    }
+    // Files that a topology or a source reads are not there.
+    let tcp = if ["tcp = ", "\"replay\""].iter().any(|key| flow.contains(key)) { "" } else { ", tcp = \"rfc\"" };
+    format!(
+        "seed = 1\nstop = \"1s\"\n{file}\n\
+         link.l = {{ from = \"a\", to = \"b\", rate = \"10Mbit\", delay = \"1ms\"{link} }}\n\
+         flow.f = {{ from = \"a\", to = \"b\", tickets = 100{tcp}{flow} }}\n"
+    )
+}
+
+#[test]
+fn every_use_that_is_printed_is_read() {
+    let catalog = Catalog::default();
+    let mut uses = 0;
+    for list in catalogue::list(&catalog) {
+        for entry in list.entries {
+            let text = catalogue::explain(&catalog, &entry.name).unwrap();
+            for line in text.lines().filter_map(|line| line.strip_prefix("Use: ")) {
+                uses += 1;
+                // A profile has a second form, whose parameters are placeholders; an algorithm has a remark.
+                let line = line.split_once(", or ").map_or(line, |(first, _)| first);
+                let needs_a_file = line.contains("file = \"name\"");
+                match Scenario::from_text(&with(line)) {
+                    Ok(_) => assert!(!needs_a_file, "{line}"),
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(needs_a_file && error.contains("cannot read"), "{}: {line}: {error}", entry.name);
+                    }
+                }
+            }
+            assert!(text.contains("Use: ") || list.section == Section::Tcp, "{}", entry.name);
+        }
+    }
+    assert!(uses > 50, "{uses}");
+}
