@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use apportion_core::param::{Entry, Kind, Role};
 use apportion_core::system::Catalog;
-use apportion_scenario::describe::{Described, sources, topologies};
+use apportion_scenario::describe::{Described, DescribedKey, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
@@ -223,7 +223,10 @@ fn algorithm(entry: &AlgorithmEntry) -> String {
 }
 
 fn keys(one: &Described, key: &str) -> String {
-    let required = one.keys.iter().filter(|key| key.default == "required");
+    // A video has either a `file` or a `mean`, and both are optional.
+    let must_be_set =
+        |key: &DescribedKey| key.default == "required" || (one.name, key.name) == ("video", "mean");
+    let required = one.keys.iter().filter(|key| must_be_set(key));
     let required: String = required.map(|key| format!(", {} = {}", key.name, key.example)).collect();
     let mut out =
         format!("{0}: {key}\n{1}\nUse: {key} = {{ kind = \"{0}\"{required} }}\n", one.name, one.doc);

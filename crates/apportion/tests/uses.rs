@@ -14,11 +14,14 @@ fn with(line: &str) -> String {
         _ => flow = format!(", {line}"),
     }
     // Files that a topology or a source reads are not there.
-    let tcp = if ["tcp = ", "\"replay\""].iter().any(|key| flow.contains(key)) { "" } else { ", tcp = \"rfc\"" };
+    let tcp =
+        if ["tcp = ", "\"replay\""].iter().any(|key| flow.contains(key)) { "" } else { ", tcp = \"rfc\"" };
+    let has_tickets = line.starts_with("exchange") || line.starts_with("mark = { kind = \"ticket");
+    let tickets = if has_tickets { ", tickets = 100" } else { "" };
     format!(
         "seed = 1\nstop = \"1s\"\n{file}\n\
          link.l = {{ from = \"a\", to = \"b\", rate = \"10Mbit\", delay = \"1ms\"{link} }}\n\
-         flow.f = {{ from = \"a\", to = \"b\", tickets = 100{tcp}{flow} }}\n"
+         flow.f = {{ from = \"a\", to = \"b\"{tickets}{tcp}{flow} }}\n"
     )
 }
 
@@ -38,7 +41,11 @@ fn every_use_that_is_printed_is_read() {
                     Ok(_) => assert!(!needs_a_file, "{line}"),
                     Err(error) => {
                         let error = error.to_string();
-                        assert!(needs_a_file && error.contains("cannot read"), "{}: {line}: {error}", entry.name);
+                        assert!(
+                            needs_a_file && error.contains("cannot read"),
+                            "{}: {line}: {error}",
+                            entry.name
+                        );
                     }
                 }
             }
