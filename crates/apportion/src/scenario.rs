@@ -1,7 +1,6 @@
 //! Scenarios: sources, settings and checked contents.
 
 use std::fmt::Display;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -237,12 +236,17 @@ impl ScenarioBuilder {
         let Self { source, origin, settings, catalog } = self;
         let text = match source {
             Source::Text(text) => text,
-            Source::File => fs::read_to_string(&origin)
+            Source::File => apportion_scenario::read_text_file(&origin)
                 .map_err(|cause| ScenarioError::Read { path: origin.clone(), cause })?,
         };
-        let suite =
-            apportion_scenario::load_with(&catalog, &text, &origin, &settings, &|path| fs::read(path))
-                .map_err(ScenarioError::Problems)?;
+        let suite = apportion_scenario::load_with(
+            &catalog,
+            &text,
+            &origin,
+            &settings,
+            &apportion_scenario::read_file,
+        )
+        .map_err(ScenarioError::Problems)?;
         Ok(Scenario { text, origin, settings, catalog, suite })
     }
 }

@@ -19,7 +19,7 @@
 mod text;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -101,8 +101,8 @@ impl LinkOptions {
 }
 
 fn read_trace(file: &Path) -> Result<Trace, ShellError> {
-    let text =
-        fs::read_to_string(file).map_err(|cause| ShellError::ReadTrace { path: file.to_owned(), cause })?;
+    let text = apportion_scenario::read_text_file(file)
+        .map_err(|cause| ShellError::ReadTrace { path: file.to_owned(), cause })?;
     Trace::parse(&text).map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
 }
 

@@ -1,7 +1,7 @@
 //! Access to the files of papers, on disk or embedded in the program.
 
+use std::io;
 use std::path::{Component, Path};
-use std::{fs, io};
 
 /// The folder of embedded papers in messages and pages.
 const FOLDER: &str = "papers";
@@ -22,7 +22,7 @@ impl Files {
     /// If it is not there or cannot be read.
     pub fn read(self, path: &Path) -> io::Result<Vec<u8>> {
         match self {
-            Self::Disk => fs::read(path),
+            Self::Disk => apportion_scenario::read_file(path),
             Self::Embedded => embedded(path).map(|text| text.as_bytes().to_vec()),
         }
     }

@@ -1,13 +1,13 @@
 //! Files that a scenario refers to: graphs, video traces and packet captures.
 //!
-//! Nothing here opens a file: the caller hands in a function that does, so that a scenario can be checked
-//! without a disk.
+//! A scenario is checked without a disk: the caller hands in a function that opens files. [`read_file`] is the one for
+//! those of a disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use apportion_core::units::{Bytes, Span};
 use pcap_file::DataLink;
@@ -15,6 +15,28 @@ use pcap_file::pcap::PcapParser;
 
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// Reads a whole file of a disk.
+///
+/// # Errors
+/// What the system said, or that it is not a regular file: a pipe may never end, nor does `/dev/zero`.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?.file_type();
+    // Of a folder the system says so itself.
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    fs::read(path)
+}
+
+/// As [`read_file`], of text.
+///
+/// # Errors
+/// As there, or that it is not text.
+pub fn read_text_file(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_file(path)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+}
 
 /// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).
 const MAX_RECORDS: usize = 10_000_000;

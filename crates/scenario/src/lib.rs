@@ -50,6 +50,6 @@ mod text;
 mod topology;
 mod transport;
 
-pub use files::ReadFile;
+pub use files::{ReadFile, read_file, read_text_file};
 pub use load::{Point, Suite, load, load_with, replication_seed};
 pub use problem::{Place, Problem, did_you_mean};

@@ -16,7 +16,7 @@
 //! `http.rs`; others wait in the sockets' queues.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -436,14 +436,11 @@ fn text(path: &Path) -> Result<String, String> {
             path.display()
         )
     };
-    let mut text = String::new();
-    // What is no file has no length that could be asked for first.
-    let file = fs::File::open(path).map_err(|error| fail(&error))?;
-    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| fail(&error))?;
-    if text.len() as u64 > MAX_FILE {
+    // A gateway that runs reads its file again, and has no memory to spare for a mistake.
+    if fs::metadata(path).is_ok_and(|file| file.len() > MAX_FILE) {
         return Err(fail(&"it is longer than 4 MiB"));
     }
-    Ok(text)
+    apportion_scenario::read_text_file(path).map_err(|error| fail(&error))
 }
 
 fn starting() -> Answer {
