@@ -37,7 +37,7 @@ fn every_use_that_is_printed_is_read() {
                 // A profile has a second form, whose parameters are placeholders; an algorithm has a remark.
                 let line = line.split_once(", or ").map_or(line, |(first, _)| first);
                 let needs_a_file = line.contains("file = \"name\"");
-                match Scenario::from_text(&with(line)) {
+                match Scenario::from_text(with(line)) {
                     Ok(_) => assert!(!needs_a_file, "{line}"),
                     Err(error) => {
                         let error = error.to_string();
