@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use apportion_report::parity::{BUDGET, Parity};
+use apportion_report::parity::{TOLERANCES, Parity};
 use apportion_sim::{Detail, Simulation};
 
 use crate::cancel::Counter;
@@ -131,7 +131,7 @@ impl Run<'_> {
             folder.as_deref().map(|folder| results.write(folder)).transpose()?;
         }
         let is_complete = lab.is_complete() && sim.is_complete();
-        let parity = is_complete.then(|| Parity::new(sim.record(), lab.record(), BUDGET));
+        let parity = is_complete.then(|| Parity::new(sim.record(), lab.record(), TOLERANCES));
         Ok(ParityResults { lab, sim, parity })
     }
 }

@@ -1,7 +1,7 @@
 //! Parity: the results of one scenario in the simulator and in the lab, and whether they agree within tolerances.
 //!
-//! The tolerances are a [`Budget`]; `docs/parity.md` gives the reason for each. Random variation between runs is added
-//! to a tolerance as long as it does not exceed the tolerance: values that agree differ by less than twice the budget,
+//! [`Tolerances`] has the tolerances; `docs/parity.md` gives the reason for each. Random variation between runs is added
+//! to a tolerance as long as it does not exceed the tolerance: values that agree differ by less than twice the tolerance,
 //! whatever their variance.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::summary::align;
 
 /// The tolerated differences between simulator and lab.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub struct Tolerances {
     /// Of a flow's throughput, as a fraction of the mean throughput per flow in the simulator; of its share, as a
     /// fraction of an equal share.
     pub throughput: f64,
@@ -28,7 +28,7 @@ pub struct Budget {
 }
 
 /// The tolerances of `docs/parity.md`.
-pub const BUDGET: Budget = Budget { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
+pub const TOLERANCES: Tolerances = Tolerances { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
 
 /// Differences up to this many standard deviations between runs of the simulator count as chance: one in twenty is
 /// larger.
@@ -90,11 +90,11 @@ pub struct Parity {
 impl Parity {
     /// Compares the runs of one scenario in the simulator and in the lab.
     #[must_use]
-    pub fn new(sim: &Run, lab: &Run, budget: Budget) -> Self {
+    pub fn new(sim: &Run, lab: &Run, tolerances: Tolerances) -> Self {
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
         for at in 0..sim.points.len().max(lab.points.len()) {
             match (sim.points.get(at), lab.points.get(at)) {
-                (Some(sim), Some(lab)) if are_alike(sim, lab) => rows.extend(compare(sim, lab, budget)),
+                (Some(sim), Some(lab)) if are_alike(sim, lab) => rows.extend(compare(sim, lab, tolerances)),
                 (sim, lab) => faults.extend(sim.or(lab).map(|point| {
                     format!("{}: run it in the simulator and in the lab with the same flows", point.name())
                 })),
@@ -135,7 +135,7 @@ const METRICS: [&str; 5] =
     ["throughput, Mb/s", "share, %", "delay median, ms", "delay p95, ms", "dropped, %"];
 
 /// The metrics of one flow in one run; `None` where there are too few packets.
-fn measured(outcome: &Outcome, flow: usize, budget: Budget) -> [Option<f64>; METRICS.len()] {
+fn measured(outcome: &Outcome, flow: usize, tolerances: Tolerances) -> [Option<f64>; METRICS.len()] {
     let seconds = outcome.measured.as_secs_f64().max(f64::MIN_POSITIVE);
     let throughput = |flow: &FlowOutcome| flow.delivered.bytes.bits() as f64 / seconds / 1e6;
     let all: f64 = outcome.flows.iter().map(throughput).sum();
@@ -152,7 +152,7 @@ fn measured(outcome: &Outcome, flow: usize, budget: Budget) -> [Option<f64>; MET
         (all > 0.0).then(|| 100.0 * throughput(flow) / all),
         delay(0.5),
         delay(0.95),
-        (point <= budget.drops).then_some(dropped * point),
+        (point <= tolerances.drops).then_some(dropped * point),
     ]
 }
 
@@ -165,8 +165,8 @@ struct OverRuns {
 }
 
 /// The metrics of a flow over all runs; `None` where one run has none, since the others are a biased sample.
-fn over_runs(point: &PointRecord, flow: usize, budget: Budget) -> [Option<OverRuns>; METRICS.len()] {
-    let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow, budget)).collect();
+fn over_runs(point: &PointRecord, flow: usize, tolerances: Tolerances) -> [Option<OverRuns>; METRICS.len()] {
+    let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow, tolerances)).collect();
     std::array::from_fn(|metric| {
         let values: Vec<f64> = runs.iter().map(|run| run[metric]).collect::<Option<_>>()?;
         let mean = mean(&values)?;
@@ -177,9 +177,9 @@ fn over_runs(point: &PointRecord, flow: usize, budget: Budget) -> [Option<OverRu
 }
 
 /// The rows of a point.
-fn compare(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRow> {
+fn compare(sim: &PointRecord, lab: &PointRecord, tolerances: Tolerances) -> Vec<ParityRow> {
     let count = sim.flows.len().max(1) as f64;
-    let of_flow = |flow| (over_runs(sim, flow, budget), over_runs(lab, flow, budget));
+    let of_flow = |flow| (over_runs(sim, flow, tolerances), over_runs(lab, flow, tolerances));
     let all: Vec<_> = (0..sim.flows.len()).map(of_flow).collect();
     // The throughput of each flow if all had the same.
     let even = all.iter().filter_map(|(sim, _)| Some(sim[0]?.mean)).sum::<f64>() / count;
@@ -191,10 +191,10 @@ fn compare(sim: &PointRecord, lab: &PointRecord, budget: Budget) -> Vec<ParityRo
         for (at, metric) in METRICS.into_iter().enumerate() {
             let (in_sim, in_lab) = (in_sim[at], in_lab[at]);
             let allowed = in_sim.map(|sim| match at {
-                0 => budget.throughput * even,
-                1 => budget.throughput * 100.0 / count,
-                2 | 3 => (budget.delay * sim.mean).max(budget.delay_ms),
-                _ => budget.drops,
+                0 => tolerances.throughput * even,
+                1 => tolerances.throughput * 100.0 / count,
+                2 | 3 => (tolerances.delay * sim.mean).max(tolerances.delay_ms),
+                _ => tolerances.drops,
             });
             let chance = in_sim.map(|sim| SIGMAS * sim.deviation * by_chance);
             let difference = in_sim.zip(in_lab).map(|(sim, lab)| lab.mean - sim.mean);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     fn parity(sim: Vec<PointRecord>, lab: Vec<PointRecord>) -> Parity {
-        Parity::new(&run(sim), &run(lab), BUDGET)
+        Parity::new(&run(sim), &run(lab), TOLERANCES)
     }
 
     /// Flows in one run of the laboratory against those in runs of the simulator, without a sweep.
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_added_to_the_budget_and_shown_separately() {
+    fn chance_is_added_to_the_tolerance_and_shown_separately() {
         // Two runs of 4.9 and 5.1: a deviation of sqrt(0.02) = 0.1414. A mean of two and one run differ by
         // sqrt(1/2 + 1) of it, twice that is chance: 0.3464. With 15 % of 5, 1.096 may be.
         let parity = |lab| one_point(&[&[flow(4.9)], &[flow(5.1)]], &[flow(lab)]);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_drops_is_measured_where_a_packet_is_worth_less_than_the_budget() {
+    fn a_share_of_drops_is_measured_where_a_packet_is_worth_less_than_the_tolerance() {
         // Of 34 packets one is 2.94 points, of 33 it is 3.03.
         let parity = |sent| one_point(&[&[dropped(0, sent)]], &[dropped(sent / 2, sent)]);
         assert_eq!(said(&parity(34), METRICS[4]), Agreement::Beyond);
