@@ -14,7 +14,7 @@ use crate::labels;
 use crate::model::{Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
-use crate::problem::{Place, Problems, did_you_mean};
+use crate::problem::{Problems, did_you_mean};
 use crate::routing::Routing;
 use crate::tables::ROOT;
 use crate::text::Table;
@@ -40,7 +40,6 @@ pub(crate) fn build(
         );
         fields.refuse("measure_from", message, problems);
     }
-    let written_stop = stop.filter(|_| matches!(fields.place_of("stop"), Place::Line(_)));
     let defaults = Defaults::read(fields.item("defaults"), catalog, problems);
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
@@ -60,7 +59,6 @@ pub(crate) fn build(
         defaults: defaults.flow.as_ref(),
         complete,
         end: stop,
-        written_end: written_stop,
     };
     let flows =
         match fields.item("flow").and_then(|item| named_tables(&fields, item.as_table(), "flow", problems)) {
@@ -88,7 +86,7 @@ pub(crate) fn build(
     // Changes name links and flows; with some of them missing, complaints about names would be false.
     let sound = problems.is_empty();
     let changes = match fields.item("change") {
-        Some(item) if sound => changes::read(item, (&links, &flows), written_stop, catalog, problems),
+        Some(item) if sound => changes::read(item, &links, &flows, catalog, problems),
         _ => Vec::new(),
     };
     labels::check_tickets(&links, &flows, &changes, &fields, problems);

@@ -29,11 +29,11 @@ pub(crate) struct Placed {
     pub number: usize,
 }
 
-/// Reads the list `change`, in the order of time, then of what is changed. `end` is that of the run, if the file says it.
+/// Reads the list `change`, in the order of time, then of what is changed.
 pub(crate) fn read(
     item: &Item,
-    (links, flows): (&[Link], &[Flow]),
-    end: Option<Time>,
+    links: &[Link],
+    flows: &[Flow],
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Vec<Change> {
@@ -51,14 +51,6 @@ pub(crate) fn read(
         else {
             continue;
         };
-        if let Some(end) = end.filter(|end| at >= *end) {
-            fields.refuse(
-                "at",
-                format!("{at} is not before the end of the run, {end}; write an earlier time"),
-                problems,
-            );
-            continue;
-        }
         let settings = match set.split_once('.').and_then(|(what, rest)| Some((what, rest.rsplit_once('.')?)))
         {
             Some(("link", (name, key))) => link(name, key, to, &fields, links, catalog, problems),

@@ -77,12 +77,6 @@ impl Formula {
         })
     }
 
-    /// Whether `text`, which does not mention `i`, may have been meant as a formula: it has an operator or a function.
-    pub(crate) fn looks_like_one(text: &str) -> bool {
-        text.contains(['*', '^', '('])
-            || [" + ", " - ", " / ", " % "].iter().any(|operator| text.contains(operator))
-    }
-
     /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are
     /// refused.
     pub(crate) fn parse(text: &str, unit: Option<ReadUnit<'_>>) -> Result<Self, String> {

@@ -39,8 +39,6 @@ pub(crate) struct Builder<'a> {
     pub complete: bool,
     /// When the run ends, if that could be read.
     pub end: Option<Time>,
-    /// The same if it stands in the file: an override may cut a run short, so that some flows do not start.
-    pub written_end: Option<Time>,
 }
 
 /// Settings that all members of a group share.
@@ -105,9 +103,7 @@ impl<'a> Builder<'a> {
 
     /// Reads what is common to all members; `None` if there can be none.
     fn group(&self, name: &'a str, item: &'a Item, path: &str, problems: &mut Problems) -> Option<Group<'a>> {
-        // A flow by itself has no number; defaults are for all flows, and give it 1.
-        let indexed = item.as_table().is_some_and(|table| table.get("count").is_some());
-        let fields = walk(item, path, FLOW, indexed, problems)?;
+        let fields = walk(item, path, FLOW, true, problems)?;
         let fields = match self.defaults {
             Some(defaults) => fields.or(defaults),
             None => fields,
@@ -120,13 +116,7 @@ impl<'a> Builder<'a> {
         let tcp = fields.item("tcp").map(|item| transport::read(item, &fields.path_of("tcp"), problems));
         static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
         let source = fields.item("source").unwrap_or(&GREEDY);
-        let (kind, source) = walk_variant(
-            source,
-            &fields.path_of("source"),
-            SOURCES,
-            indexed || fields.is_lent("source"),
-            problems,
-        )?;
+        let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
         let mark = marking::of_flow(&fields, tcp.is_some(), false, problems);
@@ -200,7 +190,7 @@ impl<'a> Builder<'a> {
         let connections = connections(group, i, problems);
         let source = source(group, i, problems);
         let transport = transport(group, i, problems);
-        let start = start(group, i, problems);
+        let start = start(fields, i, problems);
         let stop = fields.time("stop", i, problems);
         let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, i, problems));
         if let (Some(stop), Some(Start::At(start) | Start::Between(_, start))) = (stop, start)
@@ -209,14 +199,6 @@ impl<'a> Builder<'a> {
             let message =
                 format!("flow `{name}` stops at {stop}, but may start as late as {start}; stop it later");
             fields.refuse("stop", message, problems);
-            return None;
-        }
-        if let (Some(Start::At(first) | Start::Between(first, _)), Some(end)) = (start, self.written_end)
-            && first >= end
-        {
-            let message =
-                format!("flow `{name}` starts at {first}, but the run stops at {end}; start it earlier");
-            fields.refuse("start", message, problems);
             return None;
         }
         if let (Some(source), Some(start), Some(end)) = (&source, start, self.end) {
@@ -379,11 +361,9 @@ fn patterns(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<V
     all.map_err(|message| fields.refuse(key, message, problems)).ok()
 }
 
-fn start(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
-    let fields = &group.fields;
-    let indexed = fields.item("count").is_some() || fields.is_lent("start");
+fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
     let Some(item) = fields.item("start") else { return Some(Start::At(Time::ZERO)) };
-    let time = |item: &Item| match Amount::read(item, Unit::Time, Range::FromZero, indexed)?.at(i)? {
+    let time = |item: &Item| match Amount::read(item, Unit::Time, Range::FromZero, true)?.at(i)? {
         Quantity::Whole(nanos) => Ok(Time::from_nanos(nanos)),
         Quantity::Real(_) => Err("not a time".to_owned()),
     };
@@ -391,7 +371,7 @@ fn start(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
         let read = time(item).map(Start::At);
         return read.map_err(|message| fields.refuse("start", message, problems)).ok();
     }
-    let table = walk(item, &fields.path_of("start"), START, indexed, problems)?;
+    let table = walk(item, &fields.path_of("start"), START, true, problems)?;
     let ends = match &table.item("between")?.value {
         Value::List(ends) => &ends[..],
         _ => &[],

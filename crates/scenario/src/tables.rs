@@ -207,7 +207,7 @@ pub(crate) const FLOW: &[Key] = &both::<19>(
             Kind::Amount(Unit::Count, Range::UpTo(MAX_FLOWS)),
             Optional,
             "Makes a group of so many flows: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow \
-             `x`, where only defaults and names may have an `i`, which is 1.",
+             `x` with `i` = 1.",
         ),
         key(
             "from",
@@ -301,7 +301,7 @@ const SHARED_FLOW: [Key; 13] = [
         "Marker of its packets at the source: a name, or a table with parameters. If absent, `tickets` \
          for a flow with `tickets` or `ack_tickets`, else none.",
     ),
-    key("start", Kind::TimeOrTable(START), Default("0s"), "Start time, before `stop` of the scenario."),
+    key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
     key("stop", TIME, Optional, "Time when its source stops sending; the end of the run if absent."),
 ];
 
@@ -318,7 +318,7 @@ pub(crate) const START: &[Key] = &[key(
 
 /// A timed change.
 pub(crate) const CHANGE: &[Key] = &[
-    key("at", TIME, Required, "Time of the change, before `stop`."),
+    key("at", TIME, Required, "Time of the change."),
     key(
         "set",
         Kind::Text,

@@ -226,7 +226,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
     refused(
         "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"",
         1,
-        "down: missing; write for example down = { rate = \"10Mbit\" }",
+        "down: missing; write for example down = { }",
     );
 }
 
@@ -312,10 +312,7 @@ fn values_of_a_rule_are_refused_with_a_fix() {
         ),
         ("class = \"fast\"", "class: `fast` is not known here; known: greedy, real_rate"),
         ("weight = 0", "weight: `0`: a number must be above zero here; write for example 2.5"),
-        (
-            "weight = \"2 * i\"",
-            "weight: `2 * i` is a formula of `i`, but there is no `i` here; write an amount, for example 2.5",
-        ),
+        ("weight = \"2 * i\"", "weight: `2 * i` is a formula of `i`, but there is no `i` here"),
         (
             "guarantee = \"1\"",
             "guarantee: `1` is not a rate: the unit is missing; write for example \"10Mbit\"",

@@ -168,10 +168,7 @@ impl Amount {
         };
         if Formula::is_one(&text) {
             if !indexed {
-                return Err(format!(
-                    "`{text}` is a formula of `i`, but there is no `i` here; write an amount, for example {}",
-                    unit.example()
-                ));
+                return Err(format!("`{text}` is a formula of `i`, but there is no `i` here"));
             }
             let base = |literal: &str| match unit.parse(literal)? {
                 Quantity::Whole(n) => Ok(n),
@@ -181,13 +178,7 @@ impl Amount {
             return Ok(Self::Formula(unit, range, Box::new(formula)));
         }
         // A whole number is also a share or a number; anything else needs its unit.
-        let quantity =
-            unit.parse(&text).map_err(|message| match indexed && Formula::looks_like_one(&text) {
-                true => {
-                    format!("{message}; a formula needs `i`, the number of the member, for example \"2 * i\"")
-                }
-                false => message,
-            })?;
+        let quantity = unit.parse(&text)?;
         range.refuse(unit, quantity, &text)?;
         Ok(Self::Fixed(quantity))
     }
