@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use apportion_report::parity::{TOLERANCES, Parity};
+use apportion_report::parity::{Parity, TOLERANCES};
 use apportion_sim::{Detail, Simulation};
 
 use crate::cancel::Counter;

@@ -333,7 +333,7 @@ fn every_error_names_its_place_and_the_fix() {
     let message = measure(r#"{ kind = "throughput", of = ["u.1"], form = "5s" }"#);
     assert!(
         message.starts_with(
-            "expect.toml: experiment[0].metric[0].measure.form: unknown key (did you mean `from`?)"
+            "expect.toml: experiment[1].metric[1].measure.form: unknown key (did you mean `from`?)"
         ),
         "{message}"
     );

@@ -226,7 +226,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
     refused(
         "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"",
         1,
-        "down: missing; write for example down = { }",
+        "down: missing; write for example down = { rate = \"10Mbit\" }",
     );
 }
 

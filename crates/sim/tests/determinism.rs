@@ -173,7 +173,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     let hash = fnv1a(&text(&outcome));
     assert_eq!(hash, GOLDEN, "0x{hash:016x}");
 }
-const GOLDEN: u64 = 0x3b20_d18f_3420_04fb;
+const GOLDEN: u64 = 0x0c55_054a_6d2b_1d05;
 
 #[test]
 fn an_outcome_that_is_serialised_reads_back_as_it_was() {
