@@ -306,11 +306,6 @@ impl<'a> Fields<'a> {
         self.item(name).map_or(self.place, |item| item.place)
     }
 
-    /// Whether `name` was written in the defaults.
-    pub(crate) fn is_lent(&self, name: &str) -> bool {
-        self.found(name).is_some_and(|found| found.lent_by.is_some())
-    }
-
     /// The path of `name`.
     pub(crate) fn path_of(&self, name: &str) -> String {
         let lent_by = self.found(name).and_then(|found| found.lent_by.as_deref());
