@@ -417,6 +417,12 @@ impl<W, I: FrameIo> Engine<W, I> {
         self.io.now()
     }
 
+    /// What moves its frames.
+    #[cfg(test)]
+    pub fn io_mut(&mut self) -> &mut I {
+        &mut self.io
+    }
+
     /// A link.
     #[must_use]
     pub fn link(&self, number: usize) -> Option<&Link> {

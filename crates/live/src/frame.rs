@@ -158,6 +158,12 @@ impl Segment {
         self.flags & Self::SYN != 0
     }
 
+    /// Whether it opens a connection or resets one: it then acknowledges no data, though a number may stand there.
+    #[must_use]
+    pub const fn is_syn_or_reset(self) -> bool {
+        self.flags & (Self::SYN | Self::RST) != 0
+    }
+
     /// Whether it acknowledges and does nothing else.
     #[must_use]
     pub const fn is_pure_ack(self) -> bool {

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`run`] | a gateway from its start to its end: what the command runs |
 //! | `world` | classifies frames for the engine |
-//! | `classify` | flows, rules, guarantees |
+//! | `classify` | flows and rules |
+//! | `guarantees` | who may have a guarantee, and who has one |
 //! | `marks` | markers of flows |
 //! | `reports` | messages between gateways |
 //! | `reload` | another configuration without losing a packet |
@@ -24,9 +25,12 @@
 //! interfaces. They share a snapshot, ten times a second, and a list of orders.
 
 pub mod attachment;
+#[cfg(test)]
+mod attacks;
 mod claim;
 mod classify;
 pub mod control;
+mod guarantees;
 mod http;
 pub mod interfaces;
 pub mod log;
@@ -47,7 +51,7 @@ use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
-use apportion_linux::frame_io::Ports;
+use apportion_linux::frame_io::{FrameIo, Ports};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
@@ -87,17 +91,9 @@ impl Gateway {
     /// # Errors
     /// If the ports cannot be watched.
     pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Result<Self, EngineError> {
-        let mut world = GatewayWorld::new(&config);
         let hardware = [0, 1].map(|port: usize| ports[port].hardware());
-        world.set_reports(&config, hardware);
-        let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
-        let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
-        let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
-        let pool = Pool::new(frames, longest as usize);
-        let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let shared = SharedState::new(pool, 2 * MAX_NAMES);
         let io = Ports::new(Clock::start(), ports.into()).map_err(EngineError::Wait)?;
-        let engine = Engine::new(io, links.into(), routes, shared, world)?;
+        let engine = engine(&config, io, hardware, mtu)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 
@@ -147,6 +143,24 @@ impl Gateway {
         let links = (0..2).filter_map(|number| self.engine.link(number));
         links.map(|link| link.state.backlog().packets.get()).sum()
     }
+}
+
+/// What moves packets between two ports of `io`.
+fn engine<I: FrameIo>(
+    config: &GatewayConfig,
+    io: I,
+    hardware: [Hardware; 2],
+    mtu: Bytes,
+) -> Result<Engine<GatewayWorld, I>, EngineError> {
+    let mut world = GatewayWorld::new(config);
+    world.set_reports(config, hardware);
+    let links = Direction::BOTH.map(|direction| link(config, direction, &mut world));
+    let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
+    let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
+    let pool = Pool::new(frames, longest as usize);
+    let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
+    let shared = SharedState::new(pool, 2 * MAX_NAMES);
+    Engine::new(io, links.into(), routes, shared, world)
 }
 
 fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) -> Link {

@@ -51,6 +51,8 @@ fn every_key_is_read() {
     assert!(marker.decay);
     let downloads = &config.rules[2].gives;
     assert_eq!((downloads.tickets, downloads.ack_tickets), (None, TicketRate::new(50.0)));
+    assert_eq!(downloads.guarantee_limit, Some(Rate::from_mbit(20)));
+    assert_eq!(downloads.guarantee_limit_per_host, Some(Rate::from_mbit(4)));
     assert!(downloads.mark.is_some() && !downloads.writes_tickets() && gives.writes_tickets());
     assert_eq!((gives.rtt, gives.flows), (Some(Span::from_millis(50)), Grouping::One));
 
@@ -334,6 +336,20 @@ fn values_of_a_rule_are_refused_with_a_fix() {
             "customer = \"a\"\nguarantee = \"1bit\"",
             "customer: a customer's bandwidth is divided among its flows by their weights; leave \
              `guarantee` or `customer` out",
+        ),
+        (
+            "guarantee_limit = \"3Mbit\"",
+            "guarantee_limit: the rule guarantees nothing; write for example guarantee = \"1Mbit\", or leave \
+             `guarantee_limit` out",
+        ),
+        (
+            "guarantee_limit_per_host = \"3Mbit\"\nguarantee = \"1Mbit\"\nflows = \"one\"",
+            "guarantee_limit_per_host: the flows of this rule are one and share one guarantee; leave \
+             `guarantee_limit_per_host` out",
+        ),
+        (
+            "guarantee_limit = \"3Mbit\"\nguarantee = \"3001kbit\"",
+            "guarantee_limit: no flow fits: each is guaranteed 3001kbit; write at least \"3001kbit\"",
         ),
         (
             "guarantee = \"11Mbit\"\ndirection = \"up\"",

@@ -4,8 +4,7 @@
 //! passes to another flow, the link gets an update of all that differs, so nothing is inherited.
 //!
 //! Numbers: 0 is what is no IP packet; then one for each rule, for those that take all that match for one flow;
-//! then those of the table of flows. Guarantees are admitted one by one against the rate of the direction, in
-//! the order in which flows come; one that does not fit is not given, and counted.
+//! then those of the table of flows. Who is given a guarantee is for [`guarantees`](super::guarantees) to say.
 //!
 //! Cost: O(1) per packet, O(rules) per new flow; 150 bytes per flow.
 
@@ -14,10 +13,11 @@ use std::collections::VecDeque;
 use apportion_core::packet::{CustomerId, Customers};
 use apportion_core::packet::{FlowClass, FlowId};
 use apportion_core::system::{Discipline, LinkContext};
-use apportion_core::units::{Rate, Span, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
+use super::guarantees::{Claim, Guarantees};
 use super::marks::{FlowMarks, Maker};
 use crate::flow_table::FlowTable;
 use crate::frame::FlowTuple;
@@ -26,16 +26,12 @@ use apportion_runtime::link::FlowSetting;
 
 /// The number of the first flow that has one of its own.
 const FIRST: u32 = MAX_RULES as u32 + 1;
-/// Flows that are looked at in one [`Classifier::release`]. Chosen: a round of 65536 flows takes 1.6 s at ten
-/// calls a second.
-const RELEASE_BATCH: usize = 4_096;
 
 /// Flows of one direction.
 #[derive(Debug)]
 pub struct Classifier {
     direction: Direction,
     table: FlowTable,
-    idle: Span,
     /// By place in the table.
     flows: Vec<Flow>,
     /// By number.
@@ -45,18 +41,10 @@ pub struct Classifier {
     /// What a rule gives in addition, by its number.
     more: Vec<More>,
     customer_weights: Vec<Weight>,
-    rate: Rate,
-    /// Sum of the guarantees that were given.
-    reserved: Rate,
-    refused: u64,
-    withdrawn: u64,
-    /// Guarantees that were given so far.
-    granted: u64,
-    /// Where to look for silent flows next.
-    hand: usize,
+    guarantees: Guarantees,
     maker: Maker,
-    /// Whether some rule has packets marked.
-    marking: bool,
+    /// Whether acknowledgements matter to some rule: it marks packets, or guarantees a rate.
+    follows_acknowledgements: bool,
 }
 
 /// What a rule gives that links need not know.
@@ -65,10 +53,6 @@ struct More {
     one: bool,
     treatment: Treatment,
     account: u32,
-    /// If all that match are one flow, when it was seen last.
-    last_seen: Time,
-    /// Whether the guarantee of that flow was taken back because it was silent for too long.
-    lapsed: bool,
 }
 
 /// A flow by addresses and ports.
@@ -79,8 +63,6 @@ struct Flow {
     account: u32,
     /// The codepoint of its first packet, by which rules matched.
     dscp: u8,
-    /// Whether its guarantee was taken back because it was silent for too long.
-    lapsed: bool,
     /// The last byte that was acknowledged in the other direction.
     acknowledged: Option<u32>,
 }
@@ -89,8 +71,8 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Slot {
     given: Given,
-    /// Which of all guarantees its own was, if it has one: it keeps its turn until it has none.
-    turn: u64,
+    /// If its rule has a guarantee.
+    claim: Option<Box<Claim>>,
     marks: Option<Box<FlowMarks>>,
 }
 
@@ -126,49 +108,44 @@ impl Classifier {
         let mut classifier = Self {
             direction,
             table: FlowTable::new(FlowId(FIRST), most, config.flow_idle),
-            idle: config.flow_idle,
             flows: Vec::new(),
             slots,
             rules: RuleSet::default(),
             treatments: Vec::new(),
             more: Vec::new(),
             customer_weights: Vec::new(),
-            rate: Rate::ZERO,
-            reserved: Rate::ZERO,
-            refused: 0,
-            withdrawn: 0,
-            granted: 0,
-            hand: 0,
+            guarantees: Guarantees::default(),
             maker: Maker::new(config.seed, direction),
-            marking: false,
+            follows_acknowledgements: false,
         };
         classifier.take_rules(config, accounts);
+        classifier.guarantees.set_rate(config.direction(direction).rate);
         classifier.prime();
         classifier
     }
 
-    fn take_rules(&mut self, config: &GatewayConfig, accounts: &[u32]) {
-        let own = config.direction(self.direction);
-        self.rules = own.rules.clone();
-        self.rate = own.rate;
+    /// Takes the rules of `config`. The flows that had guarantees until now, the oldest guarantee first.
+    fn take_rules(&mut self, config: &GatewayConfig, accounts: &[u32]) -> Vec<(u64, FlowId)> {
+        self.rules = config.direction(self.direction).rules.clone();
         self.customer_weights = config.customer_weights();
         let given = |treatment: &Treatment| Given {
             weight: treatment.weight,
             class: treatment.class,
-            guarantee: treatment.guarantee,
+            guarantee: Rate::ZERO,
             rtt: treatment.rtt.unwrap_or_default(),
             customer: config.customer_of(treatment),
         };
-        self.treatments = config.rules.iter().map(|rule| given(&rule.gives)).collect();
-        self.marking = config.rules.iter().any(|rule| rule.gives.mark.is_some());
+        let treatments = || config.rules.iter().map(|rule| &rule.gives);
+        self.treatments = treatments().map(given).collect();
+        self.follows_acknowledgements =
+            treatments().any(|gives| gives.mark.is_some() || gives.guarantee > Rate::ZERO);
         let more = |(rule, account): (&apportion_scenario::gateway::RuleConfig, &u32)| More {
             one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
-            last_seen: Time::ZERO,
-            lapsed: false,
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
+        self.guarantees.begin_again(treatments())
     }
 
     /// Notes down weight and round-trip time of each rule under its number, for a discipline to be built from:
@@ -219,59 +196,82 @@ impl Classifier {
             self.flows.resize(at + 1, Flow::default());
             self.slots.resize_with(FIRST as usize + at + 1, Slot::default);
         }
-        let Flow { id, lapsed, .. } = self.flows[at];
-        if numbered.is_new || lapsed || self.group(id).is_some_and(|group| group.lapsed) {
-            // What was marked under this number was another flow's, or is long ago.
+        if numbered.is_new {
+            // What is kept under this number is another flow's, or of long ago.
             self.slots[numbered.flow.index()].marks = None;
-            self.decide(now, at, headers, other, settings);
+            self.take_back(numbered.flow, settings);
+            self.decide(now, at, headers, other, false, settings);
         }
         let Flow { id, account, .. } = self.flows[at];
-        if let Some(group) = self.group(id) {
-            (group.last_seen, group.lapsed) = (now, false);
-        }
         Found { flow: id, account }
     }
 
-    /// The rule whose flows are one under this number.
-    fn group(&mut self, id: FlowId) -> Option<&mut More> {
-        self.more.get_mut(id.index().checked_sub(1)?).filter(|more| more.one)
+    /// A packet of this size of a flow came in at `now`: a flow on trial may have earned its guarantee.
+    pub fn arrived(&mut self, now: Time, id: FlowId, size: Bytes, settings: &mut Settings) {
+        let Some(slot) = self.slots.get_mut(id.index()) else { return };
+        if let Some(claim) = &mut slot.claim
+            && claim.arrived(now, size)
+            && self.guarantees.admit(now, id, claim)
+        {
+            let to = Given { guarantee: claim.rate(), ..slot.given };
+            self.give(id, to, settings);
+        }
     }
 
-    fn decide(&mut self, now: Time, at: usize, headers: &Headers, other: u32, settings: &mut Settings) {
+    /// Decides on the flow at this place of the table by the rules. `keeps`: it had a guarantee, and needs no trial for
+    /// another one.
+    fn decide(
+        &mut self,
+        now: Time,
+        at: usize,
+        headers: &Headers,
+        other: u32,
+        keeps: bool,
+        settings: &mut Settings,
+    ) {
         let own = FlowId(FIRST + at as u32);
         let rule = self.rules.first(headers);
-        let given = rule.and_then(|rule| self.treatments.get(rule)).copied().unwrap_or_default();
+        let mut given = rule.and_then(|rule| self.treatments.get(rule)).copied().unwrap_or_default();
         let more = rule.and_then(|rule| self.more.get(rule));
         let group = rule.filter(|_| more.is_some_and(|more| more.one)).map(|rule| FlowId(rule as u32 + 1));
         let id = group.unwrap_or(own);
         let account = more.map_or(other, |more| more.account);
-        self.flows[at] = Flow { id, account, dscp: headers.dscp, lapsed: false, acknowledged: None };
+        self.flows[at] = Flow { id, account, dscp: headers.dscp, acknowledged: None };
         let slot = &mut self.slots[id.index()];
         if slot.marks.is_none()
             && let Some(more) = more
         {
             slot.marks = self.maker.make(now, id, &more.treatment, headers.protocol);
         }
+        // That of flows that are one is there with the first of them.
+        if group.is_none() || slot.claim.is_none() {
+            let host = group.is_none().then_some(match self.direction {
+                Direction::Up => headers.source,
+                Direction::Down => headers.destination,
+            });
+            let guarantee = more.map_or(Rate::ZERO, |more| more.treatment.guarantee);
+            slot.claim = rule
+                .filter(|_| guarantee > Rate::ZERO)
+                .map(|rule| Box::new(Claim::new(now, rule, guarantee, host)));
+            if keeps && !slot.claim.as_mut().is_some_and(|claim| self.guarantees.admit(now, id, claim)) {
+                self.guarantees.counts_mut().withdrawn += 1;
+            }
+        }
+        if let Some(claim) = slot.claim.as_ref().filter(|claim| claim.is_held()) {
+            given.guarantee = claim.rate();
+        }
         self.give(id, given, settings);
         if group.is_some() {
+            self.slots[own.index()].claim = None;
             self.give(own, Given::default(), settings);
         }
     }
 
-    fn give(&mut self, id: FlowId, mut to: Given, settings: &mut Settings) {
-        let Some(Slot { given, turn, .. }) = self.slots.get_mut(id.index()) else { return };
-        let others = self.reserved.as_bit() - given.guarantee.as_bit();
-        if to.guarantee > Rate::ZERO && others + to.guarantee.as_bit() > self.rate.as_bit() {
-            to.guarantee = Rate::ZERO;
-            self.refused += 1;
-        }
-        self.reserved = Rate::from_bit(others + to.guarantee.as_bit());
+    /// Tells the link what a flow is given, where that differs.
+    fn give(&mut self, id: FlowId, to: Given, settings: &mut Settings) {
+        let Some(Slot { given, .. }) = self.slots.get_mut(id.index()) else { return };
         let link = self.direction as u32;
         let from = std::mem::replace(given, to);
-        if from.guarantee == Rate::ZERO && to.guarantee > Rate::ZERO {
-            self.granted += 1;
-            *turn = self.granted;
-        }
         let mut update = |differs: bool, setting| {
             if differs {
                 settings.push_back((link, id, setting));
@@ -285,38 +285,39 @@ impl Classifier {
         update(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
 
-    /// Takes back what flows are guaranteed that have been silent for too long, of some flows at each call and
-    /// of all rules whose flows are one.
-    pub fn release(&mut self, now: Time, settings: &mut Settings) {
-        if self.reserved == Rate::ZERO {
-            return;
+    /// Takes back the guarantee of a flow, if it has one.
+    fn take_back(&mut self, id: FlowId, settings: &mut Settings) {
+        let Some(slot) = self.slots.get_mut(id.index()) else { return };
+        if let Some(claim) = &mut slot.claim {
+            self.guarantees.take_back(claim);
         }
-        for number in 1..=self.more.len() as u32 {
-            let id = FlowId(number);
-            let given = self.slots[id.index()].given;
-            let idle = self.idle;
-            if given.guarantee > Rate::ZERO
-                && let Some(group) = self.group(id)
-                && now.since(group.last_seen) >= idle
-            {
-                group.lapsed = true;
-                self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
-            }
-        }
-        for _ in 0..RELEASE_BATCH.min(self.flows.len()) {
-            let at = self.hand;
-            self.hand = (self.hand + 1) % self.flows.len();
-            let id = FlowId(FIRST + at as u32);
-            let given = self.slots[id.index()].given;
-            let last_seen = self.table.last_seen(id).unwrap_or(now);
-            if given.guarantee > Rate::ZERO && now.since(last_seen) >= self.idle {
-                self.flows[at].lapsed = true;
-                self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
-            }
-        }
+        let to = Given { guarantee: Rate::ZERO, ..slot.given };
+        self.give(id, to, settings);
     }
 
-    /// Decides anew on all flows, by the rules of `config`. Markers begin again. Cost: O(flows · rules).
+    /// The claim of the flow that got its guarantee in this turn, if it still has it.
+    fn holder(&mut self, turn: u64, id: FlowId) -> Option<&mut Claim> {
+        let claim = self.slots.get_mut(id.index())?.claim.as_deref_mut();
+        claim.filter(|claim| claim.is_turn(turn))
+    }
+
+    /// Takes back guarantees that are not used. To be called every 100 ms.
+    pub fn release(&mut self, now: Time, settings: &mut Settings) {
+        let mut turns = self.guarantees.take_turns();
+        turns.retain(|&(turn, id)| {
+            let Some(claim) = self.holder(turn, id) else { return false };
+            let is_kept = claim.is_kept(now);
+            if !is_kept {
+                self.guarantees.counts_mut().unused += 1;
+                self.take_back(id, settings);
+            }
+            is_kept
+        });
+        self.guarantees.put_turns(turns);
+    }
+
+    /// Decides anew on all flows, by the rules of `config`. Flows that have a guarantee keep it as far as the rules allow,
+    /// the oldest guarantees first; trials and markers begin again. Cost: O(flows · rules).
     pub fn set_rules(
         &mut self,
         now: Time,
@@ -325,58 +326,49 @@ impl Classifier {
         other: u32,
         settings: &mut Settings,
     ) {
-        self.take_rules(config, accounts);
-        self.slots.iter_mut().for_each(|slot| slot.marks = None);
+        let mut turns = self.take_rules(config, accounts);
+        turns.retain(|&(turn, id)| self.holder(turn, id).is_some());
+        self.slots.iter_mut().for_each(|slot| (slot.marks, slot.claim) = (None, None));
         for rule in 0..MAX_RULES as u32 {
             self.give(FlowId(rule + 1), Given::default(), settings);
         }
+        for at in turns.into_iter().filter_map(|(_, id)| id.0.checked_sub(FIRST)) {
+            self.decide_anew(now, at as usize, other, true, settings);
+        }
         for at in 0..self.flows.len() {
-            let Flow { dscp, lapsed, acknowledged, .. } = self.flows[at];
-            let Some(tuple) = self.table.tuple(FlowId(FIRST + at as u32)).copied() else { continue };
-            let headers = Headers {
-                protocol: tuple.protocol(),
-                source: tuple.source(),
-                destination: tuple.destination(),
-                ports: tuple.ports(),
-                dscp,
-            };
-            if !lapsed {
-                self.decide(now, at, &headers, other, settings);
-                self.flows[at].acknowledged = acknowledged;
-                let id = self.flows[at].id;
-                if let Some(group) = self.group(id) {
-                    group.last_seen = now;
-                }
+            let slot = &self.slots[FIRST as usize + at];
+            if !slot.claim.as_ref().is_some_and(|claim| claim.is_held()) {
+                self.decide_anew(now, at, other, false, settings);
             }
         }
     }
 
-    /// The rate that guarantees are admitted against from now on, and the silence after which flows are
-    /// forgotten. Guarantees that no longer fit are taken back, the latest first. Cost: O(flows) if so.
-    pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
-        self.rate = rate;
-        self.withdraw(settings);
-        self.idle = idle;
-        self.table.set_idle(idle);
+    /// [`Self::decide`] for a flow that is known, by what its first packet said.
+    fn decide_anew(&mut self, now: Time, at: usize, other: u32, keeps: bool, settings: &mut Settings) {
+        let Flow { dscp, acknowledged, .. } = self.flows[at];
+        let Some(tuple) = self.table.tuple(FlowId(FIRST + at as u32)).copied() else { return };
+        let headers = Headers {
+            protocol: tuple.protocol(),
+            source: tuple.source(),
+            destination: tuple.destination(),
+            ports: tuple.ports(),
+            dscp,
+        };
+        self.decide(now, at, &headers, other, keeps, settings);
+        self.flows[at].acknowledged = acknowledged;
     }
 
-    fn withdraw(&mut self, settings: &mut Settings) {
-        if self.reserved <= self.rate {
-            return;
+    /// The rate that guarantees are admitted against from now on, and the silence after which flows are
+    /// forgotten. Guarantees that no longer fit are taken back, the latest first.
+    pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
+        self.guarantees.set_rate(rate);
+        while let Some((turn, id)) = self.guarantees.pop_excess() {
+            if self.holder(turn, id).is_some() {
+                self.guarantees.counts_mut().withdrawn += 1;
+                self.take_back(id, settings);
+            }
         }
-        let numbered = (0..).map(FlowId).zip(&self.slots);
-        let mut turns: Vec<(u64, FlowId)> = numbered
-            .filter(|(_, slot)| slot.given.guarantee > Rate::ZERO)
-            .map(|(id, slot)| (slot.turn, id))
-            .collect();
-        turns.sort_unstable();
-        while self.reserved > self.rate
-            && let Some((_, id)) = turns.pop()
-        {
-            let given = self.slots[id.index()].given;
-            self.give(id, Given { guarantee: Rate::ZERO, ..given }, settings);
-            self.withdrawn += 1;
-        }
+        self.table.set_idle(idle);
     }
 
     /// What marks the packets of a flow, if something does.
@@ -384,21 +376,33 @@ impl Classifier {
         self.slots.get_mut(flow.index())?.marks.as_deref_mut()
     }
 
-    /// In the other direction, everything before `number` of the flow `tuple` of this one was acknowledged. The
-    /// flow, if something marks it, and how many bytes are new.
-    pub fn acknowledged(&mut self, tuple: &FlowTuple, number: u32) -> Option<(FlowId, u32)> {
-        if !self.marking {
+    /// In the other direction, a segment acknowledged everything before `number` of the flow `tuple` of this one. The
+    /// flow, if something marks it, and how many bytes are new. `opens_or_resets`: the segment does, and says nothing of
+    /// data that arrived.
+    pub fn acknowledged(
+        &mut self,
+        tuple: &FlowTuple,
+        number: u32,
+        opens_or_resets: bool,
+    ) -> Option<(FlowId, u32)> {
+        if !self.follows_acknowledgements {
             return None;
         }
         let at = (self.table.find(tuple)?.0 - FIRST) as usize;
         let flow = self.flows.get_mut(at)?;
-        self.slots.get(flow.id.index())?.marks.as_ref()?;
+        let slot = self.slots.get_mut(flow.id.index())?;
+        if slot.marks.is_none() && slot.claim.is_none() {
+            return None;
+        }
         // Numbers wrap; one that is behind by less than half of them is an old one (RFC 9293 section 3.4).
         let before = flow.acknowledged.unwrap_or(number);
         let new = number.wrapping_sub(before);
         let new = if new < 1 << 31 { new } else { 0 };
         flow.acknowledged = Some(before.wrapping_add(new));
-        Some((flow.id, new))
+        if let Some(claim) = slot.claim.as_mut().filter(|_| new > 0 && !opens_or_resets) {
+            claim.acknowledge();
+        }
+        slot.marks.as_ref().map(|_| (flow.id, new))
     }
 
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
@@ -422,22 +426,10 @@ impl Classifier {
         self.table.len()
     }
 
-    /// Sum of the guarantees that were given.
+    /// The guarantees of its flows.
     #[must_use]
-    pub const fn reserved(&self) -> Rate {
-        self.reserved
-    }
-
-    /// Guarantees that did not fit.
-    #[must_use]
-    pub const fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    /// Guarantees that were taken back, as the rate fell.
-    #[must_use]
-    pub const fn withdrawn(&self) -> u64 {
-        self.withdrawn
+    pub const fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
     }
 }
 

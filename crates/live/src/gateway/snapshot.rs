@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::Gateway;
 use super::attachment::InterfaceEvents;
+use super::guarantees::{self, Exceeded};
 use super::log;
 
 /// What is measured at one time.
@@ -61,10 +62,10 @@ pub struct DirectionSnapshot {
     pub flows: usize,
     /// Sum of the guarantees that were given.
     pub guaranteed: Rate,
-    /// Guarantees that did not fit.
-    pub refused: u64,
-    /// Guarantees that were taken back, as the rate fell.
-    pub withdrawn: u64,
+    /// Flows that have a guarantee.
+    pub holders: usize,
+    /// What happened to guarantees so far.
+    pub guarantees: guarantees::Counts,
     /// Labels that were removed and not used.
     pub ignored: u64,
     /// Packets that had no room for their label.
@@ -119,9 +120,9 @@ impl Gateway {
             left_out: self.left_out[direction as usize],
             rules: world.accounts(direction).filter_map(counted).collect(),
             flows: state.flows.known(),
-            guaranteed: state.flows.reserved(),
-            refused: state.flows.refused(),
-            withdrawn: state.flows.withdrawn(),
+            guaranteed: state.flows.guarantees().reserved(),
+            holders: state.flows.guarantees().holders(),
+            guarantees: state.flows.guarantees().counts(),
             ignored: state.ignored,
             unlabelled: state.unlabelled,
         }
@@ -204,7 +205,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 const GAUGE: MetricType = MetricType::GAUGE;
 const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 11] = [
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 12] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -212,10 +213,19 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 11] = [
         bytes(it.guaranteed)
     }),
     ("flows", GAUGE, "Flows that have numbers, silent ones included.", |it| it.flows as f64),
-    ("guarantees_refused_total", COUNTER, "Guarantees that did not fit.", |it| it.refused as f64),
-    ("guarantees_withdrawn_total", COUNTER, "Guarantees that were taken back, as the rate fell.", |it| {
-        it.withdrawn as f64
-    }),
+    ("guarantee_holders", GAUGE, "Flows that have a guarantee.", |it| it.holders as f64),
+    (
+        "guarantees_withdrawn_total",
+        COUNTER,
+        "Guarantees that were taken back, as the rate fell or the rules changed.",
+        |it| it.guarantees.withdrawn as f64,
+    ),
+    (
+        "guarantees_unused_total",
+        COUNTER,
+        "Guarantees that were taken back, as their flows did not use them.",
+        |it| it.guarantees.unused as f64,
+    ),
     ("reload_dropped_packets_total", COUNTER, "Packets that did not fit into the queue of a reload.", |it| {
         it.left_out as f64
     }),
@@ -226,6 +236,12 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 11] = [
     ("labels_disbelieved_total", COUNTER, "Old name of labels_ignored_total.", |it| it.ignored as f64),
     ("unlabelled_packets_total", COUNTER, "Packets without room for their label.", |it| it.unlabelled as f64),
 ];
+
+/// By limit.
+const REFUSED: (&str, &str) = (
+    "guarantees_refused_total",
+    "Flows that earned a guarantee and were refused it, by the limit that it exceeds.",
+);
 
 type OfPort = fn(&PortCounts) -> u64;
 const OF_PORTS: [(&str, &str, OfPort); 8] = [
@@ -298,6 +314,13 @@ impl Snapshot {
                 self.directions().map(|(name, direction)| (vec![("direction", name)], of(direction)));
             metrics.add(name, kind, help, samples);
         }
+        let refused = self.directions().flat_map(|(name, direction)| {
+            Exceeded::ALL.map(|limit| {
+                let labels = vec![("direction", name), ("limit", limit.name())];
+                (labels, direction.guarantees.refused[limit as usize] as f64)
+            })
+        });
+        metrics.counter(REFUSED.0, REFUSED.1, refused);
         for (name, help, of) in OF_PORTS {
             let samples =
                 self.interfaces().map(|(name, counts)| (vec![("interface", name)], of(counts) as f64));
@@ -367,6 +390,9 @@ impl Snapshot {
         let direction = |(name, direction): (&str, &DirectionSnapshot)| {
             let mut of: serde_json::Map<_, _> =
                 OF_DIRECTIONS.iter().map(|(name, _, _, of)| (plain(name), number(of(direction)))).collect();
+            let refused = Exceeded::ALL
+                .map(|limit| (limit.name().to_owned(), json!(direction.guarantees.refused[limit as usize])));
+            of.insert(plain(REFUSED.0), Value::Object(refused.into_iter().collect()));
             of.insert("rules".to_owned(), Value::Object(direction.rules.iter().map(rule).collect()));
             (name.to_owned(), Value::Object(of))
         };
@@ -428,6 +454,7 @@ mod tests {
         let page = include_str!("../../../../docs/gateway.md");
         let names = OF_RULES.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
+        let names = names.chain([REFUSED.0]);
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }

@@ -169,8 +169,10 @@ impl World for GatewayWorld {
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(parsed.flow()) {
             Some((headers, tuple)) => {
-                if let Some(number) = parsed.segment.and_then(|segment| segment.acknowledges)
-                    && let Some((flow, bytes)) = opposite.flows.acknowledged(&tuple.reversed(), number)
+                if let Some(segment) = parsed.segment
+                    && let Some(number) = segment.acknowledges
+                    && let Some((flow, bytes)) =
+                        opposite.flows.acknowledged(&tuple.reversed(), number, segment.is_syn_or_reset())
                 {
                     acknowledged = Some(flow);
                     if let Some(marks) = opposite.flows.marks(flow) {
@@ -184,9 +186,11 @@ impl World for GatewayWorld {
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);
         }
+        let size = state.charged(arrival.frame);
+        state.flows.arrived(now, found.flow, size, &mut self.settings);
         let description = Description {
             flow: found.flow,
-            size: state.charged(arrival.frame),
+            size,
             protocol: parsed.protocol,
             ecn: parsed.ecn,
             label,

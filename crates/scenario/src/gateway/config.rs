@@ -129,9 +129,12 @@ pub struct Treatment {
     pub class: FlowClass,
     /// Weight where bandwidth is divided by weights.
     pub weight: Weight,
-    /// Guaranteed rate, whether it sends or not. One flow of each rule fits; the gateway decides about further
-    /// flows when they start.
+    /// Guaranteed rate. One flow of each rule fits; the gateway decides about further flows while it runs.
     pub guarantee: Rate,
+    /// Maximum sum of guarantees under the rule; the rate of the direction if absent.
+    pub guarantee_limit: Option<Rate>,
+    /// The same for the flows of one inside host; four guarantees if absent.
+    pub guarantee_limit_per_host: Option<Rate>,
     /// Tickets issued to it, if any.
     pub tickets: Option<TicketRate>,
     /// Receiver-based: tickets issued to its sink, if any.

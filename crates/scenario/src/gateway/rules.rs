@@ -2,7 +2,7 @@
 
 use crate::gateway::classifier::Rule;
 use apportion_core::system::Catalog;
-use apportion_core::units::Weight;
+use apportion_core::units::{Rate, Weight};
 
 use super::tables::{GROUPINGS, RULE};
 use super::{Direction, Grouping, RuleConfig, Treatment, Written, forms};
@@ -16,6 +16,9 @@ use crate::{customers, flows, marking};
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 const TCP: u8 = 6;
+
+/// Keys that limit sums of guarantees.
+const LIMITS: [&str; 2] = ["guarantee_limit", "guarantee_limit_per_host"];
 
 /// A rule and where it was written.
 pub(super) struct Placed<'a> {
@@ -109,6 +112,12 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
 fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Treatment> {
     let weight = fields.number("weight", 1, problems).and_then(Weight::new);
     let guarantee = fields.rate("guarantee", 1, problems);
+    let one = fields.text("flows") == Some(GROUPINGS[1]);
+    let [guarantee_limit, guarantee_limit_per_host] = LIMITS.map(|key| {
+        let limit = fields.rate(key, 1, problems)?;
+        check_limit(fields, key, (limit, guarantee?), one, problems);
+        Some(limit)
+    });
     let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, 1, problems));
     let implied = Item::text(Part::Marker.example(), fields.place);
     let mark = marking::of_flow(fields, tcp, true, problems).map(|params| {
@@ -116,11 +125,12 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         Written::new(&Catalog::default(), Part::Marker, item, (*params).clone())
     });
     let customer = fields.text("customer").filter(|_| customers::check(fields, 1, problems).is_some());
-    let one = fields.text("flows") == Some(GROUPINGS[1]);
     Some(Treatment {
         class: fields.text("class").map(flows::class).unwrap_or_default(),
         weight: weight?,
         guarantee: guarantee?,
+        guarantee_limit,
+        guarantee_limit_per_host,
         tickets,
         ack_tickets,
         mark,
@@ -128,4 +138,26 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         customer: customer.map(ToOwned::to_owned),
         flows: if one { Grouping::One } else { Grouping::Each },
     })
+}
+
+/// Refuses a limit of guarantees under which no flow could have one, or that limits none.
+fn check_limit(
+    fields: &Fields<'_>,
+    key: &str,
+    (limit, guarantee): (Rate, Rate),
+    one: bool,
+    problems: &mut Problems,
+) {
+    if guarantee == Rate::ZERO {
+        let message = format!(
+            "the rule guarantees nothing; write for example guarantee = \"1Mbit\", or leave `{key}` out"
+        );
+        fields.refuse(key, message, problems);
+    } else if one {
+        let message = format!("the flows of this rule are one and share one guarantee; leave `{key}` out");
+        fields.refuse(key, message, problems);
+    } else if limit < guarantee {
+        let message = format!("no flow fits: each is guaranteed {guarantee}; write at least \"{guarantee}\"");
+        fields.refuse(key, message, problems);
+    }
 }

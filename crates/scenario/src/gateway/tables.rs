@@ -169,8 +169,22 @@ pub(super) const RULE: &[Key] = &[
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),
         Default("0bit"),
-        "Guaranteed rate of each flow, whether it sends or not. One flow of each rule must fit into the \
-         rate of the direction.",
+        "Guaranteed rate of each flow that has earned it by sending at least half of it for a second. One flow \
+         of each rule must fit into the rate of the direction.",
+    ),
+    key(
+        "guarantee_limit",
+        RATE,
+        Optional,
+        "Maximum sum of the guarantees that flows of this rule have at the same time; the rate of the \
+         direction if absent.",
+    ),
+    key(
+        "guarantee_limit_per_host",
+        RATE,
+        Optional,
+        "The same for the flows of one inside host: of one source up, of one destination down. Four times \
+         `guarantee` if absent.",
     ),
     key(
         "tickets",

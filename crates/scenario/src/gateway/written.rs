@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use apportion_core::units::Rate;
+
 use super::{Direction, DirectionConfig, GatewayConfig, Grouping, ReportKey, RuleConfig, forms};
 use crate::flows;
 use crate::tables::CLASSES;
@@ -259,6 +261,9 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add_if(ALL, "class", class, |class| quoted(class));
     section.add(ALL, "weight", number(gives.weight.get()));
     section.add(ALL, "guarantee", quoted(&gives.guarantee.to_string()));
+    let rate = |rate: Rate| quoted(&rate.to_string());
+    section.add_if(ALL, "guarantee_limit", gives.guarantee_limit, rate);
+    section.add_if(ALL, "guarantee_limit_per_host", gives.guarantee_limit_per_host, rate);
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());

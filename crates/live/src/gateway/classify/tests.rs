@@ -22,6 +22,10 @@ fn classifier(config: &GatewayConfig) -> Classifier {
 
 /// A packet of UDP to `port` at `seconds`.
 fn find(classifier: &mut Classifier, seconds: u64, port: u16) -> (Found, Vec<(FlowId, FlowSetting)>) {
+    find_at(classifier, Time::from_secs(seconds), port)
+}
+
+fn find_at(classifier: &mut Classifier, now: Time, port: u16) -> (Found, Vec<(FlowId, FlowSetting)>) {
     let headers = Headers {
         protocol: 17,
         source: "192.0.2.1".parse().unwrap(),
@@ -31,8 +35,24 @@ fn find(classifier: &mut Classifier, seconds: u64, port: u16) -> (Found, Vec<(Fl
     };
     let mut settings = Settings::new();
     let tuple = FlowTuple::new(&headers).unwrap();
-    let found = classifier.find(Time::from_secs(seconds), tuple, &headers, OTHER, &mut settings);
+    let found = classifier.find(now, tuple, &headers, OTHER, &mut settings);
+    // Every 100 ms these are 4 Mb/s.
+    classifier.arrived(now, found.flow, Bytes::new(50_000), &mut settings);
     (found, settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect())
+}
+
+/// A flow to `port` sends every 100 ms for that second and at its end; the updates.
+fn second(classifier: &mut Classifier, seconds: u64, port: u16) -> Vec<(FlowId, FlowSetting)> {
+    let times = (0..=10).map(|tenth| Time::from_millis(1_000 * seconds + 100 * tenth));
+    times.flat_map(|now| find_at(classifier, now, port).1).collect()
+}
+
+fn guarantee(rate: Rate) -> FlowSetting {
+    FlowSetting::Guarantee(rate, Span::ZERO)
+}
+
+fn reserved(classifier: &Classifier) -> Rate {
+    classifier.guarantees().reserved()
 }
 
 fn weight(weight: f64) -> FlowSetting {
@@ -86,19 +106,62 @@ fn a_guarantee_that_does_not_fit_is_refused_until_a_silent_flow_gives_up_its_own
     // Two of 4 Mb/s fit into 10, a third does not.
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"4Mbit\"\n";
     let mut classifier = classifier(&config(rules));
-    let guarantee = FlowSetting::Guarantee(Rate::from_mbit(4), Span::ZERO);
+    let four = Rate::from_mbit(4);
     for port in [1, 2] {
-        assert_eq!(find(&mut classifier, 0, port).1, [(FlowId(FIRST + u32::from(port) - 1), guarantee)]);
+        let flow = FlowId(FIRST + u32::from(port) - 1);
+        assert_eq!(second(&mut classifier, 0, port), [(flow, guarantee(four))]);
     }
-    assert_eq!(find(&mut classifier, 5, 3).1, []);
-    assert_eq!((classifier.reserved(), classifier.refused()), (Rate::from_mbit(8), 1));
-    // At 11 s the first two are silent for too long; the third one has asked already, a fourth one asks now.
+    assert_eq!(second(&mut classifier, 0, 3), []);
+    assert_eq!(
+        (reserved(&classifier), classifier.guarantees().counts().refused),
+        (Rate::from_mbit(8), [1, 0, 0])
+    );
+    // Those that were silent for 1.9 s have none; the third one earns it anew.
     let mut settings = Settings::new();
-    classifier.release(Time::from_secs(11), &mut settings);
-    assert_eq!((settings.len(), classifier.reserved()), (2, Rate::ZERO));
-    let (again, updates) = find(&mut classifier, 11, 1);
-    assert_eq!(updates, [(again.flow, guarantee)]);
-    assert_eq!(classifier.reserved(), Rate::from_mbit(4));
+    classifier.release(Time::from_millis(2_899), &mut settings);
+    assert_eq!((settings.len(), reserved(&classifier)), (0, Rate::from_mbit(8)));
+    classifier.release(Time::from_millis(2_900), &mut settings);
+    assert_eq!((settings.len(), reserved(&classifier)), (2, Rate::ZERO));
+    assert_eq!(second(&mut classifier, 3, 3), [(FlowId(FIRST + 2), guarantee(four))]);
+    assert_eq!((reserved(&classifier), classifier.guarantees().counts().unused), (four, 2));
+}
+
+#[test]
+fn a_number_that_is_reused_gives_up_its_guarantee() {
+    let rules = "[[rule]]\nname = \"a\"\nto_port = 1\nguarantee = \"4Mbit\"\n";
+    let mut classifier = classifier(&config(rules));
+    second(&mut classifier, 0, 1);
+    // 10 s later it is forgotten; the other flow has its number.
+    let (found, updates) = find(&mut classifier, 11, 2);
+    assert_eq!((found.flow, updates), (FlowId(FIRST), vec![(FlowId(FIRST), guarantee(Rate::ZERO))]));
+    assert_eq!(reserved(&classifier), Rate::ZERO);
+}
+
+#[test]
+fn other_rules_keep_guarantees_that_fit_the_oldest_first() {
+    let rule = |rest: &str| config(&format!("[[rule]]\nname = \"a\"\nto_port = \"1-5\"\n{rest}"));
+    let mut classifier = classifier(&rule("guarantee = \"3Mbit\"\n"));
+    for port in [3, 2, 1] {
+        assert_eq!(second(&mut classifier, 0, port).len(), 1);
+    }
+    let mut reload = |text: &str| {
+        let mut settings = Settings::new();
+        classifier.set_rules(Time::from_secs(1), &rule(text), &[10], OTHER, &mut settings);
+        let updates: Vec<_> = settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect();
+        (updates, reserved(&classifier), classifier.guarantees().counts().withdrawn)
+    };
+    let three = "guarantee = \"3Mbit\"\n";
+    assert_eq!(reload(&format!("{three}rtt = \"9ms\"\n")).1, Rate::from_mbit(9));
+    assert_eq!(reload(three).1, Rate::from_mbit(9));
+    assert_eq!(reload(three), (vec![], Rate::from_mbit(9), 0));
+    // Ports 3 and 2 were first.
+    let [none, two] = [0, 2].map(|mbit| guarantee(Rate::from_mbit(mbit)));
+    let expected = vec![(FlowId(FIRST + 2), none)];
+    assert_eq!(reload(&format!("{three}guarantee_limit = \"7Mbit\"\n")), (expected, Rate::from_mbit(6), 1));
+    let expected = vec![(FlowId(FIRST), two), (FlowId(FIRST + 1), two)];
+    assert_eq!(reload("guarantee = \"2Mbit\"\n"), (expected, Rate::from_mbit(4), 1));
+    let expected = vec![(FlowId(FIRST), none), (FlowId(FIRST + 1), none)];
+    assert_eq!(reload(""), (expected, Rate::ZERO, 3));
 }
 
 #[test]
@@ -122,37 +185,36 @@ fn a_rate_that_falls_takes_back_the_latest_guarantees() {
     // Three of 3 Mb/s fit into 10; into 7 only the first two.
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"3Mbit\"\n";
     let mut classifier = classifier(&config(rules));
-    let flows = [1, 2, 3].map(|port| find(&mut classifier, 0, port).0.flow);
+    let flows = [1, 2, 3].map(|port| second(&mut classifier, 0, port)[0].0);
     let mut settings = Settings::new();
     classifier.set_limits(Rate::from_mbit(7), Span::from_secs(10), &mut settings);
-    let none = FlowSetting::Guarantee(Rate::ZERO, Span::ZERO);
+    let none = guarantee(Rate::ZERO);
     assert_eq!(settings, [(0, flows[2], none)]);
-    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::from_mbit(6), 1));
+    assert_eq!((reserved(&classifier), classifier.guarantees().counts().withdrawn), (Rate::from_mbit(6), 1));
     // Nothing more is given against the old rate.
-    assert_eq!(find(&mut classifier, 0, 4).1, []);
-    assert_eq!(classifier.refused(), 1);
+    assert_eq!(second(&mut classifier, 0, 4), []);
+    assert_eq!(classifier.guarantees().counts().refused, [1, 0, 0]);
     settings.clear();
     classifier.set_limits(Rate::from_mbit(2), Span::from_secs(10), &mut settings);
     assert_eq!(settings, [(0, flows[1], none), (0, flows[0], none)]);
-    assert_eq!((classifier.reserved(), classifier.withdrawn()), (Rate::ZERO, 3));
+    assert_eq!((reserved(&classifier), classifier.guarantees().counts().withdrawn), (Rate::ZERO, 3));
 }
 
 #[test]
-fn flows_that_are_one_give_up_their_guarantee_when_all_of_them_are_silent() {
+fn flows_that_are_one_have_their_guarantee_at_once_and_until_all_of_them_are_silent() {
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-2\"\nguarantee = \"4Mbit\"\nflows = \"one\"\n";
     let mut classifier = classifier(&config(rules));
-    let [some, none] =
-        [4, 0].map(|mbit| (FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(mbit), Span::ZERO)));
+    let [some, none] = [4, 0].map(|mbit| (FlowId(1), guarantee(Rate::from_mbit(mbit))));
     assert_eq!(find(&mut classifier, 0, 1).1, [some]);
-    assert_eq!(find(&mut classifier, 5, 2).1, []);
-    // Seen at 5 s, they are silent for too long at 15 s.
+    assert_eq!(find(&mut classifier, 1, 2).1, []);
+    // Seen at 1 s, they are silent for too long 1.9 s later.
     let mut settings = Settings::new();
-    classifier.release(Time::from_secs(14), &mut settings);
-    assert_eq!((settings.len(), classifier.reserved()), (0, Rate::from_mbit(4)));
-    classifier.release(Time::from_secs(15), &mut settings);
-    assert_eq!((settings.pop_front().unwrap(), classifier.reserved()), ((0, none.0, none.1), Rate::ZERO));
-    // Whichever comes back gets it for all.
+    classifier.release(Time::from_millis(2_899), &mut settings);
+    assert_eq!((settings.len(), reserved(&classifier)), (0, Rate::from_mbit(4)));
+    classifier.release(Time::from_millis(2_900), &mut settings);
+    assert_eq!((settings.pop_front().unwrap(), reserved(&classifier)), ((0, none.0, none.1), Rate::ZERO));
+    // The first that comes back gets it for all.
     assert_eq!(find(&mut classifier, 16, 2).1, [some]);
     assert_eq!(find(&mut classifier, 17, 1).1, []);
-    assert_eq!(classifier.reserved(), Rate::from_mbit(4));
+    assert_eq!(reserved(&classifier), Rate::from_mbit(4));
 }

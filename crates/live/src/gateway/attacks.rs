@@ -1,0 +1,214 @@
+//! Attacks on a gateway between interfaces in memory, which has a clock of its own: no attack takes time, and each has one
+//! outcome. `docs/threats.md` names these tests.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_linux::pool::{HEAD, Pool};
+use apportion_linux::port::{BATCH, PortCounts, Received};
+use apportion_scenario::gateway::{Direction, GatewayConfig};
+use nix::errno::Errno;
+
+use super::world::{DirectionState, GatewayWorld};
+use super::{TICK, engine};
+use crate::engine::Engine;
+use crate::frame;
+use apportion_linux::frame_io::FrameIo;
+
+mod guarantees;
+
+/// The ports of the gateway.
+const INSIDE: u32 = 0;
+const OUTSIDE: u32 = 1;
+/// Their hardware addresses.
+const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0], [2, 0, 0, 0, 1, 1]];
+
+/// Sends frames into a port, one every so often.
+struct Source {
+    port: u32,
+    next: Time,
+    every: Span,
+    end: Time,
+    sent: u64,
+    /// The frame of this number.
+    make: Box<dyn FnMut(u64) -> Vec<u8>>,
+}
+
+/// A frame that the gateway sent.
+struct Sent {
+    at: Time,
+    port: u32,
+    frame: Vec<u8>,
+}
+
+impl Sent {
+    /// The source port of its packet.
+    fn source_port(&self) -> Option<u16> {
+        Some(frame::parse(&self.frame).ok()?.headers?.ports?.0)
+    }
+}
+
+/// Two interfaces in memory.
+struct Memory {
+    now: Time,
+    sources: Vec<Source>,
+    sent: Vec<Sent>,
+}
+
+impl FrameIo for Memory {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn port_count(&self) -> usize {
+        2
+    }
+
+    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
+        for source in self.sources.iter_mut().filter(|source| source.port == port) {
+            while source.next <= self.now && source.next < source.end {
+                let frame = (source.make)(source.sent);
+                source.sent += 1;
+                source.next += source.every;
+                let Some(buffer) = pool.take(port as u16) else { continue };
+                pool.bytes_mut(buffer)[..HEAD].fill(0);
+                pool.bytes_mut(buffer)[HEAD..HEAD + frame.len()].copy_from_slice(&frame);
+                frames.push(Received { buffer, start: HEAD as u8, length: frame.len() as u16 });
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
+        for Received { buffer, start, length } in frames {
+            let start = usize::from(*start);
+            let frame = pool.bytes(*buffer)[start..start + usize::from(*length)].to_vec();
+            self.sent.push(Sent { at: self.now, port, frame });
+        }
+        Ok(frames.len())
+    }
+
+    fn give_up(&mut self, _port: u32, _frames: u64) {}
+
+    fn room(&self, _port: u32, _pool: &Pool) -> usize {
+        BATCH
+    }
+
+    fn counts(&mut self, _port: u32) -> PortCounts {
+        PortCounts::default()
+    }
+
+    fn watch(&mut self, _port: u32, _watched: bool) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn wait(
+        &mut self,
+        span: Option<Span>,
+        _wake: Option<BorrowedFd<'_>>,
+        ready: &mut Vec<u32>,
+    ) -> Result<bool, Errno> {
+        let live = || self.sources.iter().filter(|source| source.next < source.end);
+        let next = live().map(|source| source.next).min().unwrap_or(Time::MAX);
+        let until = span.map_or(next, |span| next.min(self.now + span));
+        ready.extend(
+            [INSIDE, OUTSIDE]
+                .into_iter()
+                .filter(|port| live().any(|source| source.port == *port && source.next <= until)),
+        );
+        self.now = self.now.max(until);
+        Ok(false)
+    }
+}
+
+/// A gateway in memory.
+struct Bench {
+    engine: Engine<GatewayWorld, Memory>,
+}
+
+impl Bench {
+    fn new(text: &str) -> Self {
+        let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
+        let config = GatewayConfig::load(&text, Path::new("x.toml"))
+            .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
+        let io = Memory { now: Time::ZERO, sources: Vec::new(), sent: Vec::new() };
+        Self { engine: engine(&config, io, HARDWARE, Bytes::new(1_500)).unwrap() }
+    }
+
+    /// From `start` to `end`, in ms, this frame comes in by `port` so often a second.
+    fn play(
+        &mut self,
+        port: u32,
+        [start, end]: [u64; 2],
+        per_second: u64,
+        make: impl FnMut(u64) -> Vec<u8> + 'static,
+    ) {
+        let [next, end] = [start, end].map(Time::from_millis);
+        let every = Span::from_secs(1).div(per_second);
+        self.engine.io_mut().sources.push(Source { port, next, every, end, sent: 0, make: Box::new(make) });
+    }
+
+    /// Runs until then, in ms.
+    fn run(&mut self, until: u64) {
+        let until = Time::from_millis(until);
+        while self.engine.now() < until {
+            let tick = (self.engine.now() + TICK).min(until);
+            self.engine.run(tick, None).unwrap();
+            self.engine.world.tick(tick);
+            self.engine.apply_flow_updates(tick);
+        }
+    }
+
+    fn direction(&self, direction: Direction) -> &DirectionState {
+        self.engine.world.direction(direction)
+    }
+
+    /// Frames from this source port that left by `port` between these times, in ms.
+    fn count(&mut self, port: u32, from_port: u16, [start, end]: [u64; 2]) -> u64 {
+        let [start, end] = [start, end].map(Time::from_millis);
+        let is_counted = |sent: &&Sent| {
+            sent.port == port && (start..end).contains(&sent.at) && sent.source_port() == Some(from_port)
+        };
+        self.engine.io_mut().sent.iter().filter(is_counted).count() as u64
+    }
+}
+
+/// Host `last` of the inside.
+const fn inside(last: u16) -> [u8; 4] {
+    [10, 0, (last >> 8) as u8, last as u8]
+}
+
+/// A server outside.
+const SERVER: [u8; 4] = [198, 51, 100, 7];
+
+/// A frame whose IPv4 packet has `length` bytes and begins with this transport header. The packet is atomic; checksums
+/// are zero, which the gateway does not verify.
+fn packet([source, destination]: [[u8; 4]; 2], protocol: u8, header: &[u8], length: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+    frame.extend((length as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    frame.extend(source);
+    frame.extend(destination);
+    frame.extend(header);
+    frame.resize(14 + length, 0);
+    frame
+}
+
+/// A datagram whose packet has `length` bytes.
+fn datagram(ends: [[u8; 4]; 2], ports: [u16; 2], length: usize) -> Vec<u8> {
+    let mut header = ports.map(u16::to_be_bytes).concat();
+    header.extend(((length - 20) as u16).to_be_bytes());
+    header.extend([0, 0]);
+    packet(ends, 17, &header, length)
+}
+
+/// A segment with these flags that acknowledges what comes before `number`.
+fn segment(ends: [[u8; 4]; 2], ports: [u16; 2], (flags, number): (u8, u32), length: usize) -> Vec<u8> {
+    let mut header = ports.map(u16::to_be_bytes).concat();
+    header.extend([0; 4]);
+    header.extend(number.to_be_bytes());
+    header.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    packet(ends, 6, &header, length)
+}
