@@ -55,6 +55,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "reports") => "false",
         (_, "previous") => "final",
         (_, "recognise") => "behaviour",
+        (_, "trust") => "bounded",
         (_, "report_discards") => "9%",
         (_, "usage") => "departures",
         (_, "spare") => "printed",
@@ -366,7 +367,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "nbq",
             &["beta=0.5"],
             "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
-             active, reports, previous, report_discards, recognise)",
+             active, reports, previous, report_discards, recognise, trust)",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),

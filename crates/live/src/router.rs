@@ -10,8 +10,8 @@
 //!   its last message came that had the right key.
 //!
 //! The router has an address but no host behind it: it takes messages to that address out of the frames that
-//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. Where routers that take no part
-//! lie between two, those must have a route for the address that leads past it.
+//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. It reads no message that crossed a router
+//! which takes no part, or that has another source than the router which it says it is from.
 //!
 //! Messages are sent without VLAN tags. Those of IP's other version than the router's address are not sent
 //! towards sources, whose routers are then found as neighbours only.
@@ -67,6 +67,10 @@ pub(crate) struct Router {
     outbox: VecDeque<(u32, Vec<u8>)>,
     /// Messages with a wrong checksum.
     damaged: u64,
+    /// Messages from beyond the link.
+    distant: u64,
+    /// Messages with another source than the router that they name.
+    disguised: u64,
     /// Messages without a known route.
     stuck: u64,
 }
@@ -123,6 +127,8 @@ impl Router {
             places: BTreeMap::new(),
             outbox: VecDeque::new(),
             damaged: 0,
+            distant: 0,
+            disguised: 0,
             stuck: 0,
         }
     }
@@ -146,21 +152,36 @@ impl Router {
         if !is_ours && !is_towards_source(message) {
             return Handled::Pass;
         }
-        if !frames::is_intact(frame, parsed, is_unfinished) {
-            self.damaged += 1;
+        if !self.is_credible(frame, parsed, is_unfinished) {
             return if is_ours { Handled::Taken } else { Handled::Pass };
         }
-        self.learn(now, port, frame, message);
+        if !self.learn(now, port, frame, (message, headers.source)) {
+            self.disguised += 1;
+            return if is_ours { Handled::Taken } else { Handled::Pass };
+        }
         let handled = self.manager.receive(now, Port(port), message, &mut Numbering(context));
         self.collect(context);
         if is_ours { Handled::Taken } else { handled }
     }
 
-    /// Notes where the sender of a message is, if the message has the right key.
-    fn learn(&mut self, now: Time, port: u32, frame: &[u8], message: &[u8]) {
-        let Ok(message) = Message::decode(message, self.key.as_ref()) else { return };
-        let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
+    /// Whether a frame with a message arrived as it was sent, from a sender on the link; counts it if not.
+    fn is_credible(&mut self, frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
+        let (is_intact, is_from_link) =
+            (frames::is_intact(frame, parsed, is_unfinished), frames::is_from_link(frame, parsed));
+        self.damaged += u64::from(!is_intact);
+        self.distant += u64::from(is_intact && !is_from_link);
+        is_intact && is_from_link
+    }
+
+    /// Notes where the sender of a message is, if the message has the right key. Whether the source of its packet can be
+    /// that sender.
+    fn learn(&mut self, now: Time, port: u32, frame: &[u8], (message, source): (&[u8], IpAddr)) -> bool {
+        let Ok(message) = Message::decode(message, self.key.as_ref()) else { return true };
+        let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return true };
         let sender = message.sender();
+        if sender != id(source) {
+            return false;
+        }
         if self.places.len() == MAX_ROUTERS
             && !self.places.contains_key(&sender)
             && let Some(oldest) = self.places.iter().min_by_key(|(_, (at, ..))| *at).map(|(id, _)| *id)
@@ -168,6 +189,7 @@ impl Router {
             self.places.remove(&oldest);
         }
         self.places.insert(sender, (now, port, *from));
+        true
     }
 
     /// What the link that leaves by `port` did to flows in its last interval.
@@ -195,10 +217,12 @@ impl Router {
         self.outbox.pop_front()
     }
 
-    /// Reports counters of its manager, damaged messages, and messages without a route.
+    /// Reports counters of its manager, of messages that it did not read, and of messages without a route.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.manager.statistics(show);
         show("refused_checksum", self.damaged as f64);
+        show("refused_hop_limit", self.distant as f64);
+        show("refused_source", self.disguised as f64);
         show("unsent_no_way", self.stuck as f64);
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use apportion_live::frame;
 use apportion_live::router::frames::{
-    Envelope, LONGEST, NEIGHBOURS_4, NEIGHBOURS_6, PORT, is_intact, multicast, read, write,
+    Envelope, LONGEST, NEIGHBOURS_4, NEIGHBOURS_6, PORT, is_from_link, is_intact, multicast, read, write,
 };
 
 /// What begins as a message does, of so many bytes.
@@ -43,7 +43,8 @@ fn frames_have_the_checksums_and_fields_of_another_writer() {
             assert_eq!((&frame[..6], &frame[6..12]), (&envelope.to[..], &envelope.from[..]));
             // RFC 791: the byte at 8 of the header; RFC 8200: at 7.
             let hops = frame[14 + if envelope.source.is_ipv4() { 8 } else { 7 }];
-            assert_eq!(hops, if envelope.destination.is_multicast() { 1 } else { 64 });
+            assert_eq!(hops, 255);
+            assert!(is_from_link(&frame, &parsed));
             assert_eq!(read(&frame, &parsed), Some(&message[..]));
             assert!(is_intact(&frame, &parsed, false));
         }

@@ -103,6 +103,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
     let metrics = fields.form("metrics", forms::metrics, problems);
     let address = fields.form("address", forms::own_address, problems);
     let report_key = fields.form("report_key", forms::key, problems).map(ReportKey);
+    let insecure = fields.flag("insecure");
     let flow_idle = fields.span("flow_idle", 1, problems);
     let flows = fields.count("flows", 1, problems).and_then(|flows| usize::try_from(flows).ok());
 
@@ -134,6 +135,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
         metrics,
         address,
         report_key,
+        insecure: insecure?,
         flow_idle: flow_idle?,
         flows: flows?,
         up: up.config,

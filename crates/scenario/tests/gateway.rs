@@ -8,6 +8,7 @@ mod common;
 
 use std::path::Path;
 
+use apportion_core::aqm::sffc::Trust;
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
@@ -167,7 +168,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
-                        metrics, address, report_key, flow_idle, flows, up, down, rule, customer",
+                        metrics, address, report_key, insecure, flow_idle, flows, up, down, rule, customer",
         ),
         (
             "metrics = \"9617\"",
@@ -449,22 +450,56 @@ fn guarantees_fit_each_direction_by_one_flow_of_each_rule() {
 
 #[test]
 fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
+    let key = format!("report_key = \"{}\"", "ab".repeat(16));
     refused(
-        &minimal("", "queue = \"sffc\"", ""),
+        &minimal(&key, "queue = \"sffc\"", ""),
         7,
         "address: missing: the queue of `up` sends reports, which carry the gateway's address; write for \
          example address = \"192.0.2.1\", or reports = false for the queue",
     );
     load(&minimal("", "queue = { kind = \"sffc\", reports = false }", ""));
-    load(&minimal("address = \"192.0.2.1\"", "queue = \"sffc\"", ""));
+    for (line, name) in [(key.as_str(), "report_key"), ("insecure = true", "insecure")] {
+        for queue in ["", "queue = { kind = \"sffc\", reports = false }"] {
+            let expected = format!(
+                "{name}: no queue sends reports that this concerns; write for example queue = \"sffc\" for a \
+                 direction, or leave `{name}` out"
+            );
+            refused(&minimal(line, queue, ""), 3, &expected);
+        }
+    }
+}
+
+#[test]
+fn reports_without_a_key_must_be_asked_for_and_are_trusted_within_bounds() {
+    let file = |line: &str, queue: &str| minimal(&format!("address = \"192.0.2.1\"\n{line}"), queue, "");
     let key = format!("report_key = \"{}\"", "ab".repeat(16));
-    for queue in ["", "queue = { kind = \"sffc\", reports = false }"] {
-        refused(
-            &minimal(&key, queue, ""),
-            3,
-            "report_key: no queue sends reports that it would authenticate; write for example queue = \
-             \"sffc\" for a direction, or leave `report_key` out",
-        );
+    refused(
+        &file("", "queue = \"sffc\""),
+        8,
+        "report_key: missing: the queue of `up` takes reports of others, which anybody can forge without a key; \
+         write the same 16 to 64 random bytes in hexadecimal in all gateways, or reports = false for the queue, \
+         or insecure = true",
+    );
+    refused(
+        &file(&format!("{key}\ninsecure = true"), "queue = \"sffc\""),
+        5,
+        "insecure: reports have a key; leave `insecure` or `report_key` out",
+    );
+    let full = "queue = { kind = \"drr\", drop = \"nbq\", trust = \"full\" }";
+    refused(
+        &file("insecure = true", full),
+        8,
+        "up.queue: with insecure = true everybody on the link could starve flows; write trust = \"bounded\", or a \
+         `report_key`",
+    );
+    let trust = |line: &str, queue: &str| load(&file(line, queue)).up.queue.params.report_trust();
+    assert_eq!(trust(&key, full), Some(Trust::Full));
+    for queue in ["queue = \"sffc\"", "queue = { drop = \"nbq\", kind = \"drr\" }"] {
+        for line in [&key, "insecure = true"] {
+            assert_eq!(trust(line, queue), Some(Trust::Bounded), "{queue}");
+            let config = load(&file(line, queue));
+            assert_eq!(load(&config.canonical()), config);
+        }
     }
 }
 

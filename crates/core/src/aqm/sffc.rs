@@ -26,6 +26,8 @@
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
 //! of its rate. That also bounds the effect of late reports, which are about a time when more was sent.
+//! With `trust = "bounded"` the word of others decides less: what of a flow dies further on is dropped here only while
+//! this link is congested, so that others gain by it, and a flow keeps its max-min fair share of the link.
 //!
 //! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`.
 //!
@@ -45,7 +47,9 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
-pub use self::params::{Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Spare, Usage};
+pub use self::params::{
+    Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Spare, Trust, Usage,
+};
 use self::printed::max_min_estimate;
 use self::recognition::Recognition;
 pub use self::report::FlowReport;
@@ -209,6 +213,7 @@ impl Sffc {
 
     fn set_basic_discard_rates(&mut self) {
         let increment = self.params.increment.get() * self.capacity();
+        let kept = self.kept_from_reports(increment);
         let (params, alpha) = (&self.params, self.params.alpha.get());
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
             let report = flow.report.take();
@@ -227,8 +232,29 @@ impl Sffc {
                 None => previous - increment / lambda,
             };
             // It leaves at least I, so that no false report can starve a flow.
-            flow.bdr = bdr.clamp(0.0, (1.0 - increment / lambda).max(0.0));
+            flow.bdr = bdr.clamp(0.0, (1.0 - kept / lambda).max(0.0));
         }
+    }
+
+    /// What reports leave of a flow at least.
+    fn kept_from_reports(&mut self, increment: f64) -> f64 {
+        if self.params.trust == Trust::Full {
+            return increment;
+        }
+        let capacity = self.capacity();
+        let arrived = self.gamma + self.flows.iter().map(|flow| flow.lambda).sum::<u64>();
+        if !self.overflowed && arrived as f64 <= capacity {
+            // Nobody here gains by what is dropped.
+            return f64::INFINITY;
+        }
+        let mut demands = core::mem::take(&mut self.scratch[0]);
+        demands.clear();
+        // Each adaptive flow uses whatever is left to it.
+        demands
+            .extend(self.flows.iter().map(|flow| if flow.adaptive { capacity } else { flow.lambda as f64 }));
+        let fair = water_filling::level(capacity, &mut demands);
+        self.scratch[0] = demands;
+        fair.max(increment)
     }
 
     /// The final discard rates.

@@ -7,7 +7,7 @@ use super::contract::System;
 use super::custom::Fault;
 use super::ramp::FlowShare;
 use crate::aqm::csfq::RouterRole;
-use crate::aqm::sffc::Sffc;
+use crate::aqm::sffc::{Sffc, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowClass, FlowId, LabelKind, Packet};
@@ -95,6 +95,17 @@ impl DisciplineParams {
         match &self.core {
             CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(params), .. }) if params.reports => {
                 Some(params.interval)
+            }
+            _ => None,
+        }
+    }
+
+    /// How far it trusts the reports of other routers; none if it does not take part in that.
+    #[must_use]
+    pub const fn report_trust(&self) -> Option<Trust> {
+        match &self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(params), .. }) if params.reports => {
+                Some(params.trust)
             }
             _ => None,
         }

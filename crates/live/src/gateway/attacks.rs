@@ -18,6 +18,7 @@ use crate::frame;
 use apportion_linux::frame_io::FrameIo;
 
 mod guarantees;
+mod reports;
 
 /// The ports of the gateway.
 const INSIDE: u32 = 0;

@@ -73,6 +73,12 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
     let locks = claim::folder(folder);
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
     warn(&found);
+    if config.insecure {
+        tracing::warn!(
+            "insecure = true: every host on the links can forge reports, which make this gateway drop packets; write a \
+             report_key"
+        );
+    }
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));

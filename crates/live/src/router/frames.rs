@@ -2,10 +2,11 @@
 //!
 //! A message is the payload of one UDP datagram (RFC 768) in IPv4 (RFC 791) or IPv6 (RFC 8200), from and to
 //! [`PORT`], with a checksum in IPv4 too. Packets are atomic (RFC 6864): messages fit every IPv6 link. They
-//! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2).
+//! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2). They are sent with the largest hop limit and read
+//! with no other: whoever sent one is on the link (RFC 5082 section 3).
 //!
 //! To all neighbours they go by the link-local multicast addresses for experiments (RFC 4727 sections 2.4.2
-//! and 3.4) with one hop to live: no host listens there, and no router forwards them.
+//! and 3.4): no host listens there, and no router forwards them.
 //!
 //! `docs/sffc-messages.md` has an example. Cost: O(bytes).
 
@@ -29,8 +30,8 @@ const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
-/// Hops to live of messages that are routed (RFC 1700's default).
-const HOPS: u8 = 64;
+/// The hop limit of messages: a router on the way would lower it (RFC 5082 section 3).
+const HOPS: u8 = 255;
 /// The traffic class with this codepoint, not ECN-capable.
 const CS6: u8 = 48 << 2;
 
@@ -81,7 +82,6 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
     if message.len() > MAX_SIZE {
         return None;
     }
-    let hops = if envelope.destination.is_multicast() { 1 } else { HOPS };
     // At most MAX_SIZE and the header.
     let length = ((UDP + message.len()) as u16).to_be_bytes();
     let mut frame = Vec::with_capacity(LONGEST);
@@ -92,7 +92,7 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
             let total = ((IPV4 + UDP + message.len()) as u16).to_be_bytes();
             frame.extend([0x08, 0x00, 0x45, CS6, total[0], total[1]]);
             // Do not fragment; the checksum follows.
-            frame.extend([0, 0, 0x40, 0, hops, protocol::UDP, 0, 0]);
+            frame.extend([0, 0, 0x40, 0, HOPS, protocol::UDP, 0, 0]);
             frame.extend(source.octets());
             frame.extend(destination.octets());
             let checksum = (!sum(0, &frame[ETHERNET..])).to_be_bytes();
@@ -100,7 +100,7 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             frame.extend([0x86, 0xdd, 0x60 | CS6 >> 4, CS6 << 4, 0, 0]);
-            frame.extend([length[0], length[1], protocol::UDP, hops]);
+            frame.extend([length[0], length[1], protocol::UDP, HOPS]);
             frame.extend(source.octets());
             frame.extend(destination.octets());
         }
@@ -136,6 +136,14 @@ pub fn read<'a>(frame: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
     let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
     // RFC 768 has padding behind the datagram of no use; a shorter one than its header is none.
     datagram.get(UDP..length).filter(|message| is_message(message))
+}
+
+/// Whether the sender of a frame with a message is on the link: no router lowered its hop limit.
+#[must_use]
+pub fn is_from_link(frame: &[u8], parsed: &Parsed) -> bool {
+    // RFC 791 section 3.1: the ninth byte; RFC 8200 section 3: the eighth.
+    let at = if parsed.network == Network::Ipv6 { 7 } else { 8 };
+    frame.get(parsed.network_offset + at) == Some(&HOPS)
 }
 
 /// Whether the checksums of a frame with a message are right. That of the datagram is not looked at if it `is_unfinished`.

@@ -244,6 +244,35 @@ fn frames_of_others_pass_and_damaged_ones_are_not_read() {
 }
 
 #[test]
+fn messages_from_beyond_the_link_or_with_another_source_are_not_read() {
+    for version in [4, 6] {
+        let mut row = [node(1, version, None), node(2, version, None)];
+        row[1].report(ms(0));
+        exchange(ms(0), &mut row);
+        row[1].report(ms(50));
+        let (_, report) = row[1].sent().pop().unwrap();
+        let parsed = frame::parse(&report).unwrap();
+        let headers = parsed.headers.unwrap();
+        let mut distant = report.clone();
+        let (hops, checksum) = if version == 4 { (22, Some(24)) } else { (21, None) };
+        distant[hops] -= 1;
+        if let Some(checksum) = checksum {
+            distant[checksum] += 1;
+        }
+        let message = frames::read(&report, &parsed).unwrap();
+        let (source, destination) = (node(3, version, None).router.address, headers.destination);
+        let envelope = Envelope { from: [2, 0, 0, 0, 2, 0], to: [2, 0, 0, 0, 1, 1], source, destination };
+        let disguised = frames::write(&envelope, message).unwrap();
+        for (frame, reason) in [(distant, "refused_hop_limit"), (disguised, "refused_source")] {
+            assert_eq!(row[0].receive(ms(50), DOWN, &frame), Handled::Taken);
+            assert_eq!((row[0].flows.reports.len(), row[0].count(reason)), (1, 1.0), "{reason}");
+        }
+        assert_eq!(row[0].receive(ms(50), DOWN, &report), Handled::Taken);
+        assert_eq!(row[0].flows.reports.len(), 2);
+    }
+}
+
+#[test]
 fn places_of_routers_are_bounded() {
     let mut one = node(1, 6, None);
     for last in 2..=255 {

@@ -16,7 +16,7 @@ fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
         format!(
             "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"{net}{last}\"\n\
              report_key = \"{key}\"\ndown.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
-             queue = {{ kind = \"sffc\", report_discards = 0.1 }}\n"
+             queue = {{ kind = \"sffc\", report_discards = 0.1, trust = \"full\" }}\n"
         )
     };
     [config("near", "m1", 1, "20Mbit", keys[0]), config("m2", "far", 2, "2Mbit", keys[1])]
@@ -84,6 +84,7 @@ pub fn a_message_of_a_host_of_this_machine_is_not_damaged() {
     let gateway = start(open(&config), |_| ());
     // Its device is to make the checksum. The text is a message of no known version.
     let socket = near.namespace.run(|| UdpSocket::bind(("0.0.0.0", PORT)).unwrap()).unwrap();
+    socket.set_ttl(255).unwrap();
     for _ in 0..5 {
         socket.send_to(b"SFFC and no more", ("192.0.2.1", PORT)).unwrap();
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::aqm::csfq::RouterRole;
+use apportion_core::aqm::sffc::Trust;
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Rate;
 
@@ -72,24 +73,46 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
     largest.fields.refuse("guarantee", message, problems);
 }
 
-/// Refuses reports without an `address`, and a `report_key` without reports.
+/// Refuses reports without an `address` or without a `report_key`, unless they are `insecure`, and both keys without
+/// reports.
 pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
     let reports = |placed: &&&PlacedDirection<'_>| placed.config.queue.params.report_interval().is_some();
-    match directions.iter().find(reports) {
-        Some(placed) if root.item("address").is_none() => {
+    let insecure = root.flag("insecure") == Some(true);
+    let Some(placed) = directions.iter().find(reports) else {
+        let says = [("report_key", root.item("report_key").is_some()), ("insecure", insecure)];
+        for (key, _) in says.into_iter().filter(|(_, is_there)| *is_there) {
             let message = format!(
-                "missing: the queue of `{}` sends reports, which carry the gateway's address; write for \
-                 example address = \"192.0.2.1\", or reports = false for the queue",
-                placed.direction.name()
+                "no queue sends reports that this concerns; write for example queue = \"sffc\" for a direction, or \
+                 leave `{key}` out"
             );
-            problems.add(placed.fields.place_of("queue"), "address", message);
+            root.refuse(key, message, problems);
         }
-        None if root.item("report_key").is_some() => {
-            let message = "no queue sends reports that it would authenticate; write for example queue = \
-                           \"sffc\" for a direction, or leave `report_key` out";
-            root.refuse("report_key", message, problems);
-        }
-        _ => (),
+        return;
+    };
+    let name = placed.direction.name();
+    if root.item("address").is_none() {
+        let message = format!(
+            "missing: the queue of `{name}` sends reports, which carry the gateway's address; write for \
+             example address = \"192.0.2.1\", or reports = false for the queue"
+        );
+        problems.add(placed.fields.place_of("queue"), "address", message);
+    }
+    if root.item("report_key").is_none() && !insecure {
+        let message = format!(
+            "missing: the queue of `{name}` takes reports of others, which anybody can forge without a key; write the \
+             same 16 to 64 random bytes in hexadecimal in all gateways, or reports = false for the queue, or insecure = \
+             true"
+        );
+        problems.add(placed.fields.place_of("queue"), "report_key", message);
+    } else if insecure && root.item("report_key").is_some() {
+        root.refuse("insecure", "reports have a key; leave `insecure` or `report_key` out", problems);
+    }
+    let full =
+        |placed: &&&PlacedDirection<'_>| placed.config.queue.params.report_trust() == Some(Trust::Full);
+    if let Some(placed) = directions.iter().find(full).filter(|_| insecure) {
+        let message = "with insecure = true everybody on the link could starve flows; write trust = \"bounded\", or a \
+                       `report_key`";
+        placed.fields.refuse("queue", message, problems);
     }
 }
 

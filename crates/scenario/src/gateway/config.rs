@@ -35,6 +35,8 @@ pub struct GatewayConfig {
     pub address: Option<IpAddr>,
     /// What authenticates reports.
     pub report_key: Option<ReportKey>,
+    /// Whether reports go without a key.
+    pub insecure: bool,
     /// Idle time after which a flow is forgotten.
     pub flow_idle: Span,
     /// Maximum number of flows per direction, up to [`FlowId::SLOTS`](apportion_core::packet::FlowId::SLOTS).

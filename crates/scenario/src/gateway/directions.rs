@@ -1,7 +1,7 @@
 //! The tables `up` and `down`: what happens to packets in one direction.
 
 use crate::gateway::classifier::RuleSet;
-use apportion_core::system::Catalog;
+use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
@@ -9,7 +9,7 @@ use super::{Direction, DirectionConfig, Labels, Written};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
 use crate::selection::Part;
-use crate::text::Item;
+use crate::text::{Item, Table, Value};
 use crate::{marking, queue};
 
 /// Maximum overhead charged per packet. Chosen: several times what any stack of link layers adds.
@@ -41,8 +41,7 @@ pub(super) fn read<'a>(
     }
     let fifo = Item::text(Part::Queue.example(), fields.place);
     let item = fields.item("queue").unwrap_or(&fifo);
-    let queue = queue::read(catalog, item, &fields.path_of("queue"), problems)
-        .map(|params| Written::new(catalog, Part::Queue, item, (*params).clone()));
+    let queue = read_queue(catalog, item, &fields.path_of("queue"), problems);
     let exchange = fields.item("exchange").and_then(|item| {
         let params = marking::exchange(item, &fields.path_of("exchange"), problems)?;
         Some(Written::new(catalog, Part::Exchange, item, (*params).clone()))
@@ -61,6 +60,28 @@ pub(super) fn read<'a>(
         rules: RuleSet::default(),
     };
     Some(Placed { direction, config, fields })
+}
+
+/// Reads the queue. Where it does not say how far it trusts reports, trust is bounded: unlike in a scenario, somebody may
+/// lie.
+fn read_queue(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Written<DisciplineParams>> {
+    let params = queue::read(catalog, item, path, problems)?;
+    let mut table = match &item.value {
+        Value::Table(table) => table.clone(),
+        _ => Table { entries: vec![("kind".to_owned(), item.clone())] },
+    };
+    if params.report_trust().is_none() || table.get("trust").is_some() {
+        return Some(Written::new(catalog, Part::Queue, item, (*params).clone()));
+    }
+    table.entries.push(("trust".to_owned(), Item::text("bounded", item.place)));
+    let item = Item { value: Value::Table(table), place: item.place };
+    let params = queue::read(catalog, &item, path, problems)?;
+    Some(Written::new(catalog, Part::Queue, &item, (*params).clone()))
 }
 
 fn labels(fields: &Fields<'_>, problems: &mut Problems) -> Option<Labels> {

@@ -34,7 +34,13 @@ pub(super) const ROOT: &[Key] = &[
         Kind::Form("\"00112233445566778899aabbccddeeff\""),
         Optional,
         "Key that authenticates reports: 16 to 64 random bytes in hexadecimal, the same in all gateways. \
-         If absent, reports are not authenticated.",
+         Required if a queue sends reports, unless `insecure` is set.",
+    ),
+    key(
+        "insecure",
+        Kind::Flag,
+        Default("false"),
+        "Whether queues report without a key: every host on the link can then forge reports.",
     ),
     key("flow_idle", SPAN, Default("60s"), "Idle time after which a flow is forgotten."),
     key(

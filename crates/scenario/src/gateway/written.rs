@@ -26,6 +26,8 @@ pub enum Setting {
     Address,
     /// The key that authenticates reports.
     ReportKey,
+    /// Whether reports go without a key.
+    Insecure,
     /// The silence after which a flow is forgotten.
     FlowIdle,
     /// The limit of flows kept apart.
@@ -213,6 +215,7 @@ impl GatewayConfig {
         file.add_if(Setting::Metrics, "metrics", self.metrics, |metrics| quoted(&metrics.to_string()));
         file.add_if(Setting::Address, "address", self.address, |address| quoted(&address.to_string()));
         file.add_if(Setting::ReportKey, "report_key", self.report_key.as_ref(), key_text);
+        file.add(Setting::Insecure, "insecure", self.insecure.to_string());
         file.add(Setting::FlowIdle, "flow_idle", quoted(&self.flow_idle.to_string()));
         file.add(Setting::Flows, "flows", self.flows.to_string());
         let mut all = vec![file];

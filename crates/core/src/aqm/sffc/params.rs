@@ -28,8 +28,8 @@ pub const NBQ: Entry = Entry {
 };
 
 /// How many of the parameters NBQ has.
-const NBQ_PARAMS: usize = 12;
-static PARAMS: [Param; 17] = [
+const NBQ_PARAMS: usize = 13;
+static PARAMS: [Param; 18] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -120,6 +120,15 @@ static PARAMS: [Param; 17] = [
         "Which flows are adaptive: those whose protocol field is TCP, or those that slow down when packets are lost.",
     ),
     Param::new(
+        "trust",
+        "–",
+        Kind::Choice(&["full", "bounded"]),
+        "full",
+        "the paper; gateways are bounded unless they say otherwise",
+        "How far reports of others cut a flow: to what they ask for; or only while this link is congested, and to no \
+         less than the flow's fair share of it.",
+    ),
+    Param::new(
         "beta",
         "β",
         Kind::Ratio,
@@ -191,6 +200,8 @@ pub struct SffcParams {
     pub report_discards: Option<Ratio>,
     /// How adaptive flows are recognised. Default by their protocol.
     pub recognise: Recognise,
+    /// How far reports of others cut a flow. Default to what they ask for.
+    pub trust: Trust,
     /// The fairness term; none in NBQ.
     pub fairness: Option<FairnessParams>,
 }
@@ -226,6 +237,15 @@ pub enum Recognise {
     Protocol,
     /// What they do when packets are lost.
     Behaviour,
+}
+
+/// How far reports of others cut a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// To what they ask for.
+    Full,
+    /// While the link is congested, to no less than the flow's fair share.
+    Bounded,
 }
 
 /// What non-adaptive flows are taken to use.
@@ -291,6 +311,7 @@ impl SffcParams {
             } else {
                 Recognise::Protocol
             },
+            trust: if args.choice("trust") == "full" { Trust::Full } else { Trust::Bounded },
             fairness: (args.is_of(&SFFC)).then(|| FairnessParams::from_args(args)),
         })
     }

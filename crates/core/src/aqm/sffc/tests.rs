@@ -189,6 +189,31 @@ fn no_flow_is_starved_by_reports_about_it() {
     near(bench.flow(0).bdr, 1.0 - 312.5 / 50_000.0);
 }
 
+/// What is left of a flow of 60,000 bytes after many reports that nothing of it departed, next to this traffic.
+fn left_of_a_flow(pairs: &[(&str, &str)], others: &[(u32, Protocol, u64)]) -> f64 {
+    let mut bench = Bench::new(pairs);
+    let flows = [&[(0, Udp, 60_000)], others].concat();
+    for _ in 0..30 {
+        bench.on_report(0, 60_000, 0);
+        bench.interval(&flows);
+    }
+    60_000.0 * (1.0 - bench.flow(0).bdr)
+}
+
+#[test]
+fn reports_that_are_trusted_within_bounds_cut_no_flow_below_its_fair_share() {
+    const BOUNDED: &[(&str, &str)] = &[("trust", "bounded")];
+    // On a link with room they do nothing, whoever else there is. As the paper has it, I is left: 0.5 % of 62,500.
+    for others in [&[][..], &[(1, Udp, 2_500)], &[(1, Tcp, 2_500)]] {
+        near(left_of_a_flow(BOUNDED, others), 60_000.0);
+        near(left_of_a_flow(&[], others), 312.5);
+    }
+    // The fair share: half of the link; all but what a small flow uses; a third.
+    near(left_of_a_flow(BOUNDED, &[(1, Udp, 40_000)]), 31_250.0);
+    near(left_of_a_flow(BOUNDED, &[(1, Udp, 5_000)]), 57_500.0);
+    near(left_of_a_flow(BOUNDED, &[(1, Tcp, 2_600), (2, Tcp, 100)]), CAPACITY / 3.0);
+}
+
 #[test]
 fn only_what_was_lost_to_an_overflow_is_reported() {
     let mut bench = Bench::new(&[]);
