@@ -14,8 +14,23 @@ use crate::pool::Pool;
 use crate::port::{Port, PortCounts, Received};
 use crate::readiness::Readiness;
 
+/// The socket of a port.
+pub trait Socket {
+    /// The hardware address of its interface.
+    fn hardware(&self) -> [u8; 6];
+}
+
+impl Socket for Port {
+    fn hardware(&self) -> [u8; 6] {
+        self.hardware()
+    }
+}
+
 /// Ports by number, and a clock.
 pub trait FrameIo {
+    /// What a port reads and writes by.
+    type Socket: Socket;
+
     /// The time. Never earlier than that of the call before.
     fn now(&self) -> Time;
 
@@ -43,6 +58,12 @@ pub trait FrameIo {
 
     /// What the port has counted since the start, over all interfaces that it had.
     fn counts(&mut self, port: u32) -> PortCounts;
+
+    /// Gives a port another socket, or none as long as its interface is not there. The counters go on.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
+    fn replace(&mut self, port: u32, socket: Option<Self::Socket>, pool: &mut Pool) -> Result<(), Errno>;
 
     /// Whether a port is reported by [`wait`](FrameIo::wait) when it has frames; the default.
     ///
@@ -100,29 +121,14 @@ impl Ports {
         self.clock
     }
 
-    /// Gives a port another socket, or none as long as its interface is not there. The counters go on.
-    ///
-    /// # Errors
-    /// If the socket cannot be watched.
-    pub fn replace(&mut self, number: u32, port: Option<Port>, pool: &mut Pool) -> Result<(), Errno> {
-        let Some(slot) = self.slots.get_mut(number as usize) else { return Ok(()) };
-        if let Some(mut old) = slot.port.take() {
-            slot.before += old.counts();
-            if std::mem::take(&mut slot.is_watched) {
-                self.readiness.remove(old.as_fd())?;
-            }
-            old.close(pool);
-        }
-        slot.port = port;
-        self.watch(number, true)
-    }
-
     fn port(&mut self, number: u32) -> Option<&mut Port> {
         self.slots.get_mut(number as usize)?.port.as_mut()
     }
 }
 
 impl FrameIo for Ports {
+    type Socket = Port;
+
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -160,6 +166,19 @@ impl FrameIo for Ports {
         let mut counts = slot.before;
         counts += slot.port.as_mut().map(Port::counts).unwrap_or_default();
         counts
+    }
+
+    fn replace(&mut self, port: u32, socket: Option<Port>, pool: &mut Pool) -> Result<(), Errno> {
+        let Some(slot) = self.slots.get_mut(port as usize) else { return Ok(()) };
+        if let Some(mut old) = slot.port.take() {
+            slot.before += old.counts();
+            if std::mem::take(&mut slot.is_watched) {
+                self.readiness.remove(old.as_fd())?;
+            }
+            old.close(pool);
+        }
+        slot.port = socket;
+        self.watch(port, true)
     }
 
     fn watch(&mut self, port: u32, watched: bool) -> Result<(), Errno> {

@@ -6,6 +6,8 @@
 //! | [`pool`] | a bounded number of frame buffers |
 //! | [`port`] | a packet socket on one interface, in batches; super-packets cut into segments |
 //! | [`frame_io`] | ports, a clock and a wait for either: what an engine needs, as a trait |
+//! | [`devices`] | devices that come and go, as a trait |
+//! | [`files`] | small files that are replaced as a whole, as a trait |
 //! | [`readiness`] | which descriptors are readable |
 //! | [`netlink`] | devices, addresses, routes and offloads of a namespace |
 //! | [`namespace`] | user, network, mount and process namespaces; threads inside them |
@@ -23,6 +25,8 @@ compile_error!("packet sockets and namespaces exist only on Linux");
 pub mod capabilities;
 pub mod clock;
 pub mod command;
+pub mod devices;
+pub mod files;
 pub mod frame_io;
 pub mod host;
 pub mod namespace;

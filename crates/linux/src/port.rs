@@ -25,7 +25,10 @@ use nix::sys::socket::{LinkAddr, getsockname};
 use crate::pool::{BufferId, HEAD, Pool};
 use segment::{LONGEST_SUPER_PACKET, NEEDS_CHECKSUM, Segments, VNET_HEADER, VnetHeader};
 
+mod errors;
 pub mod segment;
+
+pub use errors::{count_received, send_all};
 
 /// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
 pub const BATCH: usize = 64;
@@ -91,9 +94,12 @@ impl std::ops::AddAssign for PortCounts {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open a packet socket on interface {interface}: {step}: {source}{}", hint(.source))]
 pub struct PortError {
-    interface: u32,
-    step: &'static str,
-    source: io::Error,
+    /// The index of the interface.
+    pub interface: u32,
+    /// What was tried.
+    pub step: &'static str,
+    /// The error of the system call.
+    pub source: io::Error,
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -222,14 +228,7 @@ impl Port {
                 ptr::null_mut(),
             )
         });
-        let got = match got {
-            Ok(got) => got as usize,
-            Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => {
-                self.count_error(&error);
-                return Ok(());
-            }
-        };
+        let got = count_received(got.map(|got| got as usize), &mut self.counts)?;
         let mut kept = 0;
         for at in 0..got {
             let (buffer, before) = (self.spare[at], frames.len());
@@ -281,17 +280,6 @@ impl Port {
             header.msg_control =
                 if control == 0 { ptr::null_mut() } else { controls.wrapping_add(at).cast() };
             header.msg_controllen = control as _;
-        }
-    }
-
-    /// Counts an error of the socket, which may be of this call or of an earlier event.
-    fn count_error(&mut self, error: &io::Error) {
-        match error.raw_os_error() {
-            // A super-packet of a kind that the header before a frame has no word for; it is gone.
-            Some(libc::EINVAL) => self.counts.super_packets += 1,
-            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.counts.down += 1,
-            // Nothing waits, or the system is short of memory.
-            _ => (),
         }
     }
 
@@ -385,43 +373,15 @@ impl Port {
             self.vectors[at][..2].copy_from_slice(&[header, bytes]);
         }
         self.prepare(frames.len(), 2, 0);
-        let (mut done, mut refused) = (0, None);
-        while done < frames.len() {
-            // SAFETY: as in `receive`; the kernel only reads. `done` is below the number of messages.
+        let (socket, messages) = (self.socket.as_raw_fd(), &mut self.messages);
+        send_all(frames.len(), &mut self.counts, |done| {
+            let left = &mut messages[done..frames.len()];
+            // SAFETY: as in `receive`; the kernel only reads.
             let sent = check(unsafe {
-                libc::sendmmsg(
-                    self.socket.as_raw_fd(),
-                    self.messages.as_mut_ptr().add(done),
-                    (frames.len() - done) as libc::c_uint,
-                    libc::MSG_DONTWAIT as _,
-                )
+                libc::sendmmsg(socket, left.as_mut_ptr(), left.len() as libc::c_uint, libc::MSG_DONTWAIT as _)
             });
-            match sent {
-                Ok(sent) => {
-                    done += sent as usize;
-                    self.counts.sent += sent as u64;
-                    // It was of what had happened before.
-                    if let Some(error) = refused.take() {
-                        self.count_error(&error);
-                    }
-                }
-                Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EINTR) => (),
-                    // The buffer of the socket, or the device, is full.
-                    Some(libc::EAGAIN | libc::ENOBUFS) => break,
-                    // It may be of what had happened before, on which the frame has no part.
-                    _ if refused.is_none() => refused = Some(error),
-                    _ => {
-                        // The first of those left was refused; the others may do better.
-                        refused = None;
-                        done += 1;
-                        self.counts.unsent += 1;
-                    }
-                },
-            }
-        }
-        Ok(done)
+            sent.map(|sent| sent as usize)
+        })
     }
 
     /// Gives the buffers back that it holds for frames to come.
@@ -470,11 +430,6 @@ pub fn has_unfinished_checksum(buffer: &[u8]) -> bool {
 /// Bytes of the overflow for each message: those of a buffer that holds the longest super-packet.
 fn slot(pool: &Pool) -> usize {
     HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
-}
-
-/// Whether the socket has failed for good. All else is temporary: a device that is down, a frame that it does not send.
-fn is_fatal(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }
 
 fn vector(pool: &mut Pool, buffer: BufferId, range: &Range<usize>) -> libc::iovec {

@@ -22,7 +22,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::frame_io::{FrameIo, Ports};
 use apportion_linux::pool::HEAD;
-use apportion_linux::port::{BATCH, Port, PortCounts, Received, has_unfinished_checksum};
+use apportion_linux::port::{BATCH, PortCounts, Received, has_unfinished_checksum};
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
 use nix::errno::Errno;
@@ -398,19 +398,19 @@ impl<W> Engine<W> {
     pub const fn clock(&self) -> Clock {
         self.io.clock()
     }
+}
 
+/// What it measures, and what can be changed between runs.
+impl<W, I: FrameIo> Engine<W, I> {
     /// Gives a port another socket, or none as long as its interface is not there: what leaves by it is dropped and
     /// counted.
     ///
     /// # Errors
     /// If the socket cannot be watched.
-    pub fn replace_port(&mut self, number: u32, port: Option<Port>) -> Result<(), EngineError> {
-        self.io.replace(number, port, &mut self.shared.pool).map_err(EngineError::Wait)
+    pub fn replace_port(&mut self, number: u32, socket: Option<I::Socket>) -> Result<(), EngineError> {
+        self.io.replace(number, socket, &mut self.shared.pool).map_err(EngineError::Wait)
     }
-}
 
-/// What it measures, and what can be changed between runs.
-impl<W, I: FrameIo> Engine<W, I> {
     /// The time on its clock.
     #[must_use]
     pub fn now(&self) -> Time {

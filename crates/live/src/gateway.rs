@@ -19,6 +19,7 @@
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
 //! | `rights` | rights that the threads keep |
+//! | `simulation` | a test: all of it against a machine that fails |
 //! | `supervision` | threads that are started again, and systemd's watchdog |
 //!
 //! One thread moves packets and does nothing else; a second one answers commands and reads files; a third one watches the
@@ -40,6 +41,8 @@ mod reload;
 mod reports;
 mod rights;
 pub mod run;
+#[cfg(test)]
+mod simulation;
 pub mod snapshot;
 mod supervision;
 mod world;
@@ -51,7 +54,7 @@ use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
-use apportion_linux::frame_io::{FrameIo, Ports};
+use apportion_linux::frame_io::{FrameIo, Ports, Socket};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
@@ -76,9 +79,9 @@ pub(crate) const TICK: Span = Span::from_millis(100);
 
 /// A gateway that moves packets.
 #[derive(Debug)]
-pub struct Gateway {
+pub struct Gateway<I = Ports> {
     config: GatewayConfig,
-    engine: Engine<GatewayWorld>,
+    engine: Engine<GatewayWorld, I>,
     /// Addresses of its interfaces.
     hardware: [Hardware; 2],
     /// Packets that did not fit into the queue of a reload, up and down.
@@ -91,9 +94,29 @@ impl Gateway {
     /// # Errors
     /// If the ports cannot be watched.
     pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Result<Self, EngineError> {
-        let hardware = [0, 1].map(|port: usize| ports[port].hardware());
+        let hardware = ports.each_ref().map(Port::hardware);
         let io = Ports::new(Clock::start(), ports.into()).map_err(EngineError::Wait)?;
-        let engine = engine(&config, io, hardware, mtu)?;
+        Self::over(config, io, hardware, buffers(mtu))
+    }
+}
+
+impl<I: FrameIo> Gateway<I> {
+    /// Between ports 0 and 1 of `io`, inside and outside, with these hardware addresses and buffers.
+    ///
+    /// # Errors
+    /// If there are too many ports.
+    pub fn over(
+        config: GatewayConfig,
+        io: I,
+        hardware: [Hardware; 2],
+        pool: Pool,
+    ) -> Result<Self, EngineError> {
+        let mut world = GatewayWorld::new(&config);
+        world.set_reports(&config, hardware);
+        let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
+        let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
+        let shared = SharedState::new(pool, 2 * MAX_NAMES);
+        let engine = Engine::new(io, links.into(), routes, shared, world)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 
@@ -125,8 +148,8 @@ impl Gateway {
     ///
     /// # Errors
     /// If the socket cannot be watched.
-    pub fn attach(&mut self, port: u32, socket: Option<Port>) -> Result<(), EngineError> {
-        let hardware = socket.as_ref().map(Port::hardware);
+    pub fn attach(&mut self, port: u32, socket: Option<I::Socket>) -> Result<(), EngineError> {
+        let hardware = socket.as_ref().map(Socket::hardware);
         self.engine.replace_port(port, socket)?;
         if let Some((own, hardware)) = self.hardware.get_mut(port as usize).zip(hardware)
             && *own != hardware
@@ -145,22 +168,11 @@ impl Gateway {
     }
 }
 
-/// What moves packets between two ports of `io`.
-fn engine<I: FrameIo>(
-    config: &GatewayConfig,
-    io: I,
-    hardware: [Hardware; 2],
-    mtu: Bytes,
-) -> Result<Engine<GatewayWorld, I>, EngineError> {
-    let mut world = GatewayWorld::new(config);
-    world.set_reports(config, hardware);
-    let links = Direction::BOTH.map(|direction| link(config, direction, &mut world));
+/// Buffers for both directions, for IP packets of at most `mtu`.
+fn buffers(mtu: Bytes) -> Pool {
     let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
     let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
-    let pool = Pool::new(frames, longest as usize);
-    let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-    let shared = SharedState::new(pool, 2 * MAX_NAMES);
-    Engine::new(io, links.into(), routes, shared, world)
+    Pool::new(frames, longest as usize)
 }
 
 fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) -> Link {

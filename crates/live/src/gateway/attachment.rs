@@ -12,16 +12,17 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_linux::netlink::{DeviceMonitor, Netlink, NetlinkError};
-use apportion_linux::port::Port;
+use apportion_linux::devices::Devices;
+use apportion_linux::files::{Disk, Files};
+use apportion_linux::netlink::{DeviceMonitor, Netlink};
 
 use super::claim::Claim;
 use super::control::{Order, Shared};
 use super::interfaces::Interface;
-use super::offloads::Prepared;
+use super::offloads::{PrepareError, Prepared};
 
 /// How often interfaces are looked at without a notification. Chosen: the longest time that a lost one may cost.
-const PERIOD: Span = Span::from_secs(1);
+pub(crate) const PERIOD: Span = Span::from_secs(1);
 
 /// What happened to an interface since the start, and whether frames can pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,8 +61,11 @@ impl Events {
 struct Attached {
     index: u32,
     mtu: Bytes,
-    /// Names of the offloads that its driver does not let go of.
+    /// Names of the offloads that stay on.
     stay_on: Vec<&'static str>,
+    /// Whether they do because the state file cannot be written, which is tried again at each look; otherwise the driver does
+    /// not let go of them.
+    is_pending: bool,
     is_renamed: bool,
     /// Held as long as it is attached.
     _claim: Claim,
@@ -69,34 +73,30 @@ struct Attached {
 
 /// The thread that keeps ports attached.
 #[derive(Debug)]
-pub(crate) struct Attachment {
-    netlink: Netlink,
-    monitor: DeviceMonitor,
+pub(crate) struct Attachment<D: Devices = Netlink, F = Disk> {
+    devices: D,
     names: [String; 2],
     attached: [Option<Attached>; 2],
     /// Why the interface that is there cannot be attached, so that the log says it once.
     obstacles: [Option<String>; 2],
     /// Where claims are.
     locks: PathBuf,
-    prepared: Arc<Prepared>,
+    prepared: Arc<Prepared<F>>,
     shared: Arc<Shared>,
-    orders: Sender<Order>,
+    orders: Sender<Order<D::Socket>>,
 }
 
-impl Attachment {
-    /// Of nothing so far; what it sends goes to `orders`. Opens its sockets before others start, so that no change is missed.
-    ///
-    /// # Errors
-    /// If netlink cannot be opened.
+impl<D: Devices, F: Files> Attachment<D, F> {
+    /// Of nothing so far; what it sends goes to `orders`.
     pub fn new(
+        devices: D,
         locks: PathBuf,
-        prepared: Arc<Prepared>,
+        prepared: Arc<Prepared<F>>,
         shared: Arc<Shared>,
-        orders: Sender<Order>,
-    ) -> Result<Self, NetlinkError> {
-        Ok(Self {
-            netlink: Netlink::open()?,
-            monitor: DeviceMonitor::open()?,
+        orders: Sender<Order<D::Socket>>,
+    ) -> Self {
+        Self {
+            devices,
             names: Default::default(),
             attached: [None, None],
             obstacles: [None, None],
@@ -104,7 +104,7 @@ impl Attachment {
             prepared,
             shared,
             orders,
-        })
+        }
     }
 
     /// Prepares and opens both interfaces, which are claimed.
@@ -115,7 +115,7 @@ impl Attachment {
         &mut self,
         interfaces: &[Interface; 2],
         claims: [Claim; 2],
-    ) -> Result<[Port; 2], Vec<String>> {
+    ) -> Result<[D::Socket; 2], Vec<String>> {
         self.names = interfaces.each_ref().map(|interface| interface.name.clone());
         let [first, second] = claims;
         match [(0, first), (1, second)].map(|(port, claim)| self.open(&interfaces[port], claim)) {
@@ -127,21 +127,25 @@ impl Attachment {
         }
     }
 
-    /// Keeps the ports attached, for ever.
+    /// Keeps the ports attached, for ever, and looks whenever `monitor` notices something. It was opened before the ports were,
+    /// so that no change is missed.
     ///
     /// # Errors
     /// If the kernel's notifications cannot be waited for.
-    pub fn run(&mut self) -> Result<(), nix::errno::Errno> {
+    pub fn run(&mut self, monitor: &DeviceMonitor) -> Result<(), nix::errno::Errno> {
         loop {
-            self.monitor.wait(PERIOD)?;
-            for port in 0..2 {
-                self.look(port);
-            }
+            monitor.wait(PERIOD)?;
+            self.look_at_both();
         }
     }
 
+    /// Looks what has become of the interfaces, and attaches or detaches their ports.
+    pub fn look_at_both(&mut self) {
+        (0..2).for_each(|port| self.look(port));
+    }
+
     fn look(&mut self, port: usize) {
-        let device = match self.netlink.device(&self.names[port]) {
+        let device = match self.devices.device(&self.names[port]) {
             Ok(device) => Some(device),
             Err(error) if error.is_no_device() => None,
             // It says nothing of the interface; the next look will.
@@ -159,7 +163,7 @@ impl Attachment {
     /// Its interface is there as before, maybe with other settings.
     fn look_at_attached(&mut self, port: usize) {
         let name = &self.names[port];
-        let Ok(found) = Interface::look(&mut self.netlink, name) else { return };
+        let Ok(found) = Interface::look(&mut self.devices, name) else { return };
         let Some(attached) = &mut self.attached[port] else { return };
         attached.is_renamed = false;
         if found.mtu != attached.mtu {
@@ -182,9 +186,17 @@ impl Attachment {
                 "offloads were turned on; they are turned off again"
             );
             self.shared.events.note(port, |events| events.offloads += 1);
-            match self.prepared.turn_off(&mut self.netlink, &found) {
-                Ok(stay_on) => attached.stay_on = stay_on,
-                Err(error) => tracing::warn!(interface = name, %error, "offloads stay on"),
+        }
+        if !on.is_empty() || attached.is_pending {
+            match self.prepared.turn_off(&mut self.devices, &found) {
+                Ok(stay_on) => (attached.stay_on, attached.is_pending) = (stay_on, false),
+                Err(error) if attached.is_pending => {
+                    tracing::debug!(interface = name, %error, "offloads still stay on");
+                }
+                Err(error) => {
+                    tracing::warn!(interface = name, %error, "offloads stay on");
+                    (attached.stay_on, attached.is_pending) = (found.to_turn_off(), true);
+                }
             }
         }
     }
@@ -192,7 +204,7 @@ impl Attachment {
     /// There is no interface of its name any more.
     fn look_for_renamed(&mut self, port: usize, index: u32) {
         let name = &self.names[port];
-        match self.netlink.device_at(index) {
+        match self.devices.device_at(index) {
             Ok(_) => {
                 let Some(attached) = &mut self.attached[port] else { return };
                 if !std::mem::replace(&mut attached.is_renamed, true) {
@@ -252,20 +264,29 @@ impl Attachment {
         }
     }
 
-    fn reopen(&mut self, port: usize) -> Result<(Attached, Port), String> {
-        let found = Interface::look(&mut self.netlink, &self.names[port])?;
+    fn reopen(&mut self, port: usize) -> Result<(Attached, D::Socket), String> {
+        let found = Interface::look(&mut self.devices, &self.names[port])?;
         let claim = Claim::take(&self.locks, &found)?;
         self.open(&found, claim)
     }
 
-    fn open(&mut self, found: &Interface, claim: Claim) -> Result<(Attached, Port), String> {
-        let stay_on = self.prepared.turn_off(&mut self.netlink, found).map_err(|error| error.to_string())?;
-        let socket = Port::open(found.index).map_err(|error| error.to_string())?;
+    fn open(&mut self, found: &Interface, claim: Claim) -> Result<(Attached, D::Socket), String> {
+        let turned_off = self.prepared.turn_off(&mut self.devices, found);
+        let (stay_on, is_pending) = match turned_off {
+            Ok(stay_on) => (stay_on, false),
+            // A full disk must not cost the link: super-packets are cut.
+            Err(error @ PrepareError::State { .. }) => {
+                tracing::warn!(interface = found.name, %error, "offloads stay on");
+                (found.to_turn_off(), true)
+            }
+            Err(PrepareError::Netlink(error)) => return Err(error.to_string()),
+        };
+        let socket = self.devices.open_port(found.index).map_err(|error| error.to_string())?;
         let Interface { index, mtu, .. } = *found;
-        Ok((Attached { index, mtu, stay_on, is_renamed: false, _claim: claim }, socket))
+        Ok((Attached { index, mtu, stay_on, is_pending, is_renamed: false, _claim: claim }, socket))
     }
 
-    fn send(&self, order: Order) {
+    fn send(&self, order: Order<D::Socket>) {
         // Without the thread that moves packets the process ends.
         if self.orders.send(order).is_ok() {
             let _ = self.shared.wake.write(1);

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::pool::{HEAD, Pool};
-use apportion_linux::port::{BATCH, PortCounts, Received};
+use apportion_linux::port::{BATCH, Port, PortCounts, Received};
 use apportion_scenario::gateway::{Direction, GatewayConfig};
 use nix::errno::Errno;
 
 use super::world::{DirectionState, GatewayWorld};
-use super::{TICK, engine};
+use super::{Gateway, TICK, buffers};
 use crate::engine::Engine;
 use crate::frame;
 use apportion_linux::frame_io::FrameIo;
@@ -59,6 +59,8 @@ struct Memory {
 }
 
 impl FrameIo for Memory {
+    type Socket = Port;
+
     fn now(&self) -> Time {
         self.now
     }
@@ -101,6 +103,10 @@ impl FrameIo for Memory {
         PortCounts::default()
     }
 
+    fn replace(&mut self, _port: u32, _socket: Option<Port>, _pool: &mut Pool) -> Result<(), Errno> {
+        Ok(())
+    }
+
     fn watch(&mut self, _port: u32, _watched: bool) -> Result<(), Errno> {
         Ok(())
     }
@@ -135,7 +141,7 @@ impl Bench {
         let config = GatewayConfig::load(&text, Path::new("x.toml"))
             .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
         let io = Memory { now: Time::ZERO, sources: Vec::new(), sent: Vec::new() };
-        Self { engine: engine(&config, io, HARDWARE, Bytes::new(1_500)).unwrap() }
+        Self { engine: Gateway::over(config, io, HARDWARE, buffers(Bytes::new(1_500))).unwrap().engine }
     }
 
     /// From `start` to `end`, in ms, this frame comes in by `port` so often a second.

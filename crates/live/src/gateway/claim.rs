@@ -22,10 +22,19 @@ const FOLDER_OF_ROOT: &str = "/run/apportion";
 const TRIES: u32 = 20;
 const PAUSE: Span = Span::from_millis(100);
 
-/// The lock of one interface, until it is dropped.
+/// The lock of one interface, until it is dropped. Its file goes with it: an interface that is made anew a thousand times has a
+/// thousand indices.
 #[derive(Debug)]
 pub(crate) struct Claim {
+    path: PathBuf,
+    /// Let go of after the file has been removed.
     _lock: Flock<File>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// Where locks are: for root a folder that only root can write to, for others, or if that cannot be had, `folder`.
@@ -54,12 +63,14 @@ impl Claim {
         let cannot = |error: &dyn std::fmt::Display| {
             format!("interface `{name}`: cannot check whether another gateway uses it: {error}")
         };
-        let mut file = open(folder, *index).map_err(|error| cannot(&error))?;
+        let path = path(folder, *index).map_err(|error| cannot(&error))?;
         for tried in 1.. {
+            let file = open(&path).map_err(|error| cannot(&error))?;
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(_lock) => return Ok(Self { _lock }),
-                Err((returned, Errno::EWOULDBLOCK)) if tried < tries => file = returned,
-                Err((_, Errno::EWOULDBLOCK)) => break,
+                // The one that had it may have removed the file between the two calls, and another one made it anew.
+                Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
+                Ok(_) | Err((_, Errno::EWOULDBLOCK)) if tried < tries => (),
+                Ok(_) | Err((_, Errno::EWOULDBLOCK)) => break,
                 Err((_, error)) => return Err(cannot(&error)),
             }
             pause(PAUSE);
@@ -82,10 +93,13 @@ pub(crate) fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[C
 }
 
 /// The lock file of the interface with this index in the network namespace of the calling thread.
-fn open(folder: &Path, index: u32) -> io::Result<File> {
+fn path(folder: &Path, index: u32) -> io::Result<PathBuf> {
     let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
     fs::create_dir_all(folder)?;
-    let path = folder.join(format!("interface-{namespace}-{index}.lock"));
+    Ok(folder.join(format!("interface-{namespace}-{index}.lock")))
+}
+
+fn open(path: &Path) -> io::Result<File> {
     File::options()
         .create(true)
         .truncate(false)
@@ -93,6 +107,12 @@ fn open(folder: &Path, index: u32) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)
+}
+
+/// Whether this is the file that the path leads to.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().and_then(|own| Ok(same(own, fs::symlink_metadata(path)?))).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -121,5 +141,6 @@ mod tests {
         drop(a);
         drop(take(7).unwrap());
         drop(b);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

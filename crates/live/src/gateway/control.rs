@@ -51,11 +51,11 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// Orders to the thread that moves packets.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum Order<S = Port> {
     /// Apply this configuration, which differs by that, and send the result.
     Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
     /// The port of this number has another socket from now on, or none because its interface has gone.
-    Attach(u32, Option<Port>),
+    Attach(u32, Option<S>),
     /// Stop, because of this.
     Stop(&'static str),
 }
@@ -73,6 +73,20 @@ pub(crate) struct Shared {
     pub rounds: AtomicU64,
     /// How often the threads that serve the gateway were started again.
     pub restarts: Arc<AtomicU64>,
+}
+
+impl Shared {
+    /// Nothing has happened yet.
+    pub fn new() -> Result<Self, Errno> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Self {
+            snapshot: Mutex::new(None),
+            wake: EventFd::from_value_and_flags(0, flags)?,
+            events: Events::default(),
+            rounds: AtomicU64::new(0),
+            restarts: Arc::default(),
+        })
+    }
 }
 
 /// The control thread.
@@ -222,15 +236,7 @@ impl Control {
         set.thread_block().map_err(ControlError::Signals)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wake = EventFd::from_value_and_flags(0, flags).map_err(ControlError::Signals)?;
-        let shared = Arc::new(Shared {
-            snapshot: Mutex::new(None),
-            wake,
-            events: Events::default(),
-            rounds: AtomicU64::new(0),
-            restarts: Arc::default(),
-        });
+        let shared = Arc::new(Shared::new().map_err(ControlError::Signals)?);
         let metrics = config.metrics.map(listen).transpose()?;
         let control = Self {
             path: path.to_owned(),
@@ -454,7 +460,7 @@ fn log_dropped_client(served: io::Result<()>) {
 }
 
 /// Orders that wait, and the wake-up is taken back.
-pub(crate) fn take_orders(shared: &Shared, orders: &Receiver<Order>) -> Vec<Order> {
+pub(crate) fn take_orders<S>(shared: &Shared, orders: &Receiver<Order<S>>) -> Vec<Order<S>> {
     // It may not have been woken.
     let _ = shared.wake.read();
     orders.try_iter().collect()

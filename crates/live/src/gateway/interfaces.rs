@@ -1,6 +1,7 @@
 //! The two interfaces of a gateway: what is known of them, and whether they fit.
 
 use apportion_core::units::Bytes;
+use apportion_linux::devices::Devices;
 use apportion_linux::netlink::{Device, Netlink, Offloads};
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -26,15 +27,15 @@ impl Interface {
     ///
     /// # Errors
     /// If there is no such interface, its settings cannot be read, or it cannot belong to a gateway.
-    pub fn look(netlink: &mut Netlink, name: &str) -> Result<Self, String> {
-        let device = netlink.device(name).map_err(|error| error.to_string())?;
+    pub fn look(devices: &mut impl Devices, name: &str) -> Result<Self, String> {
+        let device = devices.device(name).map_err(|error| error.to_string())?;
         fit(&device)?;
         Ok(Self {
             name: name.to_owned(),
             index: device.index,
             mtu: device.mtu,
             is_running: device.is_running,
-            offloads: netlink.offloads(name).map_err(|error| error.to_string())?,
+            offloads: devices.offloads(name).map_err(|error| error.to_string())?,
             segments: device.gso_max_segs,
         })
     }

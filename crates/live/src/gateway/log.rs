@@ -11,14 +11,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Lines that were lost since the start.
-static LOST: AtomicU64 = AtomicU64::new(0);
-/// Those of them that no line of the log has reported.
-static UNREPORTED: AtomicU64 = AtomicU64::new(0);
+/// Of the log of this process.
+static LOST: Lost = Lost::new();
+
+/// Lines of a log that could not be written.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    /// Since the start.
+    all: AtomicU64,
+    /// Those of them that no line of the log has reported.
+    unreported: AtomicU64,
+}
+
+impl Lost {
+    /// None so far.
+    pub const fn new() -> Self {
+        Self { all: AtomicU64::new(0), unreported: AtomicU64::new(0) }
+    }
+
+    /// Since the start.
+    pub fn lines(&self) -> u64 {
+        self.all.load(Ordering::Relaxed)
+    }
+}
 
 /// Lines of the log that could not be written since the start.
 pub(crate) fn lines_lost() -> u64 {
-    LOST.load(Ordering::Relaxed)
+    LOST.lines()
+}
+
+/// Where a log goes to.
+pub(crate) trait Output: Write {
+    /// Whether a line can be written without a wait.
+    fn has_room(&self) -> bool;
+}
+
+impl<T: AsFd + Write> Output for T {
+    fn has_room(&self) -> bool {
+        // poll(2) says so of a pipe that has room for 4096 bytes (pipe(7)).
+        let mut polled = [PollFd::new(self.as_fd(), PollFlags::POLLOUT)];
+        // A reader that has gone away causes no wait.
+        poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    }
 }
 
 /// Writes a line at a time to standard error.
@@ -26,13 +60,6 @@ pub(crate) fn lines_lost() -> u64 {
 pub struct Log {
     /// Whether lines are JSON.
     pub json: bool,
-}
-
-/// Whether a line can be written without a wait: poll(2) says so of a pipe that has room for 4096 bytes (pipe(7)).
-fn has_room(out: &impl AsFd) -> bool {
-    let mut polled = [PollFd::new(out.as_fd(), PollFlags::POLLOUT)];
-    // A reader that has gone away causes no wait.
-    poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// The line that says how many were lost; empty for none.
@@ -46,12 +73,13 @@ fn lost_note(lost: u64, json: bool) -> String {
     }
 }
 
-fn write_to(out: &mut (impl AsFd + Write), line: &[u8], json: bool) {
-    let unreported = UNREPORTED.swap(0, Ordering::Relaxed);
+/// Writes a line, or counts it as lost.
+pub(crate) fn write_to(out: &mut impl Output, line: &[u8], json: bool, lost: &Lost) {
+    let unreported = lost.unreported.swap(0, Ordering::Relaxed);
     let lines = [lost_note(unreported, json).as_bytes(), line].concat();
-    if !has_room(out) || out.write_all(&lines).is_err() {
-        LOST.fetch_add(1, Ordering::Relaxed);
-        UNREPORTED.fetch_add(unreported + 1, Ordering::Relaxed);
+    if !out.has_room() || out.write_all(&lines).is_err() {
+        lost.all.fetch_add(1, Ordering::Relaxed);
+        lost.unreported.fetch_add(unreported + 1, Ordering::Relaxed);
     }
 }
 
@@ -59,7 +87,7 @@ impl Write for Log {
     /// Never fails, as a subscriber would report an error to the same place, and panic if it cannot.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         // Locked, so that the other thread does not fill the room that was found.
-        write_to(&mut io::stderr().lock(), line, self.json);
+        write_to(&mut io::stderr().lock(), line, self.json, &LOST);
         Ok(line.len())
     }
 
@@ -72,18 +100,18 @@ impl Write for Log {
 mod tests {
     use super::*;
 
-    /// One test, as the counters are those of the process.
     #[test]
     fn a_line_that_cannot_be_written_is_lost_and_counted() {
+        let all = Lost::new();
         let (reader, mut writer) = io::pipe().unwrap();
         let line = [b'x'; 1_000];
         // A pipe of 64 kB takes fewer.
-        (0..100).for_each(|_| write_to(&mut writer, &line, false));
-        let lost = lines_lost();
+        (0..100).for_each(|_| write_to(&mut writer, &line, false, &all));
+        let lost = all.lines();
         assert!((30..60).contains(&lost), "{lost}");
         let mut read = vec![0; 1_000 * (100 - lost as usize)];
         io::Read::read_exact(&mut &reader, &mut read).unwrap();
-        write_to(&mut writer, b"last\n", true);
+        write_to(&mut writer, b"last\n", true, &all);
         drop(writer);
         let mut rest = String::new();
         io::Read::read_to_string(&mut &reader, &mut rest).unwrap();
@@ -93,10 +121,10 @@ mod tests {
         assert_eq!(lost_note(3, false), "WARN lines of the log were lost lost=3\n");
 
         let mut full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        write_to(&mut full, b"no space\n", false);
+        write_to(&mut full, b"no space\n", false, &all);
         let (reader, mut gone) = io::pipe().unwrap();
         drop(reader);
-        write_to(&mut gone, b"no reader\n", false);
-        assert_eq!((lines_lost(), UNREPORTED.load(Ordering::Relaxed)), (lost + 2, 2));
+        write_to(&mut gone, b"no reader\n", false, &all);
+        assert_eq!((all.lines(), all.unreported.load(Ordering::Relaxed)), (lost + 2, 2));
     }
 }

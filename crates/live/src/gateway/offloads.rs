@@ -3,12 +3,13 @@
 //! What is about to be turned off is first written to a state file next to the control socket. The next gateway of that
 //! title takes what it finds there for the settings before, and `apportion gateway restore` puts them back.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use apportion_linux::devices::Devices;
+use apportion_linux::files::{Disk, Files};
 use apportion_linux::netlink::{Netlink, NetlinkError, Offloads};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,8 @@ struct Before {
 
 /// Interfaces whose offloads are off until they are restored.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<F = Disk> {
+    files: F,
     path: PathBuf,
     changes: Mutex<Changes>,
 }
@@ -38,6 +40,8 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 struct Changes {
     before: Vec<Before>,
+    /// Whether what a gateway that was killed left in the state file is among them. Without it the file is not replaced.
+    is_read: bool,
     /// They are restored, and nothing is to be turned off any more.
     is_over: bool,
 }
@@ -48,15 +52,18 @@ pub(crate) struct RestoreAtEnd(pub Arc<Prepared>);
 
 impl Drop for RestoreAtEnd {
     fn drop(&mut self) {
-        self.0.restore();
+        match Netlink::open() {
+            Ok(mut netlink) => self.0.restore(&mut netlink),
+            Err(error) => tracing::warn!(%error, "offloads cannot be restored and stay off"),
+        }
     }
 }
 
 /// Why offloads are not turned off.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The state file cannot be written, without which nothing is changed.
-    #[error("cannot write {}, which keeps the offloads of interface {interface} to be restored: {error}", .path.display())]
+    /// The state file cannot be read or written, without which nothing is changed.
+    #[error("cannot read or write {}, which keeps the offloads of interface {interface} to be restored: {error}", .path.display())]
     State {
         /// Where.
         path: PathBuf,
@@ -76,21 +83,21 @@ pub(crate) fn state_file(socket: &Path) -> PathBuf {
     socket.with_extension("offloads.json")
 }
 
-impl Prepared {
+impl<F: Files> Prepared<F> {
     /// Nothing is changed yet, but for what a gateway that was killed left in the state file at `path`.
-    pub fn new(path: PathBuf) -> Self {
-        let left = read(&path).unwrap_or_else(|error| {
-            tracing::warn!(path = %path.display(), error, "the offloads that a gateway left off are not known");
-            Vec::new()
-        });
-        if !left.is_empty() {
-            let interfaces: Vec<_> = left.iter().map(|before| before.name.as_str()).collect();
+    pub fn new(files: F, path: PathBuf) -> Self {
+        let mut changes = Changes { before: Vec::new(), is_read: false, is_over: false };
+        if let Err(error) = changes.take_left(&files, &path) {
+            tracing::warn!(path = %path.display(), %error, "the offloads that a gateway left off are not known");
+        }
+        if !changes.before.is_empty() {
+            let interfaces: Vec<_> = changes.before.iter().map(|before| before.name.as_str()).collect();
             tracing::warn!(
                 interfaces = interfaces.join(", "),
                 "a gateway was killed here; the offloads before it are restored at the end"
             );
         }
-        Self { path, changes: Mutex::new(Changes { before: left, is_over: false }) }
+        Self { files, path, changes: Mutex::new(changes) }
     }
 
     /// Turns off offloads that merge packets. The names of those that the driver does not let go of.
@@ -100,7 +107,7 @@ impl Prepared {
     /// written.
     pub fn turn_off(
         &self,
-        netlink: &mut Netlink,
+        devices: &mut impl Devices,
         interface: &Interface,
     ) -> Result<Vec<&'static str>, PrepareError> {
         // Held to the end, so that nothing is turned off while or after offloads are restored.
@@ -108,18 +115,21 @@ impl Prepared {
         if changes.is_over {
             return Ok(Vec::new());
         }
+        let state =
+            |error| PrepareError::State { path: self.path.clone(), interface: interface.name.clone(), error };
+        changes.take_left(&self.files, &self.path).map_err(state)?;
         let changed = &mut changes.before;
         let Interface { name, index, offloads, segments, .. } = interface.clone();
         if !changed.iter().any(|before| (&before.name, before.index) == (&name, index)) {
             // One of the same name is gone.
             changed.retain(|before| before.name != name);
             changed.push(Before { name: name.clone(), index, offloads, gso_max_segs: segments });
-            write(&self.path, changed).map_err(|error| {
+            write(&self.files, &self.path, changed).map_err(|error| {
                 changed.pop();
-                PrepareError::State { path: self.path.clone(), interface: name.clone(), error }
+                state(error)
             })?;
         }
-        let stay = merging(&netlink.turn_off_segmentation(&name)?);
+        let stay = merging(&devices.turn_off_segmentation(&name)?);
         if !stay.is_empty() {
             tracing::warn!(
                 interface = name,
@@ -143,10 +153,13 @@ impl Prepared {
     }
 
     /// Turns offloads on again that were on before; nothing is turned off after that.
-    fn restore(&self) {
+    pub fn restore(&self, devices: &mut impl Devices) {
         let mut changes = self.changes();
         changes.is_over = true;
-        for (interface, result) in put_back(&self.path, &mut changes.before) {
+        if let Err(error) = changes.take_left(&self.files, &self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "what a gateway left off before this one stays off");
+        }
+        for (interface, result) in put_back(devices, &self.files, &self.path, &mut changes.before) {
             match result {
                 Ok(()) => tracing::info!(interface, "offloads are restored"),
                 Err(error) => {
@@ -157,12 +170,32 @@ impl Prepared {
     }
 }
 
+impl Changes {
+    /// Reads what a gateway that was killed left in the state file, if that has not been done. A file that is damaged holds
+    /// nothing.
+    fn take_left(&mut self, files: &impl Files, path: &Path) -> io::Result<()> {
+        if self.is_read {
+            return Ok(());
+        }
+        match read(files, path) {
+            Ok(left) => self.before.extend(left),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                tracing::warn!(path = %path.display(), %error, "the state file is damaged and is replaced");
+            }
+            Err(error) => return Err(error),
+        }
+        self.is_read = true;
+        Ok(())
+    }
+}
+
 /// Restores what the gateway of this title left off when it was killed, by its state file in one of `folders`. The
 /// interfaces, with what went wrong; none if there is nothing to restore.
 ///
 /// # Errors
 /// If that gateway runs, or the state file cannot be read.
 pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, String> {
+    let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
     let mut restored = Vec::new();
     for folder in folders {
         let socket = folder.join(socket_name(title));
@@ -173,8 +206,8 @@ pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, String
             ));
         }
         let path = state_file(&socket);
-        let mut changed = read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        restored.extend(put_back(&path, &mut changed));
+        let mut changed = read(&Disk, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+        restored.extend(put_back(&mut netlink, &Disk, &path, &mut changed));
     }
     Ok(restored)
 }
@@ -184,29 +217,33 @@ pub type Restored = (String, Result<(), String>);
 
 /// Restores all of `changed`; what cannot be restored stays in the state file. A device that is gone took its settings
 /// with it.
-fn put_back(path: &Path, changed: &mut Vec<Before>) -> Vec<Restored> {
+fn put_back(
+    devices: &mut impl Devices,
+    files: &impl Files,
+    path: &Path,
+    changed: &mut Vec<Before>,
+) -> Vec<Restored> {
     if changed.is_empty() {
         return Vec::new();
     }
     let mut results = Vec::new();
     changed.retain(|before| {
-        let result = put_back_one(before).map_err(|error| error.to_string());
+        let result = put_back_one(devices, before).map_err(|error| error.to_string());
         let stays = result.is_err();
         results.push((before.name.clone(), result));
         stays
     });
-    let written = if changed.is_empty() { remove(path) } else { write(path, changed) };
+    let written = if changed.is_empty() { files.remove(path) } else { write(files, path, changed) };
     if let Err(error) = written {
         tracing::warn!(path = %path.display(), %error, "the state file cannot be changed");
     }
     results
 }
 
-fn put_back_one(before: &Before) -> Result<(), NetlinkError> {
-    let mut netlink = Netlink::open()?;
-    match netlink.device(&before.name) {
+fn put_back_one(devices: &mut impl Devices, before: &Before) -> Result<(), NetlinkError> {
+    match devices.device(&before.name) {
         Ok(device) if device.index == before.index => {
-            netlink.restore(&before.name, &before.offloads, before.gso_max_segs)
+            devices.restore(&before.name, &before.offloads, before.gso_max_segs)
         }
         Ok(_) => Ok(()),
         Err(error) if error.is_no_device() => Ok(()),
@@ -214,29 +251,14 @@ fn put_back_one(before: &Before) -> Result<(), NetlinkError> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<Before>, String> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error.to_string()),
-    };
-    serde_json::from_reader(io::Read::take(file, MAX_FILE)).map_err(|error| error.to_string())
+/// What the file holds; nothing if there is none.
+fn read(files: &impl Files, path: &Path) -> io::Result<Vec<Before>> {
+    let Some(bytes) = files.read(path, MAX_FILE)? else { return Ok(Vec::new()) };
+    serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Replaces the file as a whole, on the disk before this returns.
-fn write(path: &Path, changed: &[Before]) -> io::Result<()> {
-    let beside = path.with_extension("json.new");
-    let mut file = File::create(&beside)?;
-    file.write_all(&serde_json::to_vec_pretty(changed)?)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+fn write(files: &impl Files, path: &Path, changed: &[Before]) -> io::Result<()> {
+    files.replace(path, &serde_json::to_vec_pretty(changed)?)
 }
 
 #[cfg(test)]
@@ -248,15 +270,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = state_file(&folder.path().join("apportion-x.sock"));
         assert_eq!(path, folder.path().join("apportion-x.offloads.json"));
-        assert_eq!(read(&path).unwrap(), []);
+        assert_eq!(read(&Disk, &path).unwrap(), []);
         let offloads = Netlink::open().unwrap().offloads("lo").unwrap();
         let before = [Before { name: "a".to_owned(), index: 7, offloads, gso_max_segs: 65_535 }];
-        write(&path, &before).unwrap();
-        assert_eq!(read(&path).unwrap(), before);
-        fs::write(&path, "[{").unwrap();
-        assert!(read(&path).is_err());
-        remove(&path).unwrap();
-        remove(&path).unwrap();
+        write(&Disk, &path, &before).unwrap();
+        assert_eq!(read(&Disk, &path).unwrap(), before);
+        std::fs::write(&path, "[{").unwrap();
+        assert!(read(&Disk, &path).is_err());
     }
 
     #[test]
@@ -264,8 +284,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = state_file(&folder.path().join(socket_name("x")));
         let offloads = Netlink::open().unwrap().offloads("lo").unwrap();
-        write(&path, &[Before { name: "no-such-dev".to_owned(), index: 7, offloads, gso_max_segs: 1 }])
-            .unwrap();
+        write(
+            &Disk,
+            &path,
+            &[Before { name: "no-such-dev".to_owned(), index: 7, offloads, gso_max_segs: 1 }],
+        )
+        .unwrap();
         let folders = [folder.path().to_owned()];
         assert_eq!(restore(&folders, "x").unwrap(), [("no-such-dev".to_owned(), Ok(()))]);
         assert!(!path.exists());

@@ -8,13 +8,14 @@ use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::{BufferParams, CoreParams, DisciplineParams, any::PolicyParams};
 use apportion_core::units::{TicketRate, Time};
+use apportion_linux::frame_io::FrameIo;
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
 use super::{Gateway, exchanges};
 use crate::link::Link;
 use crate::pace::Pace;
 
-impl Gateway {
+impl<I: FrameIo> Gateway<I> {
     /// Runs by `new` from now on, which differs by `difference` from what it runs by.
     ///
     /// # Errors

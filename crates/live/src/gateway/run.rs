@@ -4,13 +4,15 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError};
 
 use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
 use apportion_linux::capabilities::{Capability, keep_capabilities};
-use apportion_linux::netlink::NetlinkError;
+use apportion_linux::files::Disk;
+use apportion_linux::frame_io::{FrameIo, Ports};
+use apportion_linux::netlink::{DeviceMonitor, Netlink, NetlinkError};
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::{Direction, GatewayConfig};
@@ -82,9 +84,11 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
-    let prepared = Arc::new(Prepared::new(state_file(&socket.0)));
+    let prepared = Arc::new(Prepared::new(Disk, state_file(&socket.0)));
     let _restore = RestoreAtEnd(Arc::clone(&prepared));
-    let mut attachment = Attachment::new(locks, Arc::clone(&prepared), Arc::clone(&shared), sender)?;
+    // In this thread's namespace, and before the ports, so that no change is missed.
+    let (devices, monitor) = (Netlink::open()?, DeviceMonitor::open()?);
+    let mut attachment = Attachment::new(devices, locks, prepared, Arc::clone(&shared), sender);
     let ports = attachment.attach_both(&found, claims).map_err(wrong)?;
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
@@ -95,7 +99,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
     let restarts = || Arc::clone(&shared.restarts);
     let attach = move || {
         keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw])?;
-        attachment.run().map_err(io::Error::from)
+        attachment.run(&monitor).map_err(io::Error::from)
     };
     supervise("interfaces", restarts(), attach).map_err(fail("start a thread"))?;
     keep_capabilities(&[Capability::NetAdmin]).map_err(fail("drop capabilities"))?;
@@ -149,13 +153,16 @@ impl Drop for Socket {
     }
 }
 
-struct Runner {
-    gateway: Gateway,
+/// A gateway between its start and its end: the first thread.
+pub(super) struct Runner<I: FrameIo = Ports> {
+    pub(super) gateway: Gateway<I>,
     config: Arc<GatewayConfig>,
     shared: Arc<Shared>,
     /// Of the window before; none before the first.
     lateness: Option<Histogram>,
     window: Time,
+    /// When a snapshot is due.
+    next: Time,
     watchdog: Watchdog,
     /// When the log last said that the gateway cannot keep up.
     warned: Option<Time>,
@@ -167,10 +174,10 @@ struct Runner {
     faulty: [bool; 2],
 }
 
-impl Runner {
-    fn new(gateway: Gateway, shared: Arc<Shared>) -> Self {
+impl<I: FrameIo> Runner<I> {
+    pub(super) fn new(gateway: Gateway<I>, shared: Arc<Shared>) -> Self {
         let (config, window) = (Arc::new(gateway.config().clone()), gateway.now() + WINDOW);
-        let watchdog = Watchdog::new(gateway.now());
+        let (watchdog, next) = (Watchdog::new(gateway.now()), gateway.now() + TICK);
         let before = [PortCounts::default(); 2];
         Self {
             gateway,
@@ -178,6 +185,7 @@ impl Runner {
             shared,
             lateness: None,
             window,
+            next,
             watchdog,
             warned: None,
             before,
@@ -187,31 +195,41 @@ impl Runner {
     }
 
     /// Until it is stopped; why.
-    fn run(&mut self, orders: &std::sync::mpsc::Receiver<Order>) -> Result<&'static str, EngineError> {
-        let shared = Arc::clone(&self.shared);
-        let mut next = self.gateway.now() + TICK;
+    fn run(&mut self, orders: &Receiver<Order<I::Socket>>) -> Result<&'static str, EngineError> {
         loop {
-            self.gateway.run_until(next, Some(shared.wake.as_fd()))?;
-            for order in take_orders(&shared, orders) {
-                match order {
-                    Order::Stop(why) => return Ok(why),
-                    Order::Attach(port, socket) => self.gateway.attach(port, socket)?,
-                    Order::Apply(new, difference, reply) => {
-                        let applied = self.gateway.apply(*new, &difference);
-                        self.config = Arc::new(self.gateway.config().clone());
-                        self.publish();
-                        // The control thread may have given up waiting.
-                        let _ = reply.try_send(applied);
-                    }
-                }
-            }
-            let now = self.gateway.now();
-            if now >= next {
-                self.publish();
-                // Ticks that were missed are not made up for.
-                next = (next + TICK).max(now);
+            if let Some(why) = self.round(orders)? {
+                return Ok(why);
             }
         }
+    }
+
+    /// Moves packets until the next snapshot is due or an order comes, and does that; why it is to stop, if it is.
+    pub(super) fn round(
+        &mut self,
+        orders: &Receiver<Order<I::Socket>>,
+    ) -> Result<Option<&'static str>, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        self.gateway.run_until(self.next, Some(shared.wake.as_fd()))?;
+        for order in take_orders(&shared, orders) {
+            match order {
+                Order::Stop(why) => return Ok(Some(why)),
+                Order::Attach(port, socket) => self.gateway.attach(port, socket)?,
+                Order::Apply(new, difference, reply) => {
+                    let applied = self.gateway.apply(*new, &difference);
+                    self.config = Arc::new(self.gateway.config().clone());
+                    self.publish();
+                    // The control thread may have given up waiting.
+                    let _ = reply.try_send(applied);
+                }
+            }
+        }
+        let now = self.gateway.now();
+        if now >= self.next {
+            self.publish();
+            // Ticks that were missed are not made up for.
+            self.next = (self.next + TICK).max(now);
+        }
+        Ok(None)
     }
 
     fn publish(&mut self) {

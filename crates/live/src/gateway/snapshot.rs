@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::units::{Rate, Span, Time};
+use apportion_linux::frame_io::FrameIo;
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
@@ -83,7 +84,7 @@ pub struct Reloads {
     pub last: Option<Result<String, String>>,
 }
 
-impl Gateway {
+impl<I: FrameIo> Gateway<I> {
     /// What is measured now. `config` is what the gateway runs by.
     pub fn snapshot(&mut self, config: Arc<GatewayConfig>, lateness: &Histogram) -> Snapshot {
         let ports =
