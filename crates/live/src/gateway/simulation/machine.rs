@@ -85,6 +85,20 @@ impl Fault {
         Self::Killed,
         Self::Reloaded,
     ];
+
+    /// Whether it may keep frames from passing.
+    const fn concerns_link(self) -> bool {
+        !matches!(
+            self,
+            Self::DiskFull
+                | Self::DiskUnreadable
+                | Self::Log
+                | Self::Mtu
+                | Self::OffloadsOn
+                | Self::Renamed
+                | Self::Reloaded
+        )
+    }
 }
 
 /// A device of this machine, up with a carrier unless it is down.
@@ -119,8 +133,9 @@ pub(super) struct Machine {
     next_fault: Time,
     /// Faults that last, by port, with their ends.
     active: Vec<(Fault, usize, Time)>,
-    /// The last time that something was wrong.
+    /// The last time that something was wrong, and that something was which may keep frames from passing.
     pub wrong: Time,
+    pub link_wrong: Time,
     /// For the driver: the monitor has a message, the gateway is killed, or gets another configuration.
     pub notified: bool,
     pub killed: bool,
@@ -131,7 +146,7 @@ pub(super) struct Machine {
     ordinal: u64,
     /// The last of each flow that was sent, by port.
     sent: BTreeMap<(usize, u16), u64>,
-    /// Frames that the gateway read and sent since all has been well for a second, by the port that they came in by.
+    /// Frames for the gateway, and those that it sent, since all has been well for a second, by the port that they came in by.
     pub passed: [(u64, u64); 2],
     /// Lines that the log took and refused.
     pub lines: (u64, u64),
@@ -156,6 +171,7 @@ impl Machine {
             next_fault: Time::from_secs(3),
             active: Vec::new(),
             wrong: Time::ZERO,
+            link_wrong: Time::ZERO,
             notified: false,
             killed: false,
             reloaded: false,
@@ -222,6 +238,12 @@ impl Machine {
         self.active.is_empty() && self.now.since(self.wrong) > Span::from_secs(1)
     }
 
+    /// Whether frames have had no reason not to pass for a second. A full disk is none.
+    pub fn can_pass(&self) -> bool {
+        let concerns_link = |(fault, _, _): &(Fault, usize, Time)| fault.concerns_link();
+        !self.active.iter().any(concerns_link) && self.now.since(self.link_wrong) > Span::from_secs(1)
+    }
+
     /// Waits until then, or until something happens before; whether the wait is to end.
     pub fn wait(&mut self, until: Time) -> bool {
         self.steps += 1;
@@ -241,7 +263,7 @@ impl Machine {
                 self.burst();
             }
         }
-        if !self.is_well() {
+        if !self.can_pass() {
             self.passed = [(0, 0); 2];
         }
         std::mem::take(&mut self.woken) || self.below(16) == 0
@@ -261,6 +283,7 @@ impl Machine {
             if !device.device.is_up {
                 return;
             }
+            self.passed[port].0 += u64::from(is_numbered(&frame));
             for _ in 0..copies {
                 if device.waiting.len() < SOCKET {
                     device.waiting.push_back(frame.clone());
@@ -301,10 +324,8 @@ impl Machine {
         let mut frame = self.by_index(index)?.waiting.pop_front()?;
         self.ordinal += 1;
         let ordinal = self.ordinal;
-        let port = self.by_index(index)?.port;
         if is_numbered(&frame) {
             frame[PAYLOAD + 8..PAYLOAD + 16].copy_from_slice(&ordinal.to_be_bytes());
-            self.passed[port].0 += 1;
         }
         Some(frame)
     }
@@ -356,6 +377,12 @@ impl Machine {
 
 /// Faults.
 impl Machine {
+    /// A gateway has started.
+    pub fn start(&mut self) {
+        self.link_wrong = self.now;
+        self.passed = [(0, 0); 2];
+    }
+
     /// Ends all faults.
     pub fn heal(&mut self) {
         self.active.iter_mut().for_each(|(_, _, end)| *end = Time::ZERO);
@@ -388,6 +415,8 @@ impl Machine {
                 self.devices.remove(at);
                 self.create(port);
             }
+            // Before the gateway has found it, it is one that is not there.
+            (Fault::Renamed, Some(_)) if !self.can_pass() => return,
             (Fault::Renamed, Some(at)) => {
                 self.devices[at].name = format!("renamed{port}");
                 self.notify();
@@ -402,7 +431,7 @@ impl Machine {
             }
             (Fault::OffloadsOn, Some(at)) => {
                 self.devices[at].offloads.gro = true;
-                self.devices[at].offloads.tso = self.below(2) == 0;
+                self.devices[at].offloads.tso |= self.below(2) == 0;
                 self.notify();
             }
             (Fault::Stalled, _) => {
@@ -429,15 +458,22 @@ impl Machine {
             self.active.push((fault, port, end));
         }
         self.note(format!("{} to {end}: {fault:?} at port {port}", self.now));
+        self.note_wrong(fault);
+    }
+
+    fn note_wrong(&mut self, fault: Fault) {
         if fault != Fault::Reloaded {
             self.wrong = self.now;
+        }
+        if fault.concerns_link() {
+            self.link_wrong = self.now;
         }
     }
 
     fn end_faults(&mut self) {
         while let Some(at) = self.active.iter().position(|(_, _, end)| *end <= self.now) {
             let (fault, port, _) = self.active.remove(at);
-            self.wrong = self.now;
+            self.note_wrong(fault);
             match fault {
                 Fault::Deleted => self.create(port),
                 Fault::Renamed | Fault::Down => {
