@@ -1,9 +1,12 @@
 //! Commands to a running gateway, and their answers.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 
+use apportion_core::units::{Span, Time};
+use apportion_linux::clock::Clock;
 use apportion_linux::netlink::Netlink;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -94,6 +97,38 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(said.contains("\"message\":\"the reload is refused\"") && said.contains("SIGTERM"), "{said}");
     assert!(said.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{said}");
     assert!(!place.folder.path().join("apportion-x.sock").exists());
+}
+
+pub fn clients_that_are_silent_or_slow_delay_nobody() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let gateway = place.start(&path);
+    let socket = place.folder.path().join("apportion-x.sock");
+    // Half a request, and none at all.
+    let mut slow = UnixStream::connect(&socket).unwrap();
+    slow.write_all(b"POST /rel").unwrap();
+    let _silent: Vec<_> = (0..30).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let prompt = |ask: &dyn Fn()| {
+        let clock = Clock::start();
+        ask();
+        let took = clock.now().since(Time::ZERO);
+        // Each would take 150 ms and more if they were served in turn. The rest is for a busy machine.
+        assert!(took < Span::from_secs(2), "{took}");
+    };
+    let reload = || assert_eq!(place.ask(&["reload"], &path), (0, "nothing changed\n".into(), String::new()));
+    prompt(&reload);
+    // Slower than any limit of a fifth of a second, and answered all the same.
+    nix::poll::poll(&mut [], 300_u16).unwrap();
+    slow.write_all(b"oad HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
+    // More than are served at once.
+    let _silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let _reading: Vec<_> = (0..200).map(|_| TcpStream::connect("127.0.0.1:9617").unwrap()).collect();
+    prompt(&reload);
+    prompt(&|| assert!(get("/metrics").starts_with("HTTP/1.0 200 ")));
+    gateway.stop();
 }
 
 pub fn a_second_gateway_of_the_same_title_is_refused() {

@@ -12,8 +12,8 @@
 //! | `GET /file` | the path of the file that it was read from |
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
 //!
-//! SIGHUP reloads; SIGTERM and SIGINT stop. One connection is served at a time, within the limits of
-//! `http.rs`; others wait in the sockets' queues.
+//! SIGHUP reloads; SIGTERM and SIGINT stop. Several connections are served at once, within the limits of `http.rs`, and those
+//! of one socket take no place from those of the other.
 
 use std::fs;
 use std::io;
@@ -27,6 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use apportion_core::system::Catalog;
+use apportion_core::units::Span;
+use apportion_linux::clock::Clock;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Difference, GatewayConfig};
 use nix::errno::Errno;
@@ -38,14 +40,16 @@ use nix::sys::stat::{Mode, umask};
 use sd_notify::NotifyState;
 
 use super::attachment::Events;
-use super::http::{self, Answer};
+use super::http::{self, Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 
 /// How long the thread that moves packets may take to apply a configuration.
 const TO_APPLY: Duration = Duration::from_secs(10);
 /// How long it waits for requests at most, so that it is seen to be alive.
-const ROUND_MILLIS: u16 = 1_000;
+const ROUND: Span = Span::from_secs(1);
+/// Connections that are accepted before signals and other clients have their turn.
+const ACCEPTS: usize = 128;
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -100,6 +104,10 @@ pub(crate) struct Control {
     metrics: Option<TcpListener>,
     signals: SignalFd,
     reloads: Reloads,
+    clock: Clock,
+    /// Of the control socket, and those of metrics.
+    commanders: Clients,
+    readers: Clients,
 }
 
 /// Why the control thread cannot start.
@@ -248,6 +256,9 @@ impl Control {
             metrics,
             signals,
             reloads: Reloads::default(),
+            clock: Clock::start(),
+            commanders: Clients::default(),
+            readers: Clients::default(),
         };
         Ok((control, shared))
     }
@@ -259,26 +270,31 @@ impl Control {
     pub fn run(&mut self) -> Result<(), Errno> {
         loop {
             self.shared.rounds.fetch_add(1, Ordering::Relaxed);
-            let mut watched = vec![
-                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.commands.as_fd(), PollFlags::POLLIN),
-            ];
-            watched.extend(self.metrics.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
-            match poll(&mut watched, PollTimeout::from(ROUND_MILLIS)) {
-                Ok(_) | Err(Errno::EINTR) => (),
-                Err(error) => return Err(error),
-            }
-            let ready: Vec<bool> = watched.iter().map(|fd| fd.any().unwrap_or(false)).collect();
-            drop(watched);
-            if ready[0] && !self.take_signals() {
+            self.wait()?;
+            if !self.take_signals() {
                 return Ok(());
             }
-            if ready[1] {
-                self.serve_command();
-            }
-            if ready.get(2).copied().unwrap_or(false) {
-                self.serve_metrics();
-            }
+            self.serve_commands();
+            self.serve_metrics();
+        }
+    }
+
+    /// Waits for signals and clients.
+    fn wait(&self) -> Result<(), Errno> {
+        let listeners = [self.signals.as_fd(), self.commands.as_fd()].into_iter();
+        let listeners = listeners.chain(self.metrics.iter().map(|metrics| metrics.as_fd()));
+        let clients = self.commanders.interests().chain(self.readers.interests());
+        let mut watched: Vec<PollFd<'_>> = listeners
+            .map(|listener| (listener, PollFlags::POLLIN))
+            .chain(clients)
+            .map(|(fd, flags)| PollFd::new(fd, flags))
+            .collect();
+        let deadline = [&self.commanders, &self.readers].into_iter().filter_map(Clients::deadline).min();
+        let until = deadline.map_or(ROUND, |deadline| self.clock.until(deadline).min(ROUND));
+        // Rounded up, and below the limit, which fits.
+        match poll(&mut watched, PollTimeout::from(until.as_nanos().div_ceil(1_000_000) as u16)) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -300,18 +316,28 @@ impl Control {
         true
     }
 
-    fn serve_command(&mut self) {
-        let Ok((stream, _)) = self.commands.accept() else { return };
-        if stream.set_nonblocking(true).is_ok() {
-            log_dropped_client(http::serve(&stream, |method, path| self.answer_command(method, path)));
+    fn serve_commands(&mut self) {
+        let mut clients = std::mem::take(&mut self.commanders);
+        for _ in 0..ACCEPTS {
+            let Ok((stream, _)) = self.commands.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                clients.add(self.clock.now(), stream, |method, path| self.answer_command(method, path));
+            }
         }
+        clients.serve(self.clock.now(), |method, path| self.answer_command(method, path));
+        self.commanders = clients;
     }
 
-    fn serve_metrics(&self) {
-        let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { return };
-        if stream.set_nonblocking(true).is_ok() {
-            log_dropped_client(http::serve(&stream, |method, path| self.answer(method, path)));
+    fn serve_metrics(&mut self) {
+        let mut clients = std::mem::take(&mut self.readers);
+        for _ in 0..ACCEPTS {
+            let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                clients.add(self.clock.now(), stream, |method, path| self.answer(method, path));
+            }
         }
+        clients.serve(self.clock.now(), |method, path| self.answer(method, path));
+        self.readers = clients;
     }
 
     fn answer_command(&mut self, method: &str, path: &str) -> Answer {
@@ -451,12 +477,6 @@ fn text(path: &Path) -> Result<String, String> {
 
 fn starting() -> Answer {
     Answer::text(500, "the gateway is starting; try again\n")
-}
-
-fn log_dropped_client(served: io::Result<()>) {
-    if let Err(error) = served {
-        tracing::debug!(%error, "a client was dropped");
-    }
 }
 
 /// Orders that wait, and the wake-up is taken back.

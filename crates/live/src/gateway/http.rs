@@ -1,23 +1,26 @@
 //! A minimal HTTP/1.0 (RFC 1945) for metrics and commands: one request and one answer on each connection.
 //!
-//! A client that is slow or asks for too much is dropped: a request has at most `MAX_BYTES` bytes in
-//! `MAX_CALLS` reads, all of them within `LIMIT`, and its answer has as long once it is known. Bodies of
+//! [`Clients`] serves several connections at once and never waits for any: a slow or silent client delays no other. Each has
+//! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
+//! `MAX_CLIENTS` the one that has waited longest gives way, first among those that have not sent their request yet. Bodies of
 //! requests are not read.
 
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::fmt::Debug;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use apportion_core::units::{Span, Time};
-use apportion_linux::clock::Clock;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 
 /// Maximum of bytes of a request. Chosen: browsers send some hundred.
 const MAX_BYTES: usize = 4_096;
-/// Maximum of calls that read a request.
-const MAX_CALLS: usize = 64;
-/// Maximum duration of all reads of a connection, and of all writes. Chosen: signals wait no longer than two connections,
-/// and clients are on this machine.
-const LIMIT: Span = Span::from_millis(150);
+/// How long a client may take to send its request. Chosen: a program on a busy machine needs some 100 ms.
+const TO_ASK: Span = Span::from_secs(5);
+/// How long it may take to read the answer, once that is known. Chosen: as the clients of this program wait.
+const TO_TAKE: Span = Span::from_secs(20);
+/// Clients that are served at once. Chosen: a scrape and a command, and many that misbehave; two descriptors in three of those
+/// that a process has by default stay free.
+const MAX_CLIENTS: usize = 64;
 /// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
 
@@ -39,64 +42,114 @@ impl Answer {
     }
 }
 
-/// Calls on a connection that together take no longer than [`LIMIT`].
-struct Limited<'a, S> {
-    stream: &'a S,
-    clock: Clock,
+/// A connection whose calls do not block.
+pub trait Stream: Read + Write + AsFd + Debug + Send {}
+impl<S: Read + Write + AsFd + Debug + Send> Stream for S {}
+
+/// The connections of one listener.
+#[derive(Debug, Default)]
+pub struct Clients(Vec<Client>);
+
+/// One connection.
+#[derive(Debug)]
+struct Client {
+    stream: Box<dyn Stream>,
+    /// When it is dropped.
+    deadline: Time,
+    state: State,
 }
 
-impl<'a, S: AsFd> Limited<'a, S> {
-    fn new(stream: &'a S) -> Self {
-        Self { stream, clock: Clock::start() }
+/// What is awaited of a client.
+#[derive(Debug)]
+enum State {
+    /// The rest of its request.
+    Asking(Vec<u8>),
+    /// That it takes the rest of the answer, from this byte on.
+    Taking(Vec<u8>, usize),
+}
+
+impl Clients {
+    /// Serves a connection that was accepted at `now`, as [`serve`](Self::serve) does. Its calls must not block.
+    pub fn add(
+        &mut self,
+        now: Time,
+        stream: impl Stream + 'static,
+        mut answer: impl FnMut(&str, &str) -> Answer,
+    ) {
+        let state = State::Asking(Vec::new());
+        let mut client = Client { stream: Box::new(stream), deadline: now + TO_ASK, state };
+        // Most have asked by now, and need no place.
+        if !client.stays(now, &mut answer) {
+            return;
+        }
+        if self.0.len() >= MAX_CLIENTS {
+            // Those that have asked wait for nobody but themselves, and come last.
+            let waits = |client: &Client| (!matches!(client.state, State::Asking(_)), client.deadline);
+            let longest = (0..self.0.len()).min_by_key(|&at| waits(&self.0[at]));
+            longest.map(|at| self.0.remove(at));
+            tracing::debug!("a client was dropped: there are too many");
+        }
+        self.0.push(client);
     }
 
-    /// Waits until the next call will not.
-    fn wait(&self, until: PollFlags) -> io::Result<()> {
-        // Rounded up, and below the limit, which fits.
-        let left = self.clock.until(Time::ZERO + LIMIT).as_nanos().div_ceil(1_000_000) as u16;
-        match poll(&mut [PollFd::new(self.stream.as_fd(), until)], PollTimeout::from(left))? {
-            0 => Err(io::Error::new(io::ErrorKind::TimedOut, "the client is too slow")),
-            _ => Ok(()),
+    /// What to wait for, of each client.
+    pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.0.iter().map(|client| {
+            let flags = match client.state {
+                State::Asking(_) => PollFlags::POLLIN,
+                State::Taking(..) => PollFlags::POLLOUT,
+            };
+            (client.stream.as_fd(), flags)
+        })
+    }
+
+    /// When a client is dropped next.
+    pub fn deadline(&self) -> Option<Time> {
+        self.0.iter().map(|client| client.deadline).min()
+    }
+
+    /// Reads and writes what can be at once, and drops clients that are done, failed or too slow. `answer` is given method and
+    /// path of each request that is complete.
+    pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&str, &str) -> Answer) {
+        self.0.retain_mut(|client| client.stays(now, &mut answer));
+    }
+}
+
+impl Client {
+    /// Does what can be done at once. Whether something is left to do.
+    fn stays(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Answer) -> bool {
+        match self.advance(now, answer) {
+            Ok(()) => false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && now < self.deadline => true,
+            Err(error) => {
+                tracing::debug!(%error, "a client was dropped");
+                false
+            }
         }
     }
-}
 
-impl<'a, S: AsFd> Read for Limited<'a, S>
-where
-    &'a S: Read,
-{
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait(PollFlags::POLLIN)?;
-        let mut stream = self.stream;
-        stream.read(buffer)
-    }
-}
-
-impl<'a, S: AsFd> Write for Limited<'a, S>
-where
-    &'a S: Write,
-{
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wait(PollFlags::POLLOUT)?;
-        let mut stream = self.stream;
-        stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
+    /// Goes on until it has its answer.
+    ///
+    /// # Errors
+    /// If the stream fails, the request is too long, or nothing can be done at once.
+    fn advance(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Answer) -> io::Result<()> {
+        if let State::Asking(request) = &mut self.state {
+            read_request(&mut self.stream, request)?;
+            let answer = reply(&String::from_utf8_lossy(request), answer);
+            self.deadline = now + TO_TAKE;
+            self.state = State::Taking(answer, 0);
+        }
+        let State::Taking(answer, taken) = &mut self.state else { return Ok(()) };
+        while *taken < answer.len() {
+            match self.stream.write(&answer[*taken..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => *taken += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
-}
-
-/// Answers the request on `stream`, whose calls do not block. `answer` is given method and path.
-///
-/// # Errors
-/// If the stream fails or is too slow; nothing is to be done about that.
-pub fn serve<'a, S: AsFd>(stream: &'a S, answer: impl FnOnce(&str, &str) -> Answer) -> io::Result<()>
-where
-    &'a S: Read + Write,
-{
-    let request = read_request(&mut Limited::new(stream))?;
-    Limited::new(stream).write_all(&reply(&request, answer))
 }
 
 /// The answer to `request`, with its head.
@@ -122,22 +175,23 @@ fn reply(request: &str, answer: impl FnOnce(&str, &str) -> Answer) -> Vec<u8> {
     [head, body].concat().into_bytes()
 }
 
-/// The head of a request.
-fn read_request(stream: &mut impl Read) -> io::Result<String> {
-    let mut request = Vec::new();
+/// Adds to `request` until its head is complete, or the client sends no more.
+///
+/// # Errors
+/// If the stream fails or has nothing yet, or the request is too long.
+fn read_request(stream: &mut impl Read, request: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; 1_024];
-    for _ in 0..MAX_CALLS {
-        let count = stream.read(&mut buffer)?;
+    while request.len() <= MAX_BYTES {
+        let count = match stream.read(&mut buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            count => count?,
+        };
         request.extend(&buffer[..count]);
-        let is_whole = request.windows(4).any(|four| four == b"\r\n\r\n");
-        if is_whole || count == 0 {
-            return Ok(String::from_utf8_lossy(&request).into_owned());
-        }
-        if request.len() > MAX_BYTES {
-            break;
+        if count == 0 || request.windows(4).any(|four| four == b"\r\n\r\n") {
+            return Ok(());
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long or too slow"))
+    Err(io::Error::new(ErrorKind::InvalidData, "the request is too long"))
 }
 
 /// Sends a request on `stream`, as a client. Returns the status and the body.
@@ -148,7 +202,7 @@ pub fn request(mut stream: impl Read + Write, method: &str, path: &str) -> io::R
     write!(stream, "{method} {path} HTTP/1.0\r\n\r\n")?;
     let mut answer = String::new();
     stream.take(MAX_ANSWER).read_to_string(&mut answer)?;
-    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
+    let bad = || io::Error::new(ErrorKind::InvalidData, "the answer is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
     let status = head.split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok());
     Ok((status.ok_or_else(bad)?, body.to_owned()))
@@ -161,9 +215,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     /// What a client sends, in pieces of this size.
-    struct Client(Vec<u8>, usize);
+    struct Sender(Vec<u8>, usize);
 
-    impl Read for Client {
+    impl Read for Sender {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = self.1.min(self.0.len()).min(buffer.len());
             buffer[..count].copy_from_slice(&self.0[..count]);
@@ -173,55 +227,105 @@ mod tests {
     }
 
     fn answered(request: &[u8], piece: usize) -> io::Result<String> {
-        let request = read_request(&mut Client(request.to_vec(), piece))?;
-        let answer = reply(&request, |method, path| Answer::text(200, format!("{method} of {path}")));
+        let mut read = Vec::new();
+        read_request(&mut Sender(request.to_vec(), piece), &mut read)?;
+        let answer = reply(&String::from_utf8_lossy(&read), |method, path| {
+            Answer::text(200, format!("{method} of {path}"))
+        });
         Ok(String::from_utf8(answer).unwrap())
     }
 
-    /// The result of serving a connection with this answer, and how long it took.
-    fn served(server: &UnixStream, body: &str) -> (io::Result<()>, Span) {
-        server.set_nonblocking(true).unwrap();
-        let clock = Clock::start();
-        let served = serve(server, |_, _| Answer::text(200, body));
-        (served, clock.now().since(Time::ZERO))
-    }
-
-    #[test]
-    fn a_client_that_is_silent_or_drips_is_dropped_after_one_limit() {
-        let (_client, server) = UnixStream::pair().unwrap();
-        let (outcome, took) = served(&server, "");
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(took >= LIMIT && took < LIMIT + LIMIT, "{took}");
-
-        let (mut client, server) = UnixStream::pair().unwrap();
-        // One byte each 10 ms: 64 of them would take 640 ms.
-        let dripping = std::thread::spawn(move || {
-            while client.write_all(b"x").is_ok() {
-                poll(&mut [], PollTimeout::from(10_u8)).unwrap();
-            }
-        });
-        let (outcome, took) = served(&server, "");
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(took < LIMIT + LIMIT, "{took}");
-        drop(server);
-        dripping.join().unwrap();
-    }
-
-    #[test]
-    fn a_client_that_does_not_read_is_dropped_and_one_that_does_gets_all() {
-        let long = "x".repeat(4 << 20);
-        let (mut client, server) = UnixStream::pair().unwrap();
-        client.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-        let (outcome, took) = served(&server, &long);
-        assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(took < LIMIT + LIMIT, "{took}");
-
+    /// A new client of `clients`.
+    fn client(clients: &mut Clients, now: Time) -> UnixStream {
         let (client, server) = UnixStream::pair().unwrap();
-        let asking = std::thread::spawn(move || request(client, "GET", "/").unwrap());
-        served(&server, &long).0.unwrap();
-        drop(server);
-        let (status, body) = asking.join().unwrap();
-        assert_eq!((status, body.len()), (200, long.len()));
+        server.set_nonblocking(true).unwrap();
+        client.set_nonblocking(true).unwrap();
+        clients.add(now, server, answer);
+        client
+    }
+
+    /// What has arrived at a client; none if the connection is open and silent.
+    fn received(client: &mut UnixStream) -> Option<String> {
+        let mut all = String::new();
+        match client.read_to_string(&mut all) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && all.is_empty() => None,
+            _ => Some(all),
+        }
+    }
+
+    const REQUEST: &[u8] = b"GET /x HTTP/1.0\r\n\r\n";
+
+    fn answer(method: &str, path: &str) -> Answer {
+        Answer::text(200, format!("{method} of {path}"))
+    }
+
+    #[test]
+    fn a_client_that_asks_is_answered_at_once_however_many_are_silent_or_drip() {
+        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
+        let mut slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
+        for slow in &mut slow[150..] {
+            slow.write_all(b"GET").unwrap();
+        }
+        let mut good = client(&mut clients, now);
+        good.write_all(REQUEST).unwrap();
+        clients.serve(now, answer);
+        assert!(received(&mut good).unwrap().ends_with("GET of /x"));
+        // The bound holds, and those that came last are still served.
+        assert_eq!(clients.0.len(), MAX_CLIENTS - 1);
+        assert_eq!(received(&mut slow[0]).as_deref(), Some(""), "it has given way");
+        slow[199].write_all(&REQUEST[3..]).unwrap();
+        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
+        assert!(received(&mut slow[199]).unwrap().ends_with("GET of /x"));
+    }
+
+    #[test]
+    fn a_client_that_does_not_ask_in_time_is_dropped() {
+        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
+        let mut silent = client(&mut clients, now);
+        assert_eq!(clients.deadline(), Some(now + TO_ASK));
+        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
+        assert_eq!(received(&mut silent), None);
+        // A drip is no reprieve.
+        silent.write_all(b"GET").unwrap();
+        clients.serve(now + TO_ASK, answer);
+        assert_eq!((received(&mut silent).as_deref(), clients.0.len()), (Some(""), 0));
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_dropped_and_one_that_reads_slowly_gets_all() {
+        let long = "x".repeat(4 << 20);
+        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
+        let [mut idle, mut slow] = [(), ()].map(|()| client(&mut clients, now));
+        idle.write_all(REQUEST).unwrap();
+        slow.write_all(REQUEST).unwrap();
+        let (mut all, mut asked) = (Vec::new(), 0);
+        let last = now + TO_TAKE - Span::from_nanos(1);
+        for at in [now, last].into_iter().chain(std::iter::repeat_n(last, 1_000)) {
+            clients.serve(at, |_, _| {
+                asked += 1;
+                Answer::text(200, long.as_str())
+            });
+            let mut buffer = vec![0; 100_000];
+            while let Ok(count @ 1..) = slow.read(&mut buffer) {
+                all.extend(&buffer[..count]);
+            }
+        }
+        assert!(all.ends_with(long.as_bytes()) && asked == 2, "{} of {}", all.len(), long.len());
+        assert_eq!(clients.0.len(), 1);
+        clients.serve(now + TO_TAKE, answer);
+        assert_eq!(clients.0.len(), 0);
+        drop(idle);
+    }
+
+    #[test]
+    fn those_that_have_asked_do_not_give_way_to_those_that_have_not() {
+        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
+        let long = "x".repeat(4 << 20);
+        let mut taking = client(&mut clients, now);
+        taking.write_all(REQUEST).unwrap();
+        clients.serve(now, |_, _| Answer::text(200, long.as_str()));
+        let _slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
+        assert!(matches!(clients.0[0].state, State::Taking(..)) && clients.0.len() == MAX_CLIENTS);
     }
 
     #[test]
