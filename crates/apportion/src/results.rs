@@ -64,14 +64,16 @@ impl Results {
             title: scenario.title().to_owned(),
             scenario: scenario.canonical().to_owned(),
             hash: format!("{:016x}", scenario.hash()),
-            versions: versions(),
+            versions: BTreeMap::new(),
             points: points.collect(),
             seeds: seeds.first().cloned().unwrap_or_default(),
             complete,
         })
     }
 
-    pub(crate) const fn from_record(record: apportion_report::Run) -> Self {
+    pub(crate) fn from_record(mut record: apportion_report::Run) -> Self {
+        let mut outcomes = record.points.iter().flat_map(|point| &point.outcomes);
+        record.versions = versions(outcomes.any(|outcome| outcome.timekeeping.is_some()));
         Self { record }
     }
 
@@ -160,6 +162,13 @@ impl Results {
         self.record.complete
     }
 
+    /// Why replications are not valid, one line each with point and seed; empty if all are. In the lab a replication is
+    /// not valid if the machine was too busy to keep real time.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.record.faults()
+    }
+
     /// The report as one self-contained HTML page.
     #[must_use]
     pub fn report(&self) -> String {
@@ -215,7 +224,19 @@ pub fn load(folder: impl AsRef<Path>) -> Result<StoredRun, LoadError> {
     apportion_report::load(folder.as_ref())
 }
 
-/// Versions of everything that results depend on.
-pub(crate) fn versions() -> BTreeMap<String, String> {
-    BTreeMap::from([("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
+/// Versions of everything that results depend on; the kernel's only of runs in real time.
+fn versions(in_real_time: bool) -> BTreeMap<String, String> {
+    let own = ("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let kernel = in_real_time.then(kernel_release).flatten();
+    [own].into_iter().chain(kernel.map(|release| ("kernel".to_owned(), release))).collect()
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn kernel_release() -> Option<String> {
+    apportion_live::lab::kernel_release()
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+const fn kernel_release() -> Option<String> {
+    None
 }

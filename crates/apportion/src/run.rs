@@ -38,12 +38,23 @@ pub struct Run<'a> {
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) folder: Option<PathBuf>,
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) retries: u64,
 }
 
 impl<'a> Run<'a> {
     /// One replication of each point, on all cores; nothing is written.
     pub fn new(scenario: &'a Scenario) -> Self {
-        Self { scenario, seeds: 1, jobs: 0, cancel: Cancel::new(), progress: None, folder: None }
+        Self {
+            scenario,
+            seeds: 1,
+            jobs: 0,
+            cancel: Cancel::new(),
+            progress: None,
+            folder: None,
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            retries: crate::lab::RETRIES,
+        }
     }
 
     /// Replications of each point, each with a seed of its own: the scenario's for the first, seeds derived from it

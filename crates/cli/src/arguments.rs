@@ -21,7 +21,7 @@ pub enum Command {
     /// Run a scenario in the simulator and write results and a report
     Run(Run),
     /// Run a scenario over the TCP of this machine, in real time, and write results and a report
-    Lab(Wanted),
+    Lab(Lab),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
@@ -56,6 +56,26 @@ pub struct Run {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
+}
+
+#[derive(Args, Debug)]
+pub struct Lab {
+    #[command(flatten)]
+    pub wanted: Wanted,
+    #[command(flatten)]
+    pub late: Late,
+}
+
+/// What to do about runs that were too late to be valid.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Late {
+    /// How often a run of the lab is repeated that is not valid
+    #[arg(long, value_name = "N", default_value_t = apportion::lab::RETRIES,
+          value_parser = clap::value_parser!(u64).range(..=100))]
+    pub retries: u64,
+    /// Accept runs of the lab that are not valid
+    #[arg(long)]
+    pub allow_late: bool,
 }
 
 /// A scenario to run, and what to do with its results.
@@ -102,6 +122,8 @@ pub struct Compare {
     /// Set a value of the scenario
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
     pub set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub late: Late,
     /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,

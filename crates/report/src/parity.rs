@@ -7,28 +7,12 @@
 use std::fmt;
 
 use apportion_runtime::outcome::{FlowOutcome, Outcome};
+pub use apportion_runtime::tolerances::{TOLERANCES, Tolerances};
 use serde::Serialize;
 
 use crate::record::{PointRecord, Run};
 use crate::statistics::{mean, number};
 use crate::summary::align;
-
-/// The tolerated differences between simulator and lab.
-#[derive(Clone, Copy, Debug)]
-pub struct Tolerances {
-    /// Of a flow's throughput, as a fraction of the mean throughput per flow in the simulator; of its share, as a
-    /// fraction of an equal share.
-    pub throughput: f64,
-    /// Of the median and the 95th percentile of one-way delay, as a fraction of the simulator's.
-    pub delay: f64,
-    /// Lower bound of the tolerance of delays, ms.
-    pub delay_ms: f64,
-    /// Of the share of packets dropped, in percentage points.
-    pub drops: f64,
-}
-
-/// The tolerances of `docs/parity.md`.
-pub const TOLERANCES: Tolerances = Tolerances { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
 
 /// Differences up to this many standard deviations between runs of the simulator count as chance: one in twenty is
 /// larger.
@@ -83,8 +67,10 @@ pub struct ParityRow {
 pub struct Parity {
     /// The rows by point, flow and metric.
     pub rows: Vec<ParityRow>,
-    /// Why points or runs in the lab are not valid, if some are not.
+    /// Why points cannot be compared, if some cannot.
     pub faults: Vec<String>,
+    /// Why runs of the lab are not valid, if some are not.
+    pub invalid: Vec<String>,
 }
 
 impl Parity {
@@ -100,18 +86,19 @@ impl Parity {
                 })),
             }
         }
-        for point in &lab.points {
-            let fault = |outcome: &Outcome| outcome.timekeeping.as_ref()?.fault();
-            let of_runs = point.outcomes.iter().filter_map(fault);
-            faults.extend(of_runs.map(|fault| format!("{}: {fault}", point.name())));
-        }
-        Self { rows, faults }
+        Self { rows, faults, invalid: lab.faults() }
     }
 
-    /// Whether all runs are valid, no difference exceeds its tolerance, and each point has at least one that is within:
-    /// a point without comparable numbers does not pass.
+    /// Whether all runs are valid and [agree](Self::agrees).
     #[must_use]
     pub fn holds(&self) -> bool {
+        self.invalid.is_empty() && self.agrees()
+    }
+
+    /// Whether no difference exceeds its tolerance, and each point has at least one that is within: a point without
+    /// comparable numbers does not pass. Runs that are not valid count as well.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
         let of_point =
             |point: &str, is: Agreement| self.rows.iter().any(|row| row.point == point && row.verdict == is);
         let is_shown = self.rows.iter().all(|row| of_point(&row.point, Agreement::Within));
@@ -254,7 +241,7 @@ impl fmt::Display for Parity {
             ]);
         }
         write!(f, "{}", align(&table))?;
-        for fault in &self.faults {
+        for fault in self.faults.iter().chain(&self.invalid) {
             writeln!(f, "NOT VALID: {fault}")?;
         }
         let [within, beyond] = [Agreement::Within, Agreement::Beyond].map(|of| self.count(|is| is == of));
@@ -480,13 +467,14 @@ mod tests {
         assert!(parity(2.0).holds());
         let late = parity(2.1);
         assert!(!late.holds());
-        assert_eq!(late.faults.len(), 1);
+        assert!(late.agrees() && late.faults.is_empty());
+        assert_eq!(late.invalid.len(), 1);
         assert!(
-            late.faults[0].starts_with("queue=drr: 1 % of packets left 2.10 ms late"),
+            late.invalid[0].starts_with("queue=drr, seed 1: 1 % of packets left 2.10 ms late"),
             "{:?}",
-            late.faults
+            late.invalid
         );
-        assert!(late.to_string().contains("\nNOT VALID: queue=drr: "), "{late}");
+        assert!(late.to_string().contains("\nNOT VALID: queue=drr, seed 1: "), "{late}");
     }
 
     #[test]

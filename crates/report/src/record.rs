@@ -53,6 +53,18 @@ pub struct FlowInfo {
 }
 
 impl Run {
+    /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let of_point = |point: &PointRecord| {
+            let fault = |outcome: &Outcome| Some((outcome.seed, outcome.fault()?));
+            let faults: Vec<_> = point.outcomes.iter().filter_map(fault).collect();
+            let name = point.name().to_owned();
+            faults.into_iter().map(move |(seed, fault)| format!("{name}, seed {seed}: {fault}"))
+        };
+        self.points.iter().flat_map(of_point).collect()
+    }
+
     /// Whether it ran in real time, so that results are not identical from run to run.
     pub(crate) fn is_in_real_time(&self) -> bool {
         self.points.iter().flat_map(|point| &point.outcomes).any(|outcome| outcome.timekeeping.is_some())

@@ -190,6 +190,8 @@ row! {
         /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
         /// none.
         exceptions: Option<u64>, "";
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "";
     }
 }
 row! {
@@ -239,6 +241,8 @@ row! {
         queue_delay_p99_ms: Option<f64>, "ms";
         /// Largest of the same, ms.
         queue_delay_max_ms: Option<f64>, "ms";
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "";
     }
 }
 row! {

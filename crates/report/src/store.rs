@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use apportion_runtime::outcome::{CpuUse, Outcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +18,10 @@ use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
 use crate::rows::{AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
-use crate::tables::{Rows, Table};
+use crate::tables::{Rows, Table, ms};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
-const FORMAT: &str = "apportion-run/2";
+const FORMAT: &str = "apportion-run/3";
 const FORMAT_NAME: &str = "apportion-run/";
 const PARTIAL: &str = ".partial";
 
@@ -53,6 +54,8 @@ pub struct StoredRun {
     pub hash: String,
     /// False if it was interrupted.
     pub complete: bool,
+    /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
+    pub faults: Vec<String>,
     /// The planned seeds.
     pub seeds: Vec<u64>,
     /// The points, in the order of the sweep.
@@ -71,6 +74,8 @@ struct Head {
     format: String,
     title: String,
     complete: bool,
+    valid: bool,
+    faults: Vec<String>,
     hash: String,
     versions: BTreeMap<String, String>,
     seeds: Vec<u64>,
@@ -86,6 +91,48 @@ struct HeadPoint {
     measure_from_s: f64,
     measured_s: f64,
     sample_s: f64,
+    /// Of each replication in real time; empty for simulations.
+    in_real_time: Vec<HeadTimekeeping>,
+}
+
+/// How well a replication kept real time.
+#[derive(Serialize, Deserialize)]
+struct HeadTimekeeping {
+    seed: u64,
+    valid: bool,
+    /// How often it was run.
+    attempts: u64,
+    lateness_mean_ms: f64,
+    lateness_p50_ms: Option<f64>,
+    lateness_p99_ms: Option<f64>,
+    /// Of applications of our own.
+    writes_p99_ms: Option<f64>,
+    limit_mean_ms: Option<f64>,
+    limit_p99_ms: f64,
+    /// Shares of the time of all cores.
+    cpu: Option<CpuUse>,
+    real_time_scheduling: bool,
+    locked_memory: bool,
+}
+
+impl HeadTimekeeping {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        let kept = outcome.timekeeping.as_ref()?;
+        Some(Self {
+            seed: outcome.seed,
+            valid: outcome.fault().is_none(),
+            attempts: kept.attempts,
+            lateness_mean_ms: ms(kept.lateness.mean),
+            lateness_p50_ms: kept.lateness.quantile(0.5).map(ms),
+            lateness_p99_ms: kept.lateness.quantile(0.99).map(ms),
+            writes_p99_ms: kept.writes.quantile(0.99).map(ms),
+            limit_mean_ms: kept.mean_limit.map(ms),
+            limit_p99_ms: ms(kept.limit),
+            cpu: kept.cpu,
+            real_time_scheduling: kept.real_time,
+            locked_memory: kept.locked,
+        })
+    }
 }
 
 /// The part of `run.json` that identifies its format.
@@ -170,11 +217,15 @@ fn head(run: &Run) -> Head {
         measure_from_s: point.measure_from.as_secs_f64(),
         measured_s: point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64()),
         sample_s: point.sample.as_secs_f64(),
+        in_real_time: point.outcomes.iter().filter_map(HeadTimekeeping::of).collect(),
     });
+    let faults = run.faults();
     Head {
         format: FORMAT.to_owned(),
         title: run.title.clone(),
         complete: run.complete,
+        valid: faults.is_empty(),
+        faults,
         hash: run.hash.clone(),
         versions: run.versions.clone(),
         seeds: run.seeds.clone(),
@@ -313,6 +364,7 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
         title: head.title,
         hash: head.hash,
         complete: head.complete,
+        faults: head.faults,
         seeds: head.seeds,
     })
 }

@@ -99,6 +99,7 @@ struct RunLine<'a> {
     hash: &'a str,
     seeds: &'a [u64],
     complete: bool,
+    valid: bool,
 }
 
 #[derive(Serialize)]
@@ -113,8 +114,8 @@ struct MetricLine<'a> {
 /// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval.
 #[must_use]
 pub fn json_lines(run: &Run) -> String {
-    let mut out =
-        line(&RunLine { run: &run.title, hash: &run.hash, seeds: &run.seeds, complete: run.complete });
+    let (complete, valid) = (run.complete, run.faults().is_empty());
+    let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds: &run.seeds, complete, valid });
     for point in &run.points {
         for metric in &Metrics::of(point).0 {
             let Some(measured) = metric.estimate() else { continue };

@@ -49,7 +49,7 @@ pub fn mbps(bytes: Bytes, span: Span) -> f64 {
     if span == Span::ZERO { 0.0 } else { bytes.bits() as f64 / span.as_secs_f64() / 1e6 }
 }
 
-fn ms(span: Span) -> f64 {
+pub(crate) fn ms(span: Span) -> f64 {
     round6(span.as_secs_f64() * 1e3)
 }
 
@@ -91,9 +91,10 @@ impl Rows {
 /// By seed and flow.
 fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
     point.outcomes.iter().flat_map(move |outcome| {
+        let valid = outcome.fault().is_none();
         outcome.flows.iter().enumerate().map(move |(i, flow)| {
             let info = point.flows.get(i).filter(|info| info.name == flow.name);
-            flow_row(point, outcome, flow, info)
+            FlowRow { valid, ..flow_row(point, outcome, flow, info) }
         })
     })
 }
@@ -133,15 +134,16 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         completion_p50_s: nearest_rank(&took, 0.5).map(round6),
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
         exceptions: (flow.overloads > 0).then_some(flow.overloads),
+        valid: true,
     }
 }
 
 /// By seed and link.
 fn links(point: &PointRecord) -> impl Iterator<Item = LinkRow> {
-    point
-        .outcomes
-        .iter()
-        .flat_map(move |outcome| outcome.links.iter().map(move |link| link_row(point, outcome, link)))
+    point.outcomes.iter().flat_map(move |outcome| {
+        let valid = outcome.fault().is_none();
+        outcome.links.iter().map(move |link| LinkRow { valid, ..link_row(point, outcome, link) })
+    })
 }
 
 fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
@@ -169,6 +171,7 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
         queue_delay_p95_ms: delay(0.95),
         queue_delay_p99_ms: delay(0.99),
         queue_delay_max_ms: delay(1.0),
+        valid: true,
     }
 }
 

@@ -14,6 +14,7 @@
 //! | [`marks`] | the markers of a flow's packets at its two ends |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
 //! | [`source`] | what applications write, and when |
+//! | [`tolerances`] | how far two backends may differ, and how late real packets may be |
 
 #![forbid(unsafe_code)]
 
@@ -26,3 +27,4 @@ pub mod outcome;
 pub mod probe;
 pub mod routers;
 pub mod source;
+pub mod tolerances;

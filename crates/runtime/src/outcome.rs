@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{AddAssign, Sub};
 
 use apportion_core::queue::DropReason;
@@ -41,6 +42,8 @@ pub struct Timekeeping {
     pub lateness: Distribution,
     /// What 99 % of packets may be late at most, for the run to count.
     pub limit: Span,
+    /// What packets may be late on average, for the run to count; `None` if the average does not matter.
+    pub mean_limit: Option<Span>,
     /// Frames that the system lost before they could be taken in.
     pub missed: u64,
     /// Frames that the system did not take.
@@ -51,27 +54,110 @@ pub struct Timekeeping {
     pub writes: Distribution,
     /// Connections that failed: of which flow, when, and why.
     pub failures: Vec<String>,
+    /// Where the CPU time of the measured part went; `None` if that is not known.
+    pub cpu: Option<CpuUse>,
+    /// Whether the thread that moved packets had real-time scheduling.
+    pub real_time: bool,
+    /// Whether memory was locked.
+    pub locked: bool,
+    /// How often it was run until it counted, or until no more attempts were allowed; zero if it cannot be repeated.
+    pub attempts: u64,
+}
+
+/// Where CPU time went: shares of the time of all cores. The rest was idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// The run itself.
+    pub own: f64,
+    /// Other programs.
+    pub others: f64,
+    /// Interrupts and the network code that runs after them, of the run or of others.
+    pub interrupts: f64,
+    /// The hypervisor, for other virtual machines.
+    pub stolen: f64,
 }
 
 impl Timekeeping {
     /// Why the run does not count; none if it does.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
-        let millis = |span: Span| span.as_secs_f64() * 1e3;
-        let late = [(&self.lateness, "packets left"), (&self.writes, "writes were")];
-        let late = late.map(|(late, what)| (late.quantile(0.99).unwrap_or_default(), what));
-        let late = late.into_iter().filter(|(late, _)| *late > self.limit).map(|(late, what)| {
-            let (late, limit) = (millis(late), millis(self.limit));
-            format!("1 % of {what} {late:.2} ms late or more, and {limit} ms is the limit")
-        });
+        let mut faults = self.late();
+        if let Some(cpu) = self.cpu.filter(|_| !faults.is_empty()) {
+            faults.push(cpu.to_string());
+        }
         let lost = [
             (self.missed, "lost by the system before they were taken in"),
             (self.refused, "not taken by the system"),
             (self.unusable, "super-packets, too long or no frames"),
         ];
         let lost = lost.into_iter().filter(|(count, _)| *count > 0);
-        let lost = lost.map(|(count, what)| format!("{count} frames were {what}"));
-        let faults: Vec<String> = late.chain(lost).chain(self.failures.iter().cloned()).collect();
+        faults.extend(lost.map(|(count, what)| format!("{count} frames were {what}")));
+        faults.extend(self.failures.iter().cloned());
+        if self.attempts > 1 && !faults.is_empty() {
+            faults.push(format!("no better in {} attempts", self.attempts));
+        }
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// By how much lateness exceeds its limits.
+    fn late(&self) -> Vec<String> {
+        let millis = |span: Span| span.as_secs_f64() * 1e3;
+        let of = |(late, what): (&Distribution, &str)| {
+            let high = late.quantile(0.99).filter(|high| *high > self.limit).map(|high| {
+                let (high, limit) = (millis(high), millis(self.limit));
+                format!("1 % of {what} {high:.2} ms late or more, and {limit:.2} ms is the limit")
+            });
+            let mean = self.mean_limit.filter(|limit| late.mean > *limit).map(|limit| {
+                let (mean, limit) = (millis(late.mean), millis(limit));
+                format!("{what} {mean:.2} ms late on average, and {limit:.2} ms is the limit")
+            });
+            [high, mean]
+        };
+        [(&self.lateness, "packets left"), (&self.writes, "writes were")]
+            .into_iter()
+            .flat_map(of)
+            .flatten()
+            .collect()
+    }
+
+    /// What to do about a run that does not count.
+    #[must_use]
+    pub fn mend(&self) -> &'static str {
+        match self.cpu {
+            Some(cpu) if cpu.stolen > cpu.others.max(NOTABLE) => {
+                "Other virtual machines take the time of this one: repeat the run later, or on a machine of its own."
+            }
+            Some(cpu) if cpu.others > cpu.own.max(NOTABLE) => "Stop other programs, and repeat the run.",
+            _ => "Reduce the load of the machine or the rates of the links.",
+        }
+    }
+}
+
+/// The share of CPU time from which on somebody is named as the cause. Chosen: of one core of two a stall of 1 ms in 50.
+const NOTABLE: f64 = 0.01;
+
+impl fmt::Display for CpuUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| 100.0 * share;
+        write!(
+            f,
+            "of the CPU time this run took {:.0} %, other programs {:.0} %, interrupts {:.0} % and the hypervisor {:.0} %",
+            percent(self.own),
+            percent(self.others),
+            percent(self.interrupts),
+            percent(self.stolen)
+        )
+    }
+}
+
+impl Outcome {
+    /// Why it does not count: the discipline of a link broke its contract, or real time was not kept. None if it counts.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let links = self.links.iter();
+        let broken = links.filter_map(|link| Some(format!("link {}: {}", link.name, link.fault.as_deref()?)));
+        let late = self.timekeeping.as_ref().and_then(Timekeeping::fault);
+        let faults: Vec<String> = broken.chain(late).collect();
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 }

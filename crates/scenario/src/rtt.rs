@@ -12,18 +12,32 @@ impl Scenario {
     /// `None` where there is no way back or a link has no rate.
     #[must_use]
     pub fn base_rtt(&self, flow: &Flow) -> Option<Span> {
-        if flow.rtt.is_some() {
-            return flow.rtt;
-        }
-        let (packet, answer) = match &flow.transport {
-            Transport::Tcp(tcp) => (tcp.segment + tcp.header, tcp.ack),
-            Transport::Udp { packet, .. } => (*packet, *packet),
+        flow.rtt.or_else(|| self.path_rtt(flow))
+    }
+
+    /// As [`base_rtt`](Self::base_rtt), of the network alone: `rtt` of the flow does not count.
+    #[must_use]
+    pub fn path_rtt(&self, flow: &Flow) -> Option<Span> {
+        let answer = match &flow.transport {
+            Transport::Tcp(tcp) => tcp.ack,
+            Transport::Udp { packet, .. } => *packet,
         };
         if flow.back.is_empty() {
             return None;
         }
-        let there = self.crossing(&flow.path, packet)?;
+        let there = self.path_delay(flow)?.as_nanos();
         there.checked_add(self.crossing(&flow.back, answer)?).map(Span::from_nanos)
+    }
+
+    /// The one-way delay of a full packet of `flow` without queueing, at the start: the delays of its links and the
+    /// transmission times. `None` where a link has no rate.
+    #[must_use]
+    pub fn path_delay(&self, flow: &Flow) -> Option<Span> {
+        let packet = match &flow.transport {
+            Transport::Tcp(tcp) => tcp.segment + tcp.header,
+            Transport::Udp { packet, .. } => *packet,
+        };
+        self.crossing(&flow.path, packet).map(Span::from_nanos)
     }
 
     /// The nanoseconds that `packet` takes over empty links, if it ever arrives.

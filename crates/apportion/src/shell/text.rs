@@ -13,7 +13,6 @@ use apportion_runtime::outcome::{Distribution, Drops, Outcome};
 use serde_json::{Value, json};
 
 use super::{LinkOptions, Shell};
-use crate::results::versions;
 
 /// The directions by name.
 fn links(shell: &Shell) -> [(&'static str, &LinkOptions); 2] {
@@ -249,7 +248,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
         title: format!("apportion shell: {}", command(shell)),
         hash: format!("{:016x}", fnv1a(&text)),
         scenario: text,
-        versions: versions(),
+        versions: BTreeMap::new(),
         seeds: vec![shell.seed],
         complete: true,
         points: vec![PointRecord {

@@ -1,10 +1,13 @@
 //! What is measured while the laboratory runs, and the outcome at its end.
 
-use apportion_core::units::{Span, Time};
+use apportion_core::units::Time;
+use apportion_linux::machine::{CpuShares, CpuTime};
 use apportion_linux::port::PortCounts;
+use apportion_linux::precision::Precision;
 use apportion_runtime::histogram::Histogram;
-use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
+use apportion_runtime::outcome::{CpuUse, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
 use apportion_runtime::probe::{Counters, LinkCounts};
+use apportion_runtime::tolerances::{LatenessLimits, TOLERANCES};
 use apportion_scenario::model::Scenario;
 
 use super::driver::{DriverOutcome, Failure};
@@ -20,11 +23,9 @@ pub(super) struct Baseline {
     links: Vec<LinkCounts>,
     ports: PortCounts,
     malformed: u64,
+    cpu: Option<CpuTime>,
 }
 
-/// What 99 % of packets may be late at most for a run to count. Chosen: a tenth of a short round trip, and a
-/// hundred times what a machine that has time shows.
-pub const LATENESS_LIMIT: Span = Span::from_millis(2);
 impl Lab<'_> {
     /// The measured part begins.
     pub fn begin_measuring(&mut self, now: Time) {
@@ -46,6 +47,7 @@ impl Lab<'_> {
             links: links.filter_map(|link| Some(self.engine.link(link)?.state.counts(now))).collect(),
             ports: all_ports(&mut self.engine),
             malformed: self.engine.malformed().map(|(_, count)| count).sum(),
+            cpu: CpuTime::read(),
         }
     }
 
@@ -128,17 +130,30 @@ impl Lab<'_> {
     fn timekeeping(&self, start: &Baseline, end: &Baseline) -> Timekeeping {
         let (before, after) = (&start.ports, &end.ports);
         let malformed = end.malformed - start.malformed;
+        let limits = LatenessLimits::new(self.scenario, &TOLERANCES);
+        let Precision { real_time, locked } = Precision::read();
         Timekeeping {
             lateness: self.engine.lateness().distribution(),
-            limit: LATENESS_LIMIT,
+            limit: limits.most,
+            mean_limit: limits.mean,
             missed: after.missed - before.missed,
             refused: after.unsent - before.unsent,
             unusable: after.oversize + after.super_packets - before.oversize - before.super_packets
                 + malformed,
-            writes: Distribution::default(),
-            failures: Vec::new(),
+            cpu: start.cpu.zip(end.cpu).and_then(|(start, end)| end.since(&start)).map(cpu_use),
+            real_time,
+            locked,
+            attempts: 1,
+            // Of the applications, which have not ended yet.
+            ..Timekeeping::default()
         }
     }
+}
+
+/// Shares of CPU time as results have them.
+fn cpu_use(shares: CpuShares) -> CpuUse {
+    let CpuShares { own, others, interrupts, stolen } = shares;
+    CpuUse { own, others, interrupts, stolen }
 }
 
 /// What all ports did together.

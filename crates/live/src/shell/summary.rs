@@ -87,8 +87,7 @@ impl Summary {
             missed: self.at_ports(|port| port.missed),
             refused: self.at_ports(|port| port.unsent),
             unusable: self.at_ports(|port| port.oversize + port.super_packets) + self.malformed,
-            writes: Distribution::default(),
-            failures: Vec::new(),
+            ..Timekeeping::default()
         }
     }
 

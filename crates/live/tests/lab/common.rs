@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use apportion_core::units::Span;
 use apportion_live::lab;
-use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
 
 use crate::processes::enter;
@@ -30,10 +31,12 @@ pub fn flow<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowOutcome {
     outcome.flows.iter().find(|flow| flow.name == name).unwrap()
 }
 
-/// How many seconds a thread may have stood still. In a run that counts 1 % of packets and of writes were more than
-/// 2 ms late at most, which is 30 ms of 3 s; where the machine was too busy for that, it is half a second.
+/// How many seconds a thread may have stood still. Where 1 % of packets and of writes were more than 2 ms late at most,
+/// it is 30 ms of 3 s; where the machine was too busy for that, it is half a second.
 pub fn patience(outcome: &Outcome) -> f64 {
-    if outcome.timekeeping.as_ref().unwrap().fault().is_none() { 0.03 } else { 0.5 }
+    let kept = outcome.timekeeping.as_ref().unwrap();
+    let is_early = |late: &Distribution| late.quantile(0.99).is_none_or(|late| late <= Span::from_millis(2));
+    if is_early(&kept.lateness) && is_early(&kept.writes) { 0.03 } else { 0.5 }
 }
 
 /// Whether `count` is that of `per_second` in `seconds`, give or take one and what the run was late by.
