@@ -302,11 +302,14 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
             );
             self.ledger.blame(Law::Conservation, what);
         }
-        // A buffer whose limit became smaller drains.
+        // A buffer whose limit became smaller drains, and may exchange packets meanwhile.
         let before = std::mem::replace(&mut self.before, Backlog { packets, bytes });
-        let grew = packets > before.packets || bytes > before.bytes;
+        let grew = |limit: &Limit| match limit {
+            Limit::Packets(_) => packets > before.packets,
+            Limit::Bytes(_) => bytes > before.bytes,
+        };
         if let Some(limit) =
-            self.limit.filter(|limit| grew && limit.is_exceeded_by(self.reached(packets, bytes)))
+            self.limit.filter(|limit| grew(limit) && limit.is_exceeded_by(self.reached(packets, bytes)))
         {
             self.ledger.blame(Law::Limit, format!("{packets} with {bytes} wait, and the limit is {limit}"));
         }
