@@ -51,6 +51,16 @@ pub struct Customers<'a> {
     pub weights: &'a [Weight],
 }
 
+/// The hosts at the ends of a flow: small dense numbers. Those of sources and those of destinations are apart,
+/// so one number may name a source and another host as a destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostPair {
+    /// Where its packets come from.
+    pub source: u32,
+    /// Where they go.
+    pub destination: u32,
+}
+
 /// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowClass {

@@ -25,6 +25,8 @@ pub enum Role {
     System,
     /// Delays packets in front of any of the others. Selected by `shaper`.
     Shaper,
+    /// Shows hosts to a discipline as its flows. Selected by a parameter of the same name.
+    Isolation,
     /// Writes labels or colours on the packets of a flow. Selected by a flow's `mark`.
     Marker,
     /// Rewrites the labels of packets between routers. Settings under a link's `exchange`.

@@ -125,6 +125,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, FORM) => "integer",
         (_, "rounding") => "stochastic",
         (_, "decay") => "true",
+        (_, "isolate") => "both",
         (entry, name) => {
             panic!("give `{name}` of {entry} a value here, in `other_value` of crates/core/tests/catalog.rs")
         }
@@ -141,7 +142,8 @@ fn built(selection: &Selection) -> String {
         Role::Exchange => {
             ExchangeParams::from_args(&selection.kind_args()).map(|params| format!("{params:?}"))
         }
-        _ => DisciplineParams::from_args(selection).map(|params| format!("{params:?}")),
+        _ => DisciplineParams::from_args(selection)
+            .map(|params| format!("{params:?} isolate: {:?}", params.isolate())),
     };
     built.expect("valid parameters")
 }
@@ -185,7 +187,8 @@ fn selection(entry: &apportion_core::param::Entry) -> Selection {
         return Selection::of(entry.role, entry.name).expect("its own name");
     }
     let shaper = (entry.role == Role::Shaper).then_some(entry.name);
-    Selection::new(if shaper.is_some() { "fifo" } else { entry.name }, None, shaper).expect("its own name")
+    let is_kind = !matches!(entry.role, Role::Shaper | Role::Isolation);
+    Selection::new(if is_kind { entry.name } else { "fifo" }, None, shaper).expect("its own name")
 }
 
 /// What an entry builds when only that is set which must be.
@@ -307,7 +310,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "drr",
             &["min_th=5p"],
-            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim)",
+            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, isolate)",
         ),
         (
             "fifo",
@@ -367,7 +370,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "nbq",
             &["beta=0.5"],
             "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
-             active, reports, previous, report_discards, recognise, trust)",
+             active, reports, previous, report_discards, recognise, trust, isolate)",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),
@@ -411,7 +414,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "hcsfq",
             &["marking=deterministic"],
-            "`marking`: unknown parameter (known here: limit, threshold, k, k_alpha, k_c, role, egress, bits)",
+            "`marking`: unknown parameter (known here: limit, threshold, k, k_alpha, k_c, role, egress, bits, isolate)",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

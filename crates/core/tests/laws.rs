@@ -4,12 +4,11 @@ mod common;
 
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
-use apportion_core::limit::Limit;
-use apportion_core::system::{Catalog, Discipline, System};
+use apportion_core::system::{Catalog, Discipline};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
-use apportion_core::{Backlog, Colour, Ecn, FlowId, LabelKind, Packet as _, Queue, Sink};
+use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
-use common::{Log, SimplePacket, build, combinations, packet, read, serve_backlogged};
+use common::{Log, SimplePacket, Whole, build, combinations, keys, packet, read, serve_backlogged};
 use proptest::prelude::*;
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -31,68 +30,6 @@ fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
         packet.set_label(LabelKind::Tickets, Label::new((size / 20) as f64));
     }
     packet
-}
-
-/// Keys for a buffer of `limit` packets. What has an average and thresholds is made to drop within a few
-/// packets, or an idle time that is not seen would not show.
-fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
-    let (low, high) = (limit / 4, 3 * limit / 4);
-    let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
-    let brisk = match drop.unwrap_or(kind) {
-        "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
-        "tred" => format!("w_q=0.3 {}", thresholds("")),
-        "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
-        "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
-        "choke" => format!("w_q=0.3 {}", thresholds("")),
-        "sred" => "zombies=3 crowd=2".to_owned(),
-        "pfd" => "p=0.5 thresh=0.4".to_owned(),
-        "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
-        // No average and no threshold, or one that drops within a few packets as it is.
-        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
-        | "fq_codel" | "ramp" => String::new(),
-        other => panic!(
-            "`{other}` has no row in `keys` of crates/core/tests/laws.rs: add one with parameters at which it drops, \
-             marks and reorders within a few packets, or name it among those that need none"
-        ),
-    };
-    let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
-    format!("{drop}limit={limit}p {brisk}").split_whitespace().map(str::to_owned).collect()
-}
-
-/// A discipline of the catalogue as a system, as the laws know it.
-struct Whole(Discipline<SimplePacket>);
-
-impl Queue<SimplePacket> for Whole {
-    fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
-        self.0.enqueue(now, packet, sink);
-    }
-    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
-        self.0.dequeue(now, sink)
-    }
-    fn is_transparent(&self) -> bool {
-        self.0.is_transparent()
-    }
-    fn next_wakeup(&self) -> Option<Time> {
-        self.0.next_wakeup()
-    }
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-}
-
-impl System<SimplePacket> for Whole {
-    fn drain(&mut self, now: Time) -> Option<SimplePacket> {
-        self.0.drain(now)
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        self.0.set_limit(limit);
-    }
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.0.set_link_rate(rate);
-    }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.0.set_weight(flow, weight)
-    }
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn build(keys: &str) -> Discipline<SimplePacket> {
         guarantees: &[],
         classes: &[],
         customers: Customers::default(),
+        hosts: &[],
         seed: 1,
         name: "link",
     };

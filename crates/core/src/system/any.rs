@@ -4,7 +4,7 @@
 //! A new discipline is a file, its `mod` line and a row here.
 
 use super::contract::System;
-use super::{LinkContext, choke, custom, fq_codel, ramp};
+use super::{LinkContext, choke, custom, fq_codel, isolate, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
     bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, random_queue, red, rio, sffc, sred, tail, tred,
@@ -12,7 +12,7 @@ use crate::aqm::{
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowClass, FlowId, Packet};
+use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
 use crate::param::{Known, NoParams};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::{End, Queued, Scheduler};
@@ -122,6 +122,9 @@ family! {
         |params, link| ramp::Ramp::new(params, link.link_rate);
     Custom(custom::Custom<P>, custom::CustomParams), [],
         |params, link| custom::Custom::new(params, link);
+    Isolated(isolate::Isolated<P>, isolate::IsolatedParams), [],
+        |params, link| isolate::Isolated::new(params, link),
+        same |isolated, params| isolated.has_params(params);
 }
 
 /// The shapers.
@@ -135,6 +138,17 @@ pub struct BufferParams {
     pub schedule: SchedulerParams,
     /// The buffer policy: who is dropped.
     pub drop: PolicyParams,
+}
+
+impl<P: Packet> Core<P> {
+    /// How a discipline from outside broke its contract, if it did.
+    pub(super) fn fault(&self) -> Option<&custom::Fault> {
+        match self {
+            Self::Custom(custom) => custom.fault(),
+            Self::Isolated(isolated) => isolated.inner().fault(),
+            _ => None,
+        }
+    }
 }
 
 impl AnyPolicy {
@@ -279,6 +293,9 @@ impl<P: Packet> System<P> for Core<P> {
     }
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         core!(self, it => it.set_class(flow, class))
+    }
+    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
+        core!(self, it => it.set_hosts(flow, hosts))
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         core!(self, it => it.statistics(show));

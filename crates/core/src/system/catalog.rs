@@ -18,6 +18,7 @@ use super::any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::context::LinkContext;
 use super::contract::System;
 use super::custom::Registration;
+use super::isolate;
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
 use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
@@ -70,8 +71,8 @@ impl fmt::Display for RegisterError {
 }
 impl core::error::Error for RegisterError {}
 
-/// The keys of a queue's table that are no parameters.
-const SELECTORS: [&str; 3] = ["kind", "drop", "shaper"];
+/// The keys of a queue's table that are no parameters of a discipline.
+const SELECTORS: [&str; 4] = ["kind", "drop", "shaper", isolate::KEY];
 
 impl Catalog {
     /// Registers a discipline from outside this project, for scenarios to name in `kind`.
@@ -121,10 +122,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Every entry: disciplines, then markers and exchanges.
+    /// Every entry: disciplines, the isolation of hosts, then markers and exchanges.
     pub fn all(&self) -> impl Iterator<Item = &'static Entry> {
         let markers = MARKERS.iter().map(|known| known.entry);
-        self.disciplines().chain(markers).chain([&currency_exchange::ENTRY])
+        self.disciplines().chain([&isolate::ENTRY]).chain(markers).chain([&currency_exchange::ENTRY])
     }
 
     /// What a queue can be made of, schedulers first; registered ones are the last systems.
@@ -167,12 +168,12 @@ impl Catalog {
                 return refuse("is a buffer policy already, in front of a FIFO");
             }
             Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
-            Role::Scheduler | Role::Shaper | Role::Marker | Role::Exchange => {
+            Role::Scheduler | Role::Shaper | Role::Isolation | Role::Marker | Role::Exchange => {
                 (entry, drop.or_else(|| default_policy(entry)))
             }
         };
         let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
-        Ok(Selection { kind, drop, shaper, args: Args::default(), custom })
+        Ok(Selection { kind, drop, shaper, isolate: Some(&isolate::ENTRY), args: Args::default(), custom })
     }
 
     /// The entry called `name`, if it has this role, by itself.
@@ -181,7 +182,7 @@ impl Catalog {
     /// When there is none.
     pub fn select_alone(&self, role: Role, name: &str) -> Result<Selection, ParamError> {
         let kind = self.known("kind", name, &[role])?;
-        Ok(Selection { kind, drop: None, shaper: None, args: Args::default(), custom: None })
+        Ok(Selection { kind, drop: None, shaper: None, isolate: None, args: Args::default(), custom: None })
     }
 
     fn known(&self, key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamError> {
@@ -202,6 +203,8 @@ pub struct Selection {
     pub drop: Option<&'static Entry>,
     /// The shaper in front, if any.
     pub shaper: Option<&'static Entry>,
+    /// The isolation of hosts, which every queue can have.
+    isolate: Option<&'static Entry>,
     /// The values set so far.
     pub args: Args,
     /// What reads and builds `kind`, if it is registered.
@@ -225,9 +228,9 @@ impl Selection {
         Catalog::default().select_alone(role, name)
     }
 
-    /// The entries selected.
+    /// The entries whose parameters can be set: those selected, and of a queue the isolation of hosts.
     pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
-        [Some(self.kind), self.drop, self.shaper].into_iter().flatten()
+        [Some(self.kind), self.drop, self.shaper, self.isolate].into_iter().flatten()
     }
 
     /// The values of [`kind`](Self::kind) alone.

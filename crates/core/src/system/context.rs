@@ -1,6 +1,6 @@
 //! What a discipline learns of the link that it is built for.
 
-use crate::packet::{Customers, FlowClass};
+use crate::packet::{Customers, FlowClass, HostPair};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Weight};
 
@@ -19,6 +19,8 @@ pub struct LinkContext<'a> {
     pub classes: &'a [FlowClass],
     /// The customers of flows and their weights.
     pub customers: Customers<'a>,
+    /// Hosts by flow number. Flows beyond have number 0 at both ends.
+    pub hosts: &'a [HostPair],
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.
@@ -26,11 +28,20 @@ pub struct LinkContext<'a> {
 }
 
 impl<'a> LinkContext<'a> {
-    /// A link whose flows all have the default parameters: one weight, greedy, no guarantee, no customer.
+    /// A link whose flows all have the default parameters: one weight, greedy, no guarantee, no customer, one host.
     #[must_use]
     pub fn new(link_rate: Rate, seed: u64, name: &'a str) -> Self {
-        let customers = Customers::default();
-        Self { link_rate, weights: &[], rtts: &[], guarantees: &[], classes: &[], customers, seed, name }
+        Self {
+            link_rate,
+            weights: &[],
+            rtts: &[],
+            guarantees: &[],
+            classes: &[],
+            customers: Customers::default(),
+            hosts: &[],
+            seed,
+            name,
+        }
     }
 }
 

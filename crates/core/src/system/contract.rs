@@ -3,7 +3,7 @@
 use crate::aqm::BufferPolicy;
 use crate::buffer::Buffer;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowClass, FlowId, Packet};
+use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
 use crate::queue::Queue;
 use crate::schedule::Scheduler;
 use crate::units::{Rate, Span, Time, Weight};
@@ -44,6 +44,11 @@ pub trait System<P: Packet>: Queue<P> {
 
     /// Sets the class of `flow`, from its next packet on. False if the discipline knows no classes.
     fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
+        false
+    }
+
+    /// Sets the hosts at the ends of `flow`, from its next packet on. False if the discipline knows no hosts.
+    fn set_hosts(&mut self, _flow: FlowId, _hosts: HostPair) -> bool {
         false
     }
 

@@ -5,12 +5,13 @@ use super::catalog::Selection;
 use super::context::LinkContext;
 use super::contract::System;
 use super::custom::Fault;
+use super::isolate::{Isolate, IsolatedParams};
 use super::ramp::FlowShare;
 use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{Sffc, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowClass, FlowId, LabelKind, Packet};
+use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, LabelKind, Packet};
 use crate::param::{Args, Entry, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
@@ -44,6 +45,10 @@ impl DisciplineParams {
                            rate, or shape on the next one";
             return Err(ParamError::new("shaper", message));
         }
+        let core = match Isolate::from_args(args) {
+            Some(isolate) => CoreParams::Isolated(IsolatedParams::new(isolate, core)?),
+            None => core,
+        };
         let shaper = match selection.shaper {
             Some(shaper) => Some(read(SHAPERS, args, "shaper", shaper)?),
             None => None,
@@ -51,10 +56,27 @@ impl DisciplineParams {
         Ok(Self { core, shaper })
     }
 
+    /// Whether it divides among hosts before it divides among flows, and among which.
+    #[must_use]
+    pub const fn isolate(&self) -> Option<Isolate> {
+        match &self.core {
+            CoreParams::Isolated(isolated) => Some(isolated.isolate),
+            _ => None,
+        }
+    }
+
+    /// What divides, among hosts or among flows.
+    fn dividing(&self) -> &CoreParams {
+        match &self.core {
+            CoreParams::Isolated(isolated) => &isolated.core,
+            core => core,
+        }
+    }
+
     /// The kind of label that it writes on packets, if it writes any.
     #[must_use]
-    pub const fn label_written(&self) -> Option<LabelKind> {
-        match self.core {
+    pub fn label_written(&self) -> Option<LabelKind> {
+        match self.dividing() {
             CoreParams::Buffered(BufferParams {
                 drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_),
                 ..
@@ -65,8 +87,8 @@ impl DisciplineParams {
 
     /// The kind of label that it goes by, if it reads any.
     #[must_use]
-    pub const fn label_required(&self) -> Option<LabelKind> {
-        match self.core {
+    pub fn label_required(&self) -> Option<LabelKind> {
+        match self.dividing() {
             CoreParams::Buffered(BufferParams { drop: PolicyParams::Tred(_), .. }) => {
                 Some(LabelKind::Tickets)
             }
@@ -77,8 +99,8 @@ impl DisciplineParams {
     /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
     /// without.
     #[must_use]
-    pub const fn rate_labels(&self) -> Option<(RouterRole, bool)> {
-        match &self.core {
+    pub fn rate_labels(&self) -> Option<(RouterRole, bool)> {
+        match self.dividing() {
             CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
                 Some((params.role, params.egress))
             }
@@ -129,6 +151,9 @@ impl DisciplineParams {
         }
         for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
             core.set_class(flow, class);
+        }
+        for (flow, &hosts) in (0..).map(FlowId).zip(setup.hosts) {
+            core.set_hosts(flow, hosts);
         }
         match &self.shaper {
             Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
@@ -190,7 +215,7 @@ impl<P: Packet> Discipline<P> {
     /// How a discipline from outside broke its contract, if it did.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
-        if let Core::Custom(custom) = self.core() { custom.fault() } else { None }
+        self.core().fault()
     }
 }
 
@@ -213,7 +238,7 @@ impl<P: Packet> Discipline<P> {
     pub fn reporter(&self) -> Option<&Sffc> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().reporter(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
         }
     }
 
@@ -221,7 +246,7 @@ impl<P: Packet> Discipline<P> {
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) => None,
+            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
         }
     }
 }
@@ -269,6 +294,11 @@ impl<P: Packet> Discipline<P> {
     /// The class of `flow` from its next packet on. Whether this discipline knows classes.
     pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         self.core_mut().set_class(flow, class)
+    }
+
+    /// The hosts at the ends of `flow` from its next packet on. Whether this discipline divides among hosts.
+    pub fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
+        self.core_mut().set_hosts(flow, hosts)
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.

@@ -2,12 +2,13 @@
 #![allow(dead_code, reason = "each test binary uses its part of this module")]
 
 pub use apportion_core::SimplePacket;
+use apportion_core::limit::Limit;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
 use apportion_core::system::catalog::{Catalog, Selection};
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext, System};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{DropReason, FlowId, Overload, Queue, Sink};
+use apportion_core::{Backlog, DropReason, FlowId, HostPair, Overload, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -33,6 +34,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
         guarantees: &[],
         classes: &[],
         customers: Customers::default(),
+        hosts: &[],
         seed: 1,
         name: "link",
     }
@@ -70,4 +72,69 @@ pub fn serve_backlogged(
         queue.enqueue(Time::ZERO, packet(0, sent.flow.0, sent.size.get()), &mut log);
     }
     served
+}
+
+/// Keys for a buffer of `limit` packets. What has an average and thresholds is made to drop within a few
+/// packets, or an idle time that is not seen would not show.
+pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
+    let (low, high) = (limit / 4, 3 * limit / 4);
+    let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
+    let brisk = match drop.unwrap_or(kind) {
+        "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
+        "tred" => format!("w_q=0.3 {}", thresholds("")),
+        "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
+        "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
+        "choke" => format!("w_q=0.3 {}", thresholds("")),
+        "sred" => "zombies=3 crowd=2".to_owned(),
+        "pfd" => "p=0.5 thresh=0.4".to_owned(),
+        "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
+        // No average and no threshold, or one that drops within a few packets as it is.
+        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
+        | "fq_codel" | "ramp" => String::new(),
+        other => panic!(
+            "`{other}` has no row in `keys` of crates/core/tests/common/mod.rs: add one with parameters at which it drops, \
+             marks and reorders within a few packets, or name it among those that need none"
+        ),
+    };
+    let drop = drop.map(|drop| format!("drop={drop} ")).unwrap_or_default();
+    format!("{drop}limit={limit}p {brisk}").split_whitespace().map(str::to_owned).collect()
+}
+
+/// A discipline of the catalogue as a system, as the laws know it.
+pub struct Whole(pub Discipline<SimplePacket>);
+
+impl Queue<SimplePacket> for Whole {
+    fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
+        self.0.enqueue(now, packet, sink);
+    }
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
+        self.0.dequeue(now, sink)
+    }
+    fn is_transparent(&self) -> bool {
+        self.0.is_transparent()
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        self.0.next_wakeup()
+    }
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+}
+
+impl System<SimplePacket> for Whole {
+    fn drain(&mut self, now: Time) -> Option<SimplePacket> {
+        self.0.drain(now)
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.0.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.0.set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.0.set_weight(flow, weight)
+    }
+    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
+        self.0.set_hosts(flow, hosts)
+    }
 }

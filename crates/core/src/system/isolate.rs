@@ -1,0 +1,249 @@
+//! Isolation of hosts: any discipline divides the link among hosts, and each host's part is divided among its flows.
+//!
+//! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways",
+//! LANMAN 2018, section III-B. A discipline that divides by flows gives more to a host that opens, or forges, more
+//! flows. Here it sees hosts as its flows, so all its own rules (shares, marks, drops, labels) apply to hosts.
+//!
+//! - The discipline holds a *token* for each packet, of the flow with the number of the host. The packets wait in
+//!   queues of their flows. When it serves a token, the host sends the next packet by deficit round robin among
+//!   its backlogged flows; a turn is worth the largest packet times the weight of the flow. When it drops a token,
+//!   the flow of the host with the most bytes per weight loses a packet, from the end at which the token was. A mark
+//!   goes to the packet that leaves, or to the next one of the host that is ECN-capable.
+//! - With one flow per host each token stands for its own packet: then the discipline does what it does without
+//!   isolation, except CHOKe, which drops from the middle of a queue.
+//! - Hosts weigh alike. The weight of a flow divides the part of its host.
+//! - With `both`, a packet belongs to that end of its flow at which more flows are backlogged when it arrives (if equally
+//!   many, to the source). CAKE instead gives each flow the part 1/max(flows of the source, flows of the destination):
+//!   the two differ where flows of one host belong to several others.
+//! - Sizes: a token is as large as the packet that arrives with it, but another packet may leave by it, or be dropped.
+//!   While a host is backlogged, what it has sent and what it has paid for differ by at most its backlog. What it
+//!   lost in packets and in tokens is balanced by the sizes of its next tokens, within the sizes of packets that were
+//!   seen, so that no host gains by mixing sizes. A limit in packets is kept exactly, a limit in bytes by the tokens.
+//!
+//! Cost: O(log flows of the host) per packet, besides the discipline's own; at most 256 bytes per flow, 160 per host
+//! and 12 per packet. Parameters: [`ENTRY`].
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::any::{BufferParams, Core, CoreParams, PolicyParams};
+use super::context::LinkContext;
+use super::contract::System;
+use crate::limit::Limit;
+use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
+use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::units::{Rate, Time, Weight};
+
+mod hosts;
+mod longest;
+#[cfg(test)]
+mod tests;
+
+use hosts::Hosts;
+
+/// The key that selects it.
+pub(super) const KEY: &str = "isolate";
+
+const WORDS: [&str; 3] = ["source", "destination", "both"];
+
+/// Isolation of hosts in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: KEY,
+    role: Role::Isolation,
+    summary: "Isolation of hosts: the queue divides among hosts, and each host's part among its flows.",
+    reference: "Høiland-Jørgensen, Täht, Morton 2018",
+    cost: "O(log flows of the host) per packet, at most 256 bytes per flow and 160 per host",
+    params: &[Param {
+        name: KEY,
+        symbol: "–",
+        kind: Kind::Choice(&WORDS),
+        default: None,
+        source: "off unless set",
+        doc: "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
+              destinations, or both, where a flow belongs to its end with more backlogged flows.",
+    }],
+};
+
+/// Which end of a flow is its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolate {
+    /// Its source.
+    Source,
+    /// Its destination.
+    Destination,
+    /// The one at which more flows are backlogged; its source if equally many are.
+    Both,
+}
+
+impl Isolate {
+    /// From the values of a queue's table; none if hosts are not isolated.
+    pub(super) fn from_args(args: &Args) -> Option<Self> {
+        let [source, destination, _] = WORDS;
+        args.of(&ENTRY).choice_if_set(KEY).map(|word| match word {
+            word if word == source => Self::Source,
+            word if word == destination => Self::Destination,
+            _ => Self::Both,
+        })
+    }
+}
+
+/// Parameters of [`Isolated`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct IsolatedParams {
+    /// Which end of a flow is its host.
+    pub isolate: Isolate,
+    /// What divides among hosts.
+    pub core: Box<CoreParams>,
+}
+
+impl IsolatedParams {
+    /// Hosts isolated by the discipline `core`.
+    ///
+    /// # Errors
+    /// If what that goes by belongs to flows and not to hosts.
+    pub fn new(isolate: Isolate, core: CoreParams) -> Result<Self, ParamError> {
+        let (kind, goes_by) = match &core {
+            CoreParams::Ramp(_) => ("ramp", "what real-rate flows need"),
+            CoreParams::Buffered(BufferParams { drop, .. }) => match drop {
+                PolicyParams::Sffc(_) => ("sffc", "what routers report of flows"),
+                PolicyParams::Hcsfq(_) => ("hcsfq", "the customers of flows"),
+                PolicyParams::Tred(_) => ("tred", "the tickets on packets"),
+                PolicyParams::Rio(_) => ("rio", "the colours of packets"),
+                _ => return Ok(Self { isolate, core: Box::new(core) }),
+            },
+            _ => return Ok(Self { isolate, core: Box::new(core) }),
+        };
+        let message = format!(
+            "`{kind}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
+             \"drr\""
+        );
+        Err(ParamError::new(KEY, message))
+    }
+
+    /// The kind of label that the discipline writes.
+    const fn label_written(&self) -> Option<LabelKind> {
+        match *self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(_), .. }) => Some(LabelKind::Rate),
+            _ => None,
+        }
+    }
+}
+
+/// A discipline that sees hosts as its flows, and the packets of each host.
+#[derive(Debug)]
+pub struct Isolated<P> {
+    isolate: Isolate,
+    inner: Box<Core<SimplePacket>>,
+    hosts: Hosts<P>,
+    /// The kind of label that the discipline writes on tokens.
+    labels: Option<LabelKind>,
+}
+
+impl<P: Packet> Isolated<P> {
+    /// Empty, for this link. The discipline learns nothing of flows.
+    #[must_use]
+    pub fn new(params: &IsolatedParams, link: &LinkContext<'_>) -> Self {
+        let of_hosts = LinkContext {
+            weights: &[],
+            rtts: &[],
+            guarantees: &[],
+            classes: &[],
+            customers: Customers::default(),
+            hosts: &[],
+            ..*link
+        };
+        Self {
+            isolate: params.isolate,
+            inner: Box::new(Core::new(&params.core, &of_hosts)),
+            hosts: Hosts::new(params.isolate, link.smallest_weight()),
+            labels: params.label_written(),
+        }
+    }
+
+    /// The discipline, to look at it.
+    pub(super) const fn inner(&self) -> &Core<SimplePacket> {
+        &self.inner
+    }
+
+    /// As [`Discipline::has_params`](super::Discipline::has_params).
+    pub(super) fn has_params(&self, params: &IsolatedParams) -> bool {
+        self.isolate == params.isolate && self.inner.has_params(&params.core)
+    }
+
+    /// The packet that leaves by `token`, with the label that the discipline wrote for it.
+    fn exchange(&mut self, token: &SimplePacket) -> Option<P> {
+        let mut packet = self.hosts.serve(token)?;
+        if let Some(kind) = self.labels {
+            match token.label(kind) {
+                Some(label) => packet.set_label(kind, label),
+                None => packet.clear_label(kind),
+            }
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet> Queue<P> for Isolated<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let token = self.hosts.admit(now, packet);
+        self.inner.enqueue(now, token, &mut Bridge { hosts: &mut self.hosts, sink });
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        let token = self.inner.dequeue(now, &mut Bridge { hosts: &mut self.hosts, sink })?;
+        let mut packet = self.exchange(&token)?;
+        if self.hosts.marks(&token, &packet) {
+            packet.set_ce();
+            sink.marked(now, &packet);
+        }
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.inner.next_wakeup()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.hosts.backlog()
+    }
+}
+
+impl<P: Packet> System<P> for Isolated<P> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        let token = self.inner.drain(now)?;
+        self.exchange(&token)
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.inner.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.inner.set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.hosts.set_weight(flow, weight);
+        true
+    }
+    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
+        self.hosts.set_hosts(flow, hosts);
+        true
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.statistics(show);
+    }
+}
+
+/// Drops a packet of the host for each token that the discipline drops. Marks are on the tokens that it serves.
+struct Bridge<'a, P> {
+    hosts: &'a mut Hosts<P>,
+    sink: &'a mut dyn Sink<P>,
+}
+
+impl<P: Packet> Sink<SimplePacket> for Bridge<'_, P> {
+    fn dropped(&mut self, now: Time, token: SimplePacket, reason: DropReason) {
+        if let Some(packet) = self.hosts.drop_for(&token) {
+            self.sink.dropped(now, packet, reason);
+        }
+    }
+    fn marked(&mut self, _now: Time, _token: &SimplePacket) {}
+}

@@ -1,0 +1,102 @@
+//! What the packets of a host do, one by one.
+
+use std::vec::Vec;
+
+use super::hosts::Hosts;
+use super::*;
+use crate::aqm::tail::TailDropParams;
+use crate::packet::Ecn;
+use crate::param::NoParams;
+use crate::system::any::SchedulerParams;
+use crate::testing::{Log, packet};
+use crate::units::{Bytes, Packets};
+
+fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
+    let core = CoreParams::Buffered(BufferParams {
+        schedule: SchedulerParams::Fifo(NoParams),
+        drop: PolicyParams::Tail(TailDropParams { limit: Limit::Packets(Packets::new(limit)) }),
+    });
+    let params = IsolatedParams::new(isolate, core).unwrap();
+    Isolated::new(&params, &LinkContext::new(Rate::from_mbit(10), 1, "link"))
+}
+
+fn served(queue: &mut Isolated<SimplePacket>) -> Vec<u32> {
+    let mut log = Log::default();
+    core::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut log)).map(|packet| packet.id).collect()
+}
+
+#[test]
+fn a_small_flow_keeps_its_packet_when_its_host_has_to_drop_one() {
+    let (mut queue, mut log) = (fifo(Isolate::Source, 3), Log::default());
+    // All of one host: flow 1 fills the buffer, flow 2 comes.
+    for (id, flow) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
+        queue.enqueue(Time::ZERO, packet(id, flow, 1_000), &mut log);
+    }
+    assert_eq!(log.dropped, [(Time::ZERO, 3, DropReason::Overflow)]);
+    assert_eq!(served(&mut queue), [1, 4, 2]);
+}
+
+#[test]
+fn a_turn_is_worth_the_largest_packet_times_the_weight() {
+    let (mut queue, mut log) = (fifo(Isolate::Source, 99), Log::default());
+    queue.set_weight(FlowId(2), Weight::new(2.0).unwrap());
+    // Flow 1 has 600 B a turn, flow 2 twice as much.
+    for (id, flow, size) in
+        [(1, 1, 400), (2, 1, 400), (3, 1, 400), (4, 2, 600), (5, 2, 300), (6, 2, 300), (7, 2, 100)]
+    {
+        queue.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+    }
+    assert_eq!(served(&mut queue), [1, 4, 5, 6, 2, 3, 7]);
+}
+
+#[test]
+fn a_mark_goes_to_the_next_packet_of_the_host_that_can_be_marked() {
+    let mut hosts = Hosts::new(Isolate::Source, Weight::ONE);
+    let capable = SimplePacket { ecn: Ecn::Ect1, ..packet(2, 1, 100) };
+    let tokens = [packet(1, 1, 100), capable, capable].map(|packet| hosts.admit(Time::ZERO, packet));
+    assert_eq!(tokens.map(|token| token.ecn), [Ecn::NotEct, Ecn::Ect1, Ecn::Ect1]);
+    // The discipline marks the second token and serves it first.
+    let marked = [SimplePacket { ecn: Ecn::Ce, ..tokens[1] }, tokens[0], tokens[2]];
+    let marks = marked.map(|token| {
+        let packet = hosts.serve(&token).unwrap();
+        hosts.marks(&token, &packet)
+    });
+    assert_eq!(marks, [false, true, false]);
+    // One that came with a mark does not pass for one of the discipline.
+    let came = hosts.admit(Time::ZERO, SimplePacket { ecn: Ecn::Ce, ..capable });
+    assert_eq!(came.ecn, Ecn::Ect0);
+}
+
+#[test]
+fn a_token_pays_for_what_was_dropped_by_another_of_another_size() {
+    let mut hosts = Hosts::new(Isolate::Source, Weight::ONE);
+    let [large, small] = [(1, 1, 1_500), (2, 2, 40)].map(|(id, flow, size)| {
+        let token = hosts.admit(Time::ZERO, packet(id, flow, size));
+        assert_eq!(token.size, Bytes::new(size));
+        token
+    });
+    // The small token is dropped, and for it the large packet: the next tokens cost 1460 B less, but at least 40.
+    assert_eq!(hosts.drop_for(&small).map(|packet| packet.id), Some(1));
+    let sizes = [1_000, 1_000, 1_000].map(|size| hosts.admit(Time::ZERO, packet(3, 3, size)).size.get());
+    assert_eq!(sizes, [40, 500, 1_000]);
+    assert_eq!(hosts.serve(&large).map(|packet| packet.id), Some(2));
+}
+
+#[test]
+fn memory_is_bounded_by_flows_hosts_and_packets() {
+    let mut hosts = Hosts::new(Isolate::Both, Weight::ONE);
+    let count = 10_000;
+    for host in 0..3 {
+        for flow in 0..count {
+            hosts.set_hosts(FlowId(flow), HostPair { source: host, destination: 100 + flow });
+        }
+        let tokens: Vec<_> =
+            (0..count).map(|flow| hosts.admit(Time::ZERO, packet(flow, flow, 100))).collect();
+        for token in tokens {
+            hosts.serve(&token);
+        }
+    }
+    // 256 bytes per flow, 160 per host: each flow has a destination, and those are numbered with twice as many.
+    let (flows, ends) = (count as usize, 2 * (count as usize + 100));
+    assert!(hosts.bytes() <= 256 * flows + 160 * ends, "{}", hosts.bytes());
+}
