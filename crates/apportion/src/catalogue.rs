@@ -24,7 +24,7 @@ pub use apportion_scenario::describe::{reference, schema};
 /// A group of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// Schedulers, buffer policies, whole systems and shapers: what `queue` names.
+    /// Schedulers, buffer policies, whole systems, shapers and the isolation of hosts: what `queue` names.
     Disciplines,
     /// What `mark` and `exchange` name.
     Markers,
@@ -68,7 +68,11 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
     let list = |section, title, entries| List { section, title, entries };
     let marks = |entry: &&Entry| matches!(entry.role, Role::Marker | Role::Exchange);
     vec![
-        list(Section::Disciplines, "Disciplines", catalog.disciplines().map(entry).collect()),
+        list(
+            Section::Disciplines,
+            "Disciplines",
+            catalog.all().filter(|entry| !marks(entry)).map(entry).collect(),
+        ),
         list(Section::Markers, "Markers and exchanges", catalog.all().filter(marks).map(entry).collect()),
         list(
             Section::Tcp,
@@ -91,6 +95,7 @@ const fn role(role: Role) -> &'static str {
         Role::Policy => "buffer policy",
         Role::System => "system",
         Role::Shaper => "shaper",
+        Role::Isolation => "isolation",
         Role::Marker => "marker",
         Role::Exchange => "exchange",
     }
@@ -139,13 +144,15 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
         Role::Scheduler | Role::System => "queue = { kind",
         Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(catalog, entry)),
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
+        Role::Isolation => "queue = { kind = \"drr\", isolate",
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
     };
     let required = entry.params.iter().filter(|param| param.is_required());
     let required: String =
         required.map(|param| format!(", {} = {}", param.name, param.kind.example())).collect();
-    let _ = writeln!(out, "Use: {key} = \"{}\"{required} }}", entry.name);
+    let value = if entry.role == Role::Isolation { "both" } else { entry.name };
+    let _ = writeln!(out, "Use: {key} = \"{value}\"{required} }}");
     let policy = catalog.select(entry.name, None, None).ok().and_then(|selection| selection.drop);
     if let (Role::Scheduler, Some(policy)) = (entry.role, policy) {
         let _ = writeln!(

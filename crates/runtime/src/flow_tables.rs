@@ -1,13 +1,15 @@
 //! The parameters of flows that disciplines need, by id; and disciplines built with them.
 
+use std::collections::BTreeMap;
+
 use apportion_core::mark::currency_exchange::CurrencyExchange;
-use apportion_core::packet::{CustomerId, Customers};
+use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Weight};
 
-use apportion_scenario::model::{Link, Scenario, Setting};
+use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
 use crate::connections::Numbers;
 use crate::link::FlowSetting;
@@ -27,6 +29,8 @@ pub struct FlowTables {
     customers: Vec<CustomerId>,
     /// By number of the customer.
     customer_weights: Vec<Weight>,
+    /// The hosts at the ends of flows, for each link that isolates hosts at some time, by its name.
+    hosts: BTreeMap<String, Vec<HostPair>>,
     seed: u64,
 }
 
@@ -53,6 +57,7 @@ impl FlowTables {
                 numbers.by_id(scenario, |flow| scenario.customer_of(flow))
             },
             customer_weights: scenario.customer_weights(),
+            hosts: hosts(scenario, numbers),
             seed,
         }
     }
@@ -68,6 +73,7 @@ impl FlowTables {
             guarantees: &self.guarantees,
             classes: &self.classes,
             customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
+            hosts: self.hosts.get(&link.name).map_or(&[], Vec::as_slice),
             seed: self.seed,
             name: &name,
         })
@@ -99,6 +105,27 @@ impl FlowTables {
     }
 }
 
+/// The nodes at the ends of each flow, for each link that isolates hosts at some time. Over a link of its return path,
+/// packets of a flow come from its sink.
+fn hosts(scenario: &Scenario, numbers: &Numbers) -> BTreeMap<String, Vec<HostPair>> {
+    let isolates = |(id, link): &(LinkId, &Link)| {
+        let change = |to: &Setting| matches!(to, Setting::LinkQueue(at, queue) if at == id && queue.isolate().is_some());
+        link.queue.isolate().is_some() || scenario.changes.iter().any(|of| change(&of.to))
+    };
+    let links = (0..).map(LinkId).zip(&scenario.links);
+    let pair = |flow: &Flow, link: LinkId| {
+        let [first, last] =
+            [flow.path.first(), flow.path.last()].map(|id| id.map(|id| &scenario.links[id.index()]));
+        let (source, sink) = (first.map_or(0, |link| link.from.0), last.map_or(0, |link| link.to.0));
+        let returns = flow.back.contains(&link) && !flow.path.contains(&link);
+        let (source, destination) = if returns { (sink, source) } else { (source, sink) };
+        HostPair { source, destination }
+    };
+    let table =
+        |(id, link): (LinkId, &Link)| (link.name.clone(), numbers.by_id(scenario, |flow| pair(flow, id)));
+    links.filter(isolates).map(table).collect()
+}
+
 /// The exchanges of tickets on a link: one for data if it is issued tickets, directly or by its acknowledgements; one
 /// for acknowledgements if its other direction is.
 #[must_use]
@@ -121,4 +148,55 @@ pub fn exchanges(scenario: &Scenario, link: &Link, seed: u64) -> Vec<(LabelKind,
         exchanges.push((LabelKind::AckTickets, of_acks));
     }
     exchanges
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::connections::connections;
+
+    #[test]
+    fn over_its_return_path_a_flow_comes_from_its_sink() {
+        let text = r#"
+            seed = 1
+            stop = "1s"
+            [link.x]
+            from = "a"
+            to = "b"
+            rate = "1Mbit"
+            delay = "1ms"
+            queue = { kind = "drr", isolate = "both" }
+            back = { queue = { kind = "drr", isolate = "source" } }
+            [link.y]
+            from = "b"
+            to = "c"
+            rate = "1Mbit"
+            delay = "1ms"
+            [flow.f]
+            from = "a"
+            to = "c"
+            tcp = "rfc"
+            [flow.g]
+            from = "c"
+            to = "b"
+            tcp = "rfc"
+            [[change]]
+            at = "500ms"
+            set = "link.y.queue"
+            to = { kind = "drr", isolate = "source" }
+        "#;
+        let suite = apportion_scenario::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+        let scenario = &suite.unwrap_or_else(|problems| panic!("{problems:?}")).points[0].scenario;
+        let tables = FlowTables::new(scenario, &connections(scenario, 1).1, 1);
+        let pairs = |link: &str| {
+            let of = |hosts: &HostPair| (hosts.source, hosts.destination);
+            tables.hosts[link].iter().map(of).collect::<Vec<_>>()
+        };
+        // Nodes a, b, c. Flow g goes from c to b by y.back, and its acknowledgements by y.
+        assert_eq!(tables.hosts.keys().collect::<Vec<_>>(), ["x", "x.back", "y"]);
+        assert_eq!((pairs("x")[0], pairs("x.back")[0]), ((0, 2), (2, 0)));
+        assert_eq!(pairs("y"), [(0, 2), (1, 2)]);
+    }
 }

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod connections;
+mod flow_setting;
 pub mod flow_tables;
 pub mod histogram;
 pub mod link;

@@ -11,14 +11,15 @@ use apportion_core::Packet;
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
-use apportion_core::packet::{CustomerId, FlowClass, FlowId, LabelKind};
+use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::Scenario;
 
 use crate::connections::Numbers;
+pub use crate::flow_setting::FlowSetting;
 use crate::flow_tables::{FlowTables, exchanges};
 use crate::outcome::{Count, LinkOutcome};
 use crate::probe::{Counters, LinkCounts, LinkProbe};
@@ -115,21 +116,6 @@ impl<P: Packet> LinkParts<P> {
             exchanges: exchanges(scenario, link, seed),
         }
     }
-}
-
-/// The parameter of one flow that disciplines know, with its new value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FlowSetting {
-    /// Its weight. Default: 1.
-    Weight(Weight),
-    /// Its guaranteed rate, default 0, with its round-trip time without queueing.
-    Guarantee(Rate, Span),
-    /// Its round-trip time without queueing; zero if unknown, the default.
-    Rtt(Span),
-    /// The customer that it belongs to. Default: [`CustomerId::OTHERS`].
-    Customer(CustomerId),
-    /// Its class. Default: greedy.
-    Class(FlowClass),
 }
 
 /// One direction of a link, apart from its transmitter and the packets on its wire. What every packet touches comes first.
@@ -388,23 +374,7 @@ impl<P: Packet> LinkState<P> {
         if matches!(to, FlowSetting::Class(_)) {
             self.catch_up(now, backend);
         }
-        let queue = self.queue.inner_mut();
-        match *to {
-            FlowSetting::Weight(weight) => {
-                queue.set_weight(flow, weight);
-            }
-            FlowSetting::Guarantee(guarantee, rtt) => {
-                queue.set_guarantee(flow, guarantee, rtt);
-            }
-            FlowSetting::Rtt(rtt) => {
-                queue.set_rtt(flow, rtt);
-            }
-            FlowSetting::Customer(customer) => {
-                queue.set_customer(flow, customer);
-            }
-            FlowSetting::Class(class) => return queue.set_class(flow, class),
-        }
-        false
+        to.apply(flow, self.queue.inner_mut())
     }
 
     /// Replaces the exchanges of labels.

@@ -6,19 +6,55 @@
 //! breaks promises that were possible when they were made; a scenario may study that. Links whose queues know
 //! nothing of guarantees count as well, because what flows are entitled to holds for every queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::fairness::oversubscribed;
 use apportion_core::units::Rate;
 
 use crate::changes::Placed;
 use crate::keys::Fields;
-use crate::model::{Flow, Link, Setting};
+use crate::model::{Change, Flow, Link, Setting};
 use crate::problem::{Place, Problems};
 use crate::text::join;
 
 /// Maximum number of groups of flows that a message lists.
 const LISTED: usize = 5;
+
+/// Refuses guarantees of flows that cross a link whose queue isolates hosts, at the start or later: it divides among
+/// hosts, and those have none.
+pub(crate) fn check_isolation(
+    links: &[Link],
+    flows: &[Flow],
+    changes: &[Change],
+    root: &Fields<'_>,
+    problems: &mut Problems,
+) {
+    let mut isolates: Vec<bool> = links.iter().map(|link| link.queue.isolate().is_some()).collect();
+    for change in changes {
+        if let Setting::LinkQueue(id, queue) = &change.to {
+            isolates[id.index()] |= queue.isolate().is_some();
+        }
+    }
+    let given = |at: usize, flow: &Flow| {
+        let raised = |change: &Change| matches!(change.to, Setting::FlowGuarantee(of, rate) if of == at && rate > Rate::ZERO);
+        flow.guarantee > Rate::ZERO || changes.iter().any(raised)
+    };
+    let mut reported = BTreeSet::new();
+    for (at, flow) in flows.iter().enumerate() {
+        let Some(id) = flow.path.iter().find(|id| isolates[id.index()]).filter(|_| given(at, flow)) else {
+            continue;
+        };
+        if reported.insert(&flow.group) {
+            let (place, path) = written(root, flow);
+            let message = format!(
+                "the queue of link `{}` divides among hosts, and a guarantee is of a flow; leave `guarantee` out, or \
+                 `isolate` of that queue",
+                links[id.index()].name
+            );
+            problems.add(place, path, message);
+        }
+    }
+}
 
 /// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key
 /// that guarantees most of it.

@@ -92,6 +92,7 @@ pub(crate) fn build(
     labels::check_tickets(&links, &flows, &changes, &fields, problems);
     if sound {
         admission::check(&links, &flows, &fields, problems);
+        admission::check_isolation(&links, &flows, &changes, &fields, problems);
         labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;

@@ -116,6 +116,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
     let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, catalog, problems));
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
+        checks::isolation(direction, &rules.all, problems);
     }
     let (mut up, mut down) = (up?, down?);
     checks::reports(&fields, [&up, &down], problems);

@@ -70,8 +70,10 @@ impl Part {
 
     /// Every entry that can be a part of it.
     pub(crate) fn entries(self, catalog: &Catalog) -> impl Iterator<Item = &'static Entry> {
-        let fits =
-            move |entry: &&Entry| self.selectors().iter().any(|(_, roles)| roles.contains(&entry.role));
+        let fits = move |entry: &&Entry| {
+            self.selectors().iter().any(|(_, roles)| roles.contains(&entry.role))
+                || (self == Self::Queue && entry.role == Role::Isolation)
+        };
         catalog.all().filter(fits)
     }
 
@@ -158,7 +160,11 @@ impl Part {
             let shapes = error.key == "shaper";
             let selector = self.selectors().iter().position(|(key, _)| *key == error.key).unwrap_or(0);
             let name = [Some(kind), drop, shaper][selector];
-            let candidates = self.entries(catalog).filter(|entry| (entry.role == Role::Shaper) == shapes);
+            let fits = |entry: &&Entry| match entry.role {
+                Role::Isolation => false,
+                role => (role == Role::Shaper) == shapes,
+            };
+            let candidates = self.entries(catalog).filter(fits);
             if let Some(name) = name.filter(|name| catalog.find(name).is_none()) {
                 error.message.push_str(&did_you_mean(name, candidates.map(|entry| entry.name)));
             }

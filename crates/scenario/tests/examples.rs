@@ -31,6 +31,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "core-stateless",
             "customers",
             "gfc",
+            "hosts",
             "neighbours",
             "parking-lot",
             "quickstart",

@@ -175,6 +175,7 @@ impl Classifier {
                 of_flows: &all(&self.slots, |given| given.customer),
                 weights: &self.customer_weights,
             },
+            hosts: &[],
             seed: config.seed,
             name: &format!("{}.queue", self.direction.name()),
         })

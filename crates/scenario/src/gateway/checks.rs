@@ -73,6 +73,24 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
     largest.fields.refuse("guarantee", message, problems);
 }
 
+/// Refuses guarantees in a direction whose queue isolates hosts: it divides among hosts, and those have none.
+pub(super) fn isolation(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>], problems: &mut Problems) {
+    if direction.config.queue.params.isolate().is_none() {
+        return;
+    }
+    let given = |rule: &&PlacedRule<'_>| {
+        rule.config.is_for(direction.direction) && rule.config.gives.guarantee > Rate::ZERO
+    };
+    for rule in rules.iter().filter(given) {
+        let message = format!(
+            "the queue of `{}` divides among hosts, and a guarantee is of a flow; leave `guarantee` out, or `isolate` of \
+             that queue",
+            direction.direction.name()
+        );
+        rule.fields.refuse("guarantee", message, problems);
+    }
+}
+
 /// Refuses reports without an `address` or without a `report_key`, unless they are `insecure`, and both keys without
 /// reports.
 pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
