@@ -330,6 +330,16 @@ enum apportion_status apportion_queue_set_guarantee(struct apportion_queue *queu
 // As of `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_rtt(struct apportion_queue *queue, uint32_t flow, uint64_t rtt);
 
+// The hosts at the ends of a flow from its next packet on: small numbers, those of sources and of destinations apart.
+// Default: 0 at both ends. Unused by queues without `isolate`.
+//
+// # Safety
+// As of `apportion_queue_destroy`.
+enum apportion_status apportion_queue_set_hosts(struct apportion_queue *queue,
+                                                uint32_t flow,
+                                                uint32_t source,
+                                                uint32_t destination);
+
 // The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by
 // disciplines that do not divide among customers.
 //

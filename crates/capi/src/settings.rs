@@ -2,7 +2,7 @@
 //! first does what was due.
 
 use apportion_core::limit::Limit;
-use apportion_core::packet::{CustomerId, FlowClass as CoreFlowClass, FlowId};
+use apportion_core::packet::{CustomerId, FlowClass as CoreFlowClass, FlowId, HostPair};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 
 use crate::queue::{Inner, Queue, enter};
@@ -134,6 +134,23 @@ pub unsafe extern "C" fn apportion_queue_set_rtt(queue: *mut Queue, flow: u32, r
     let rtt = Span::from_nanos(rtt);
     // SAFETY: promised by the caller.
     unsafe { enter(queue, |inner| used(inner.discipline.set_rtt(FlowId(flow), rtt))) }
+}
+
+/// The hosts at the ends of a flow from its next packet on: small numbers, those of sources and of destinations apart.
+/// Default: 0 at both ends. Unused by queues without `isolate`.
+///
+/// # Safety
+/// As of `apportion_queue_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn apportion_queue_set_hosts(
+    queue: *mut Queue,
+    flow: u32,
+    source: u32,
+    destination: u32,
+) -> Status {
+    let hosts = HostPair { source, destination };
+    // SAFETY: promised by the caller.
+    unsafe { enter(queue, |inner| used(inner.discipline.set_hosts(FlowId(flow), hosts))) }
 }
 
 /// The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by

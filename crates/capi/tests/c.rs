@@ -35,6 +35,8 @@ fn queues() -> Vec<String> {
     for entry in Catalog::default().disciplines().filter(|entry| entry.role != Role::Shaper) {
         let limit = if entry.name == "ramp" { String::new() } else { ", limit = \"100p\"".to_owned() };
         queues.push(format!("{{ kind = \"{}\"{limit} }}", entry.name));
+        let isolated = format!("{{ kind = \"{}\"{limit}, isolate = \"both\" }}", entry.name);
+        queues.extend(Some(isolated).filter(|text| apportion_scenario::queue::from_text(text).is_ok()));
         if entry.name != "ramp" {
             let shaper = "shaper = \"token_bucket\", rate = \"3Mbit\"";
             queues.push(format!("{{ kind = \"{}\"{limit}, {shaper} }}", entry.name));

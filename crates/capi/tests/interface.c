@@ -78,6 +78,7 @@ static void creation(void) {
     apportion_config fine = {.queue = "hcsfq", .link_rate = 1, .customer_weights = weights, .customers = 2};
     apportion_queue *queue = apportion_queue_new(&fine, NULL, 0);
     CHECK(queue && apportion_queue_set_customer(queue, 7, 2) == OK);
+    CHECK(apportion_queue_set_hosts(queue, 7, 1, 2) == APPORTION_STATUS_UNUSED);
     CHECK(apportion_queue_destroy(queue) == OK && apportion_queue_destroy(NULL) == OK);
 }
 
@@ -266,7 +267,7 @@ static void change(world *world, apportion_queue *queue) {
     const uint64_t amounts[] = {0, 1, 1000, 64000, 10000000, UINT64_MAX};
     uint64_t amount = amounts[draw(world, 6)];
     uint32_t flow = (uint32_t)draw(world, 9);
-    switch (draw(world, 8)) {
+    switch (draw(world, 9)) {
     case 0: apportion_queue_set_weight(queue, flow, weights[draw(world, 7)]); break;
     case 1: apportion_queue_set_limit_packets(queue, amount); break;
     case 2: apportion_queue_set_limit_bytes(queue, amount); break;
@@ -275,6 +276,7 @@ static void change(world *world, apportion_queue *queue) {
     case 5: apportion_queue_set_class(queue, world->now, flow, (uint32_t)draw(world, 3)); break;
     case 6: apportion_queue_set_customer(queue, flow, (uint32_t)amount); break;
     case 7: apportion_queue_set_shaper_rate(queue, world->now, amount); break;
+    case 8: apportion_queue_set_hosts(queue, flow, (uint32_t)amount, (uint32_t)draw(world, 3)); break;
     }
 }
 
