@@ -13,6 +13,7 @@ use apportion_scenario::direction::Direction;
 
 use crate::engine::{Arrival, Disposition, Engine, EngineError, Hop, World};
 use crate::flow_table::FlowTable;
+use crate::frame::FlowTuple;
 use crate::host_proxy::ListenerGate;
 use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
@@ -31,7 +32,7 @@ const IDLE: Span = Span::MAX;
 /// Numbers flows by addresses and ports.
 #[derive(Debug)]
 pub struct Bridge {
-    flows: FlowTable,
+    flows: FlowTable<FlowTuple>,
     /// Flows that were given a number, new or reused.
     seen: u64,
     /// Bytes charged to each IP packet in addition to its own, by direction.
@@ -92,7 +93,7 @@ impl Bridge {
 
     /// Flows that have a number.
     #[must_use]
-    pub const fn flows(&self) -> &FlowTable {
+    pub const fn flows(&self) -> &FlowTable<FlowTuple> {
         &self.flows
     }
 }

@@ -1,14 +1,14 @@
 //! Numbers of flows: a bounded table from addresses and ports to the small dense numbers that
-//! disciplines use.
+//! disciplines use. Hosts are numbered in the same way, by their addresses.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
 //! taken, the least recently seen of 16 flows gives up its number, so a flood of new flows costs others their
 //! state, but never memory or time. Cost: a hash and a comparison per packet; 64 bytes per flow.
 
+use std::hash::Hash;
+
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
-
-use crate::frame::FlowTuple;
 
 /// Flows of which the least recently seen gives up its number. Chosen: bounds the time of a new flow.
 const MAX_PROBES: usize = 16;
@@ -16,13 +16,13 @@ const MAX_PROBES: usize = 16;
 /// Only looked up, never iterated, so its order does not matter; a hash with a secret of its own keeps
 /// senders from choosing flows that collide.
 #[expect(clippy::disallowed_types, reason = "looked up only, never iterated")]
-type Index = std::collections::HashMap<FlowTuple, u32>;
+type Index<K> = std::collections::HashMap<K, u32>;
 
-/// The flows that have numbers.
+/// The flows that have numbers, by their keys.
 #[derive(Debug)]
-pub struct FlowTable {
-    index: Index,
-    entries: Vec<Entry>,
+pub struct FlowTable<K> {
+    index: Index<K>,
+    entries: Vec<Entry<K>>,
     /// The number of the first entry.
     first: u32,
     most: usize,
@@ -32,8 +32,8 @@ pub struct FlowTable {
 }
 
 #[derive(Debug)]
-struct Entry {
-    tuple: FlowTuple,
+struct Entry<K> {
+    key: K,
     last_seen: Time,
 }
 
@@ -46,7 +46,7 @@ pub struct Numbered {
     pub is_new: bool,
 }
 
-impl FlowTable {
+impl<K: Copy + Eq + Hash> FlowTable<K> {
     /// An empty table that gives `most` numbers (at least one) from `first` on. Flows are forgotten after
     /// `idle`, when their number is needed.
     #[must_use]
@@ -55,15 +55,15 @@ impl FlowTable {
     }
 
     /// The number of the flow of a packet that came at `now`.
-    pub fn number(&mut self, now: Time, tuple: FlowTuple) -> Numbered {
-        if let Some(&at) = self.index.get(&tuple) {
+    pub fn number(&mut self, now: Time, key: K) -> Numbered {
+        if let Some(&at) = self.index.get(&key) {
             self.entries[at as usize].last_seen = now;
             return Numbered { flow: FlowId(self.first + at), is_new: false };
         }
-        let entry = Entry { tuple, last_seen: now };
+        let entry = Entry { key, last_seen: now };
         let at = match self.silent(now) {
             Some(at) => {
-                self.index.remove(&self.entries[at].tuple);
+                self.index.remove(&self.entries[at].key);
                 self.entries[at] = entry;
                 at
             }
@@ -73,7 +73,7 @@ impl FlowTable {
             }
         };
         // At most `most`, which are below 2^32.
-        self.index.insert(tuple, at as u32);
+        self.index.insert(key, at as u32);
         Numbered { flow: FlowId(self.first + at as u32), is_new: true }
     }
 
@@ -100,6 +100,19 @@ impl FlowTable {
         self.idle = idle;
     }
 
+    /// Notes a packet of the flow with this key that came at `now`, if `flow` is its number: whether it is. Unlike
+    /// [`number`](Self::number) it needs no hash.
+    pub fn note(&mut self, now: Time, flow: FlowId, key: &K) -> bool {
+        let at = flow.0.checked_sub(self.first).map(|at| at as usize);
+        match at.and_then(|at| self.entries.get_mut(at)).filter(|entry| entry.key == *key) {
+            Some(entry) => {
+                entry.last_seen = now;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// When the last packet of this flow came in.
     #[must_use]
     pub fn last_seen(&self, flow: FlowId) -> Option<Time> {
@@ -107,17 +120,17 @@ impl FlowTable {
         self.entries.get(at as usize).map(|entry| entry.last_seen)
     }
 
-    /// The addresses and ports of the flow with this number.
+    /// The key of the flow with this number.
     #[must_use]
-    pub fn tuple(&self, flow: FlowId) -> Option<&FlowTuple> {
+    pub fn key(&self, flow: FlowId) -> Option<&K> {
         let at = flow.0.checked_sub(self.first)?;
-        self.entries.get(at as usize).map(|entry| &entry.tuple)
+        self.entries.get(at as usize).map(|entry| &entry.key)
     }
 
     /// The number of a flow that has one.
     #[must_use]
-    pub fn find(&self, tuple: &FlowTuple) -> Option<FlowId> {
-        self.index.get(tuple).map(|at| FlowId(self.first + at))
+    pub fn find(&self, key: &K) -> Option<FlowId> {
+        self.index.get(key).map(|at| FlowId(self.first + at))
     }
 
     /// Flows that have numbers, silent ones included.
@@ -136,6 +149,7 @@ impl FlowTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::FlowTuple;
     use apportion_scenario::gateway::classifier::Headers;
 
     fn tuple(port: u16) -> FlowTuple {
@@ -149,7 +163,7 @@ mod tests {
         FlowTuple::new(&headers).unwrap()
     }
 
-    fn table() -> FlowTable {
+    fn table() -> FlowTable<FlowTuple> {
         FlowTable::new(FlowId(1), 3, Span::from_secs(10))
     }
 
@@ -161,8 +175,13 @@ mod tests {
         assert_eq!((a.flow, b.flow, a.is_new, b.is_new), (FlowId(1), FlowId(2), true, true));
         let again = table.number(Time::from_secs(100), tuple(1));
         assert_eq!(again, Numbered { flow: FlowId(1), is_new: false });
-        assert_eq!((table.tuple(FlowId(2)), table.tuple(FlowId(0))), (Some(&tuple(2)), None));
+        assert_eq!((table.key(FlowId(2)), table.key(FlowId(0))), (Some(&tuple(2)), None));
         assert_eq!((table.find(&tuple(2)), table.find(&tuple(3))), (Some(FlowId(2)), None));
+        let later = Time::from_secs(101);
+        assert!(table.note(later, FlowId(2), &tuple(2)) && !table.note(later, FlowId(1), &tuple(2)));
+        assert!(!table.note(later, FlowId(0), &tuple(2)) && !table.note(later, FlowId(9), &tuple(2)));
+        let seen = [1, 2].map(|flow| table.last_seen(FlowId(flow)));
+        assert_eq!(seen, [Time::from_secs(100), later].map(Some));
     }
 
     #[test]

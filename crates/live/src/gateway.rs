@@ -32,6 +32,7 @@ mod claim;
 mod classify;
 pub mod control;
 mod guarantees;
+mod hosts;
 mod http;
 pub mod interfaces;
 pub mod log;

@@ -9,8 +9,9 @@
 //! Cost: O(1) per packet, O(rules) per new flow; 150 bytes per flow.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
-use apportion_core::packet::{CustomerId, Customers};
+use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FlowClass, FlowId};
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -18,6 +19,7 @@ use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
 use super::guarantees::{Claim, Guarantees};
+use super::hosts::{End, Ends, HostNumbers};
 use super::marks::{FlowMarks, Maker};
 use crate::flow_table::FlowTable;
 use crate::frame::FlowTuple;
@@ -31,7 +33,9 @@ const FIRST: u32 = MAX_RULES as u32 + 1;
 #[derive(Debug)]
 pub struct Classifier {
     direction: Direction,
-    table: FlowTable,
+    table: FlowTable<FlowTuple>,
+    /// If the queue divides among hosts.
+    hosts: Option<HostNumbers>,
     /// By place in the table.
     flows: Vec<Flow>,
     /// By number.
@@ -53,6 +57,8 @@ struct More {
     one: bool,
     treatment: Treatment,
     account: u32,
+    /// The only addresses that it matches, as sources and as destinations.
+    addresses: [Option<IpAddr>; 2],
 }
 
 /// A flow by addresses and ports.
@@ -84,6 +90,7 @@ struct Given {
     guarantee: Rate,
     rtt: Span,
     customer: CustomerId,
+    hosts: HostPair,
 }
 
 /// The flow and the account of a packet.
@@ -108,6 +115,7 @@ impl Classifier {
         let mut classifier = Self {
             direction,
             table: FlowTable::new(FlowId(FIRST), most, config.flow_idle),
+            hosts: None,
             flows: Vec::new(),
             slots,
             rules: RuleSet::default(),
@@ -120,6 +128,7 @@ impl Classifier {
         };
         classifier.take_rules(config, accounts);
         classifier.guarantees.set_rate(config.direction(direction).rate);
+        classifier.isolate(config);
         classifier.prime();
         classifier
     }
@@ -134,6 +143,7 @@ impl Classifier {
             guarantee: Rate::ZERO,
             rtt: treatment.rtt.unwrap_or_default(),
             customer: config.customer_of(treatment),
+            hosts: HostPair::default(),
         };
         let treatments = || config.rules.iter().map(|rule| &rule.gives);
         self.treatments = treatments().map(given).collect();
@@ -143,6 +153,7 @@ impl Classifier {
             one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
+            addresses: [rule.when.from, rule.when.to].map(|prefix| prefix?.address()),
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
         self.guarantees.begin_again(treatments())
@@ -175,7 +186,7 @@ impl Classifier {
                 of_flows: &all(&self.slots, |given| given.customer),
                 weights: &self.customer_weights,
             },
-            hosts: &[],
+            hosts: &all(&self.slots, |given| given.hosts),
             seed: config.seed,
             name: &format!("{}.queue", self.direction.name()),
         })
@@ -204,7 +215,53 @@ impl Classifier {
             self.decide(now, at, headers, other, false, settings);
         }
         let Flow { id, account, .. } = self.flows[at];
+        self.note_hosts(now, id, &tuple, settings);
         Found { flow: id, account }
+    }
+
+    /// Gives the flow of a packet the numbers of its hosts, if the queue divides among hosts.
+    fn note_hosts(&mut self, now: Time, id: FlowId, tuple: &FlowTuple, settings: &mut Settings) {
+        if self.hosts.is_none() {
+            return;
+        }
+        let ends = self.ends(id, tuple);
+        let given = self.slots[id.index()].given;
+        if let Some(hosts) = &mut self.hosts
+            && !hosts.note(now, ends, given.hosts)
+        {
+            let hosts = hosts.pair(now, ends);
+            self.give(id, Given { hosts, ..given }, settings);
+        }
+    }
+
+    /// The ends of a flow. What a rule makes one flow is a host of its own, unless the rule names one address.
+    fn ends(&self, id: FlowId, tuple: &FlowTuple) -> Ends {
+        let group = id.index().checked_sub(1).and_then(|rule| self.more.get(rule)).filter(|more| more.one);
+        match group {
+            Some(group) => group.addresses.map(|address| address.map_or(End::Group(id), End::Address)),
+            None => [tuple.source(), tuple.destination()].map(End::Address),
+        }
+    }
+
+    /// Numbers hosts from now on if the queue of `config` divides among them, and no more if not.
+    fn isolate(&mut self, config: &GatewayConfig) {
+        let isolates = config.direction(self.direction).queue.params.isolate().is_some();
+        self.hosts = match self.hosts.take() {
+            Some(hosts) if isolates => Some(hosts),
+            _ => isolates.then(|| HostNumbers::new(config.flow_idle)),
+        };
+    }
+
+    /// Numbers the hosts of all flows if the queue of `config` needs that and the one before did not, or forgets them. Cost:
+    /// O(flows) if it begins.
+    pub fn set_isolation(&mut self, now: Time, config: &GatewayConfig, settings: &mut Settings) {
+        let before = self.hosts.is_some();
+        self.isolate(config);
+        for at in 0..if before { 0 } else { self.flows.len() } {
+            if let Some(tuple) = self.table.key(FlowId(FIRST + at as u32)).copied() {
+                self.note_hosts(now, self.flows[at].id, &tuple, settings);
+            }
+        }
     }
 
     /// A packet of this size of a flow came in at `now`: a flow on trial may have earned its guarantee.
@@ -261,6 +318,8 @@ impl Classifier {
         if let Some(claim) = slot.claim.as_ref().filter(|claim| claim.is_held()) {
             given.guarantee = claim.rate();
         }
+        // Its hosts are found with each packet.
+        given.hosts = slot.given.hosts;
         self.give(id, given, settings);
         if group.is_some() {
             self.slots[own.index()].claim = None;
@@ -282,6 +341,7 @@ impl Classifier {
         update(from.class != to.class, FlowSetting::Class(to.class));
         update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
         update(from.customer != to.customer, FlowSetting::Customer(to.customer));
+        update(from.hosts != to.hosts, FlowSetting::Hosts(to.hosts));
         let is_guaranteed = from.guarantee != to.guarantee || to.guarantee > Rate::ZERO && from.rtt != to.rtt;
         update(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
@@ -347,7 +407,7 @@ impl Classifier {
     /// [`Self::decide`] for a flow that is known, by what its first packet said.
     fn decide_anew(&mut self, now: Time, at: usize, other: u32, keeps: bool, settings: &mut Settings) {
         let Flow { dscp, acknowledged, .. } = self.flows[at];
-        let Some(tuple) = self.table.tuple(FlowId(FIRST + at as u32)).copied() else { return };
+        let Some(tuple) = self.table.key(FlowId(FIRST + at as u32)).copied() else { return };
         let headers = Headers {
             protocol: tuple.protocol(),
             source: tuple.source(),
@@ -370,6 +430,9 @@ impl Classifier {
             }
         }
         self.table.set_idle(idle);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.set_idle(idle);
+        }
     }
 
     /// What marks the packets of a flow, if something does.
@@ -409,7 +472,7 @@ impl Classifier {
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
-        let tuple = self.table.tuple(flow)?;
+        let tuple = self.table.key(flow)?;
         (self.number(tuple) == Some(flow)).then_some(*tuple)
     }
 

@@ -114,6 +114,7 @@ impl GatewayWorld {
                 let other = account(UNMATCHED, direction as usize);
                 state.flows.set_rules(now, config, &numbers, other, &mut self.settings);
             }
+            state.flows.set_isolation(now, config, &mut self.settings);
         }
     }
 

@@ -57,7 +57,7 @@ impl FlowSeries {
         let mut outcomes = Vec::new();
         let mut others: [Option<FlowOutcome>; 2] = [None, None];
         for (place, (number, counters)) in flows.into_iter().enumerate() {
-            let tuple = bridge.flows().tuple(FlowId(number as u32));
+            let tuple = bridge.flows().key(FlowId(number as u32));
             let is_up = tuple.is_none_or(|tuple| addresses.is_near(tuple.source()));
             let group = if is_up { "up" } else { "down" };
             let mut single = FlowOutcome::default();

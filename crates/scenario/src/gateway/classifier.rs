@@ -65,6 +65,12 @@ impl Prefix {
         Self { address, length: width(address) }
     }
 
+    /// The address, if it is one alone.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        (self.length == width(self.address)).then_some(self.address)
+    }
+
     /// Whether they are IPv4 addresses, not IPv6.
     #[must_use]
     pub const fn is_ipv4(&self) -> bool {

@@ -1,0 +1,244 @@
+//! Numbers of hosts in one direction of a gateway, for queues that divide among hosts.
+//!
+//! Sources and destinations have numbers of their own. A host that has been silent for long enough gives its number to
+//! the next new one, as flows do; a flood of forged addresses takes the numbers of those silent longest.
+//!
+//! Cost: a comparison of two addresses per packet, and two hashes for a new flow; 64 bytes per host.
+
+use std::net::IpAddr;
+
+use apportion_core::packet::{FlowId, HostPair};
+use apportion_core::units::{Span, Time};
+
+use crate::flow_table::FlowTable;
+
+/// Hosts at either end. Chosen: with both ends apart they are as many as `fq_codel` has queues unless told otherwise.
+const MAX_HOSTS: usize = (1 << 15) - 1;
+
+/// The end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The host with this address.
+    Address(IpAddr),
+    /// A group of flows that is one flow with this number, and a host of its own.
+    Group(FlowId),
+}
+
+/// Source and destination.
+pub type Ends = [End; 2];
+
+/// Hosts that have numbers. 0 is that of no host.
+#[derive(Debug)]
+pub struct HostNumbers {
+    sources: FlowTable<End>,
+    destinations: FlowTable<End>,
+}
+
+impl HostNumbers {
+    /// No hosts yet; one that has been silent for `idle` gives up its number when another needs one.
+    #[must_use]
+    pub fn new(idle: Span) -> Self {
+        let [sources, destinations] = [(); 2].map(|()| FlowTable::new(FlowId(1), MAX_HOSTS, idle));
+        Self { sources, destinations }
+    }
+
+    /// The numbers of these hosts, which sent or will get a packet at `now`.
+    pub fn pair(&mut self, now: Time, [source, destination]: Ends) -> HostPair {
+        HostPair {
+            source: self.sources.number(now, source).flow.0,
+            destination: self.destinations.number(now, destination).flow.0,
+        }
+    }
+
+    /// Notes a packet between these hosts. Whether `pair` has their numbers; if not, they need others.
+    pub fn note(&mut self, now: Time, [source, destination]: Ends, pair: HostPair) -> bool {
+        let has_source = self.sources.note(now, FlowId(pair.source), &source);
+        self.destinations.note(now, FlowId(pair.destination), &destination) && has_source
+    }
+
+    /// Hosts give up their numbers after `idle` from now on.
+    pub fn set_idle(&mut self, idle: Span) {
+        self.sources.set_idle(idle);
+        self.destinations.set_idle(idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use apportion_core::Packet as _;
+    use apportion_core::packet::{Ecn, Protocol};
+    use apportion_core::units::Bytes;
+    use apportion_linux::pool::Pool;
+    use apportion_scenario::gateway::classifier::Headers;
+    use apportion_scenario::gateway::{Direction, GatewayConfig};
+
+    use super::super::classify::{Classifier, Settings};
+    use super::*;
+    use crate::frame::FlowTuple;
+    use crate::gateway::link;
+    use crate::gateway::world::GatewayWorld;
+    use crate::link::{Link, SharedState};
+    use crate::packet::{Description, Packet};
+
+    fn config(queue: &str, rules: &str) -> GatewayConfig {
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\nflows = 65536\nup = {{ rate = \"100Mbit\", queue = {queue} }}\n\
+             down.rate = \"100Mbit\"\n{rules}"
+        );
+        GatewayConfig::load(&text, Path::new("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn udp(source: [u8; 4], destination: [u8; 4], ports: (u16, u16)) -> Headers {
+        let [source, destination] = [source, destination].map(IpAddr::from);
+        Headers { protocol: 17, source, destination, ports: Some(ports), dscp: 0 }
+    }
+
+    /// A link of a gateway, and what classifies the packets in front of it.
+    struct Bench {
+        world: GatewayWorld,
+        link: Link,
+        shared: SharedState,
+    }
+
+    impl Bench {
+        fn new(config: &GatewayConfig) -> Self {
+            let mut world = GatewayWorld::new(config);
+            let link = link(config, Direction::Up, &mut world);
+            Self { world, link, shared: SharedState::new(Pool::new(1 << 15, 1_522), 2) }
+        }
+
+        fn flows(&mut self) -> &mut Classifier {
+            &mut self.world.direction_mut(Direction::Up).flows
+        }
+
+        /// A packet of 1000 B with these headers comes. `account` is where it is counted.
+        fn enter(&mut self, now: Time, headers: &Headers, account: u32) -> FlowId {
+            let mut settings = Settings::new();
+            let tuple = FlowTuple::new(headers).unwrap();
+            let flow = self.flows().find(now, tuple, headers, 0, &mut settings).flow;
+            for (_, flow, setting) in settings {
+                self.link.set_flow(now, flow, &setting, &mut self.shared);
+            }
+            let description = Description {
+                flow,
+                size: Bytes::new(1_000),
+                protocol: Protocol::Udp,
+                ecn: Ecn::NotEct,
+                label: None,
+                account,
+                counts: true,
+                ip: None,
+                acknowledgement: 0,
+            };
+            let buffer = self.shared.pool.take(0).expect("a buffer");
+            let packet = Packet::new((buffer, 0, 1_000), &description, 0, now);
+            self.link.enter(now, packet, &mut self.shared);
+            flow
+        }
+
+        /// What left until `now`, by account.
+        fn left(&mut self, now: Time, counts: &mut [u64; 2]) {
+            while self.link.next() <= now {
+                let at = self.link.next();
+                if let Some(packet) = self.link.on_timer(at, &mut self.shared) {
+                    counts[packet.account() as usize] += packet.size().get();
+                    self.shared.pool.give_back(packet.buffer);
+                }
+            }
+        }
+    }
+
+    /// The share of one flow that sends as fast as the link, against a host that sends twice as fast with a new tuple in each
+    /// packet: 65536 ports, and forged sources if `forged`. Over 130 thousand packets of the link.
+    fn share_against_a_flood(queue: &str, forged: bool) -> f64 {
+        let mut bench = Bench::new(&config(queue, ""));
+        let (mut counts, mut tuple) = ([0; 2], 0_u32);
+        for step in 0..130_000_u64 {
+            // 1000 B take 80 us.
+            let now = Time::from_nanos(80_000 * step);
+            bench.enter(now, &udp([10, 0, 0, 1], [192, 0, 2, 1], (1, 1)), 0);
+            for _ in 0..2 {
+                let [_, a, b, c] = tuple.to_be_bytes();
+                let source = if forged { [11, a, b, c] } else { [10, 0, 0, 2] };
+                bench.enter(now, &udp(source, [192, 0, 2, 2], (u16::from_be_bytes([b, c]), a.into())), 1);
+                tuple += 1;
+            }
+            bench.left(now, &mut counts);
+        }
+        counts[0] as f64 / (counts[0] + counts[1]) as f64
+    }
+
+    #[test]
+    fn a_flood_of_forged_tuples_leaves_another_host_its_half() {
+        let drr = |isolate: &str| format!("{{ kind = \"drr\", limit = \"1000p\"{isolate} }}");
+        let fq_codel = "{ kind = \"fq_codel\", isolate = \"both\" }";
+        for (queue, forged) in [
+            (drr(", isolate = \"source\""), false),
+            (drr(", isolate = \"both\""), true),
+            (fq_codel.to_owned(), false),
+            (fq_codel.to_owned(), true),
+        ] {
+            let share = share_against_a_flood(&queue, forged);
+            assert!((share - 0.5).abs() < 0.01, "{queue}, {forged}: {share}");
+        }
+        let without = share_against_a_flood(&drr(""), false);
+        assert!(without < 0.05, "{without}");
+        // Each forged source is a host.
+        let deceived = share_against_a_flood(&drr(", isolate = \"source\""), true);
+        assert!(deceived < 0.05, "{deceived}");
+    }
+
+    /// The numbers that the link was told for the flow of these headers.
+    fn pair(classifier: &mut Classifier, seconds: u64, headers: &Headers) -> Option<HostPair> {
+        let mut settings = Settings::new();
+        let tuple = FlowTuple::new(headers).unwrap();
+        classifier.find(Time::from_secs(seconds), tuple, headers, 0, &mut settings);
+        settings.into_iter().find_map(|(_, _, setting)| match setting {
+            apportion_runtime::link::FlowSetting::Hosts(hosts) => Some(hosts),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn hosts_keep_their_numbers_and_a_group_is_a_host_of_its_own() {
+        let rules = "[[rule]]\nfrom = \"10.0.0.7\"\nto_port = 22\nflows = \"one\"\n";
+        let mut bench = Bench::new(&config("{ kind = \"drr\", isolate = \"both\" }", rules));
+        let flows = bench.flows();
+        let [x, y, z] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 7]];
+        let server = [192, 0, 2, 1];
+        let numbers = |source, destination| Some(HostPair { source, destination });
+        assert_eq!(pair(flows, 0, &udp(x, server, (1, 1))), numbers(1, 1));
+        assert_eq!(pair(flows, 0, &udp(y, server, (1, 1))), numbers(2, 1));
+        assert_eq!(pair(flows, 0, &udp(x, y, (1, 1))), numbers(1, 2));
+        assert_eq!(pair(flows, 1, &udp(x, y, (1, 1))), None, "the link knows it");
+        // The rule names one source, and its destinations are one host together.
+        assert_eq!(pair(flows, 1, &udp(z, server, (1, 22))), numbers(3, 3));
+        assert_eq!(pair(flows, 1, &udp(z, y, (1, 22))), None);
+        assert_eq!(pair(flows, 1, &udp(z, server, (1, 1))), numbers(3, 1));
+    }
+
+    #[test]
+    fn a_host_that_gave_up_its_number_gets_another_one() {
+        let mut hosts = HostNumbers::new(Span::from_secs(10));
+        let ends = |last: u8| [last, last + 100].map(|last| End::Address([10, 0, 0, last].into()));
+        let first = hosts.pair(Time::ZERO, ends(1));
+        assert!(hosts.note(Time::from_secs(5), ends(1), first));
+        // Silent for 10 s, its numbers go to the next host.
+        assert_eq!(hosts.pair(Time::from_secs(15), ends(2)), first);
+        assert!(!hosts.note(Time::from_secs(15), ends(1), first));
+        assert_ne!(hosts.pair(Time::from_secs(15), ends(1)), first);
+    }
+
+    #[test]
+    fn a_reload_that_isolates_hosts_numbers_those_that_are_there() {
+        let mut bench = Bench::new(&config("\"drr\"", ""));
+        let headers = udp([10, 0, 0, 1], [192, 0, 2, 1], (1, 1));
+        assert_eq!(pair(bench.flows(), 0, &headers), None);
+        let (new, mut settings) = (config("{ kind = \"drr\", isolate = \"source\" }", ""), Settings::new());
+        bench.flows().set_isolation(Time::from_secs(1), &new, &mut settings);
+        assert_eq!(settings.len(), 1);
+        assert_eq!(pair(bench.flows(), 2, &headers), None, "the link knows it");
+    }
+}
