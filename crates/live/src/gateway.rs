@@ -7,6 +7,7 @@
 //! | `world` | classifies frames for the engine |
 //! | `classify` | flows and rules |
 //! | `guarantees` | who may have a guarantee, and who has one |
+//! | `label_limit` | what labelled packets of a rule may claim |
 //! | `marks` | markers of flows |
 //! | `reports` | messages between gateways |
 //! | `reload` | another configuration without losing a packet |
@@ -35,6 +36,7 @@ mod guarantees;
 mod hosts;
 mod http;
 pub mod interfaces;
+mod label_limit;
 pub mod log;
 mod marks;
 pub mod offloads;

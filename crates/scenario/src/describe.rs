@@ -213,6 +213,9 @@ fn kind_schema(kind: Kind) -> Value {
             json!({ "type": ["string", "integer"], "examples": [example.trim_matches('"')] })
         }
         Kind::Flag => json!({ "type": "boolean" }),
+        Kind::FlagOrForms => {
+            json!({ "anyOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }] })
+        }
         Kind::Word(words) => json!({ "enum": words }),
         Kind::Amount(unit, range) => amount_schema(unit, range),
         Kind::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),

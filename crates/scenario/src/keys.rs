@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     Form(&'static str),
     /// `true` or `false`.
     Flag,
+    /// `true`, `false`, or a list of strings of a form that its reader knows.
+    FlagOrForms,
     /// One of these words.
     Word(&'static [&'static str]),
     /// A number with its unit, or a formula of `i` where there is an `i`.
@@ -232,6 +234,10 @@ fn check(
         Kind::Flag if !matches!(item.value, Value::Flag(_)) => {
             problems.add(item.place, path(), format!("`{}` is neither true nor false", item.plain()));
         }
+        Kind::FlagOrForms if !matches!(item.value, Value::Flag(_) | Value::List(_)) => {
+            let message = format!("`{}` is neither true nor false nor a list", item.plain());
+            problems.add(item.place, path(), message);
+        }
         Kind::Word(words) if !item.as_text().is_some_and(|text| words.contains(&text)) => {
             let guess = did_you_mean(&item.plain(), words.iter().copied());
             let known = words.join(", ");
@@ -252,7 +258,7 @@ impl Kind {
         match self {
             Self::Text | Self::Pattern | Self::Any => "\"name\"".to_owned(),
             Self::Form(example) => example.to_owned(),
-            Self::Flag => "true".to_owned(),
+            Self::Flag | Self::FlagOrForms => "true".to_owned(),
             Self::Word(words) => quoted(words.first().unwrap_or(&"")),
             Self::Amount(unit, _) => unit.example().to_owned(),
             Self::Names => "[\"a\", \"b\"]".to_owned(),

@@ -14,7 +14,7 @@ use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 use apportion_scenario::gateway::classifier::{Headers, Prefix};
-use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment};
+use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, TrustedSources};
 use apportion_scenario::queue::from_text;
 
 use common::{EVERYTHING, error, load, minimal, try_load};
@@ -36,7 +36,7 @@ fn every_key_is_read() {
     assert_eq!((up.delay, up.loss), (Span::from_millis(5), Ratio::clamped(0.01)));
     assert_eq!((up.tickets, up.ack_tickets), (TicketRate::new(1_000.0), None));
     assert_eq!(up.exchange.as_ref().unwrap().params.window, Span::from_secs(3));
-    assert_eq!(up.labels, Labels { reads: true, writes: true });
+    assert_eq!(up.labels, Labels { reads: TrustedSources::All, writes: true });
 
     let voice = &config.rules[0];
     assert_eq!((&*voice.name, voice.direction), ("voice", Some(Direction::Up)));
@@ -47,6 +47,7 @@ fn every_key_is_read() {
     assert_eq!((&voice.when.from_port, &voice.when.to_port), (&Some(5_004..=5_005), &Some(443..=443)));
     let gives = &voice.gives;
     assert_eq!((gives.class, gives.weight), (FlowClass::RealRate, Weight::new(2.5).unwrap()));
+    assert_eq!(gives.label_limit, Some(Rate::from_mbit(3)));
     assert_eq!((gives.guarantee, gives.tickets), (Rate::from_mbit(1), TicketRate::new(100.0)));
     let MarkerParams::Tickets(marker) = &gives.mark.as_ref().unwrap().params else { panic!() };
     assert!(marker.decay);
@@ -73,7 +74,7 @@ fn what_is_absent_has_its_default() {
     assert_eq!((up.overhead, up.delay, up.loss), (Bytes::new(14), Span::ZERO, Ratio::ZERO));
     assert_eq!(up.queue.params, from_text("fifo").unwrap());
     assert_eq!((up.tickets, up.ack_tickets, &up.exchange), (None, None, &None));
-    assert_eq!(up.labels, Labels { reads: false, writes: false });
+    assert_eq!(up.labels, Labels::default());
     let rule = &config.rules[0];
     assert_eq!((&*rule.name, rule.direction, &rule.gives), ("rule 1", None, &Treatment::default()));
     assert_eq!(rule.gives.weight, Weight::ONE);
@@ -253,7 +254,15 @@ fn values_of_a_direction_are_refused_with_a_fix() {
             "labels.read = true",
             "up.labels.read: unknown key (did you mean `reads`?); known here: reads, writes",
         ),
-        ("labels.reads = 1", "up.labels.reads: `1` is neither true nor false"),
+        ("labels.reads = 1", "up.labels.reads: `1` is neither true nor false nor a list"),
+        (
+            "labels.reads = []",
+            "up.labels.reads: a list has 1 to 64 prefixes; write for example [\"192.0.2.0/24\"], or false",
+        ),
+        (
+            "labels.reads = [\"192.0.2.1/24\"]",
+            "up.labels.reads: 192.0.2.1 has bits set after the first 24; write 192.0.2.0/24",
+        ),
         ("tickets = -1", "up.tickets: `-1`: a number must be zero or more here; write for example 2.5"),
         (
             "queue = { kind = \"fifo\", limits = 5 }",
@@ -337,6 +346,11 @@ fn values_of_a_rule_are_refused_with_a_fix() {
             "customer = \"a\"\nguarantee = \"1bit\"",
             "customer: a customer's bandwidth is divided among its flows by their weights; leave \
              `guarantee` or `customer` out",
+        ),
+        (
+            "label_limit = \"3Mbit\"",
+            "label_limit: no label of these packets is trusted; write labels = { reads = true } for their direction, \
+             or leave `label_limit` out",
         ),
         (
             "guarantee_limit = \"3Mbit\"",
@@ -501,6 +515,20 @@ fn reports_without_a_key_must_be_asked_for_and_are_trusted_within_bounds() {
             assert_eq!(load(&config.canonical()), config);
         }
     }
+}
+
+#[test]
+fn labels_are_trusted_from_addresses() {
+    let queue = "queue = { kind = \"csfq\", egress = true }\n";
+    let reads = |text: &str| {
+        let config = load(&minimal("", &format!("{queue}labels = {{ reads = {text} }}"), ""));
+        assert_eq!(load(&config.canonical()), config);
+        config.up.labels.reads
+    };
+    let some = reads("[\"192.0.2.0/24\", \"2001:db8::1\"]");
+    let trusted = ["192.0.2.255", "192.0.3.0", "2001:db8::1", "2001:db8::2"];
+    assert_eq!(trusted.map(|source| some.trusts(source.parse().unwrap())), [true, false, true, false]);
+    assert_eq!((reads("true"), reads("false")), (TrustedSources::All, TrustedSources::None));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_difference_is_listed_key_by_key() {
         ("tickets = 1000", "tickets = 2000", "up.tickets: 1000.0 -> 2000.0\n"),
         (
             "tickets = 1000\nexchange = { window = \"3s\" }\nlabels = { reads = true, writes = true }",
-            "labels.writes = true",
+            "labels = { reads = [\"10.0.0.0/8\"], writes = true }",
             "",
         ),
         ("dscp = \"ef\"", "dscp = 8", "rule.voice.dscp: 46 -> 8\n"),

@@ -18,6 +18,7 @@ use crate::frame;
 use apportion_linux::frame_io::FrameIo;
 
 mod guarantees;
+mod labels;
 mod reports;
 
 /// The ports of the gateway.
@@ -152,7 +153,17 @@ impl Bench {
         per_second: u64,
         make: impl FnMut(u64) -> Vec<u8> + 'static,
     ) {
-        let [next, end] = [start, end].map(Time::from_millis);
+        self.play_at(port, [start, end].map(Time::from_millis), per_second, make);
+    }
+
+    /// The same with times.
+    fn play_at(
+        &mut self,
+        port: u32,
+        [next, end]: [Time; 2],
+        per_second: u64,
+        make: impl FnMut(u64) -> Vec<u8> + 'static,
+    ) {
         let every = Span::from_secs(1).div(per_second);
         self.engine.io_mut().sources.push(Source { port, next, every, end, sent: 0, make: Box::new(make) });
     }

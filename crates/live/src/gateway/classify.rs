@@ -20,6 +20,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment}
 
 use super::guarantees::{Claim, Guarantees};
 use super::hosts::{End, Ends, HostNumbers};
+use super::label_limit::LabelLimit;
 use super::marks::{FlowMarks, Maker};
 use crate::flow_table::FlowTable;
 use crate::frame::FlowTuple;
@@ -59,6 +60,7 @@ struct More {
     account: u32,
     /// The only addresses that it matches, as sources and as destinations.
     addresses: [Option<IpAddr>; 2],
+    label_limit: Option<LabelLimit>,
 }
 
 /// A flow by addresses and ports.
@@ -67,6 +69,8 @@ struct Flow {
     /// What disciplines know it by; its own number, or that of the rule whose flows are one.
     id: FlowId,
     account: u32,
+    /// Its rule, if one matched.
+    rule: Option<u16>,
     /// The codepoint of its first packet, by which rules matched.
     dscp: u8,
     /// The last byte that was acknowledged in the other direction.
@@ -154,6 +158,7 @@ impl Classifier {
             treatment: rule.gives.clone(),
             account: *account,
             addresses: [rule.when.from, rule.when.to].map(|prefix| prefix?.address()),
+            label_limit: rule.gives.label_limit.map(LabelLimit::new),
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
         self.guarantees.begin_again(treatments())
@@ -276,6 +281,17 @@ impl Classifier {
         }
     }
 
+    /// Whether the label of a packet of this size counts that came in at `now`: whether it is within the limit of its
+    /// rule.
+    pub fn admits_label(&mut self, now: Time, id: FlowId, size: Bytes) -> bool {
+        let rule = match id.0.checked_sub(FIRST) {
+            Some(at) => self.flows.get(at as usize).and_then(|flow| flow.rule).map(usize::from),
+            None => id.index().checked_sub(1),
+        };
+        let more = rule.and_then(|rule| self.more.get_mut(rule));
+        more.and_then(|more| more.label_limit.as_mut()).is_none_or(|limit| limit.admits(now, size))
+    }
+
     /// Decides on the flow at this place of the table by the rules. `keeps`: it had a guarantee, and needs no trial for
     /// another one.
     fn decide(
@@ -294,7 +310,9 @@ impl Classifier {
         let group = rule.filter(|_| more.is_some_and(|more| more.one)).map(|rule| FlowId(rule as u32 + 1));
         let id = group.unwrap_or(own);
         let account = more.map_or(other, |more| more.account);
-        self.flows[at] = Flow { id, account, dscp: headers.dscp, acknowledged: None };
+        // There are at most 1000 rules.
+        let number = rule.map(|rule| rule as u16);
+        self.flows[at] = Flow { id, account, rule: number, dscp: headers.dscp, acknowledged: None };
         let slot = &mut self.slots[id.index()];
         if slot.marks.is_none()
             && let Some(more) = more

@@ -69,6 +69,8 @@ pub struct DirectionSnapshot {
     pub guarantees: guarantees::Counts,
     /// Labels that were removed and not used.
     pub ignored: u64,
+    /// Trusted labels that were removed as they exceeded the limit of their rule.
+    pub over_limit: u64,
     /// Packets that had no room for their label.
     pub unlabelled: u64,
 }
@@ -125,6 +127,7 @@ impl<I: FrameIo> Gateway<I> {
             holders: state.flows.guarantees().holders(),
             guarantees: state.flows.guarantees().counts(),
             ignored: state.ignored,
+            over_limit: state.over_limit,
             unlabelled: state.unlabelled,
         }
     }
@@ -206,7 +209,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 const GAUGE: MetricType = MetricType::GAUGE;
 const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 12] = [
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 13] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -233,6 +236,12 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 12] = [
     ("labels_ignored_total", COUNTER, "Labels taken off as packets came in, and not used.", |it| {
         it.ignored as f64
     }),
+    (
+        "labels_over_limit_total",
+        COUNTER,
+        "Trusted labels taken off, as they exceeded the limit of their rule.",
+        |it| it.over_limit as f64,
+    ),
     // The name until 0.1; it goes with the release after this one.
     ("labels_disbelieved_total", COUNTER, "Old name of labels_ignored_total.", |it| it.ignored as f64),
     ("unlabelled_packets_total", COUNTER, "Packets without room for their label.", |it| it.unlabelled as f64),

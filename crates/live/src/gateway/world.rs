@@ -46,6 +46,8 @@ pub struct DirectionState {
     overhead: Bytes,
     /// Labels that were removed as packets came in and not used.
     pub ignored: u64,
+    /// Labels that were trusted and removed as they exceeded the limit of their rule.
+    pub over_limit: u64,
     /// Packets sent without their label because the header has no room.
     pub unlabelled: u64,
 }
@@ -81,9 +83,10 @@ impl GatewayWorld {
             let own = config.direction(direction);
             DirectionState {
                 flows: Classifier::new(direction, config, &numbers(&mut accounts, config, direction)),
-                labels: own.labels,
+                labels: own.labels.clone(),
                 overhead: own.overhead,
                 ignored: 0,
+                over_limit: 0,
                 unlabelled: 0,
             }
         });
@@ -107,7 +110,7 @@ impl GatewayWorld {
         for direction in Direction::BOTH {
             let own = config.direction(direction);
             let state = &mut self.directions[direction as usize];
-            (state.labels, state.overhead) = (own.labels, own.overhead);
+            (state.labels, state.overhead) = (own.labels.clone(), own.overhead);
             state.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
             if rules {
                 let numbers = numbers(&mut self.accounts, config, direction);
@@ -159,17 +162,26 @@ impl World for GatewayWorld {
         let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
         let written = wire_label::read(arrival.frame, parsed.ip());
         let mut headers = parsed.headers;
+        let mut label = written;
         if written.is_some() {
             wire_label::clear(arrival.frame, parsed.ip());
-            state.ignored += u64::from(!state.labels.reads);
+            label =
+                label.filter(|_| headers.is_some_and(|headers| state.labels.reads.trusts(headers.source)));
+            state.ignored += u64::from(label.is_none());
             // The codepoint was the label's, and says nothing of a class.
             headers = headers.map(|headers| Headers { dscp: 0, ..headers });
         }
-        let label = written.filter(|_| state.labels.reads);
+        let size = state.charged(arrival.frame);
         // The flow of the other direction that it acknowledges, if that is marked.
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(parsed.flow()) {
             Some((headers, tuple)) => {
+                let other = account(UNMATCHED, number);
+                let found = state.flows.find(now, tuple, headers, other, &mut self.settings);
+                if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
+                    label = None;
+                    state.over_limit += 1;
+                }
                 if let Some(segment) = parsed.segment
                     && let Some(number) = segment.acknowledges
                     && let Some((flow, bytes)) =
@@ -180,14 +192,13 @@ impl World for GatewayWorld {
                         marks.acknowledged(now, bytes, label);
                     }
                 }
-                state.flows.find(now, tuple, headers, account(UNMATCHED, number), &mut self.settings)
+                found
             }
             None => Found { flow: FlowId(0), account: account(OTHER, number) },
         };
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);
         }
-        let size = state.charged(arrival.frame);
         state.flows.arrived(now, found.flow, size, &mut self.settings);
         let description = Description {
             flow: found.flow,

@@ -140,11 +140,11 @@ pub(super) fn labels(
     rules: &[PlacedRule<'_>],
     problems: &mut Problems,
 ) {
-    let treatments = directions.map(|placed| placed.config.labels);
+    let treatments = directions.map(|placed| &placed.config.labels);
     for placed in directions {
         let issuing: Vec<_> = rules.iter().filter_map(|rule| issues(rule, placed.direction)).collect();
         tickets_under_rates(placed, &issuing, problems);
-        own_tickets(placed, treatments.iter().all(|labels| labels.reads && labels.writes), problems);
+        own_tickets(placed, treatments.iter().all(|labels| labels.reads.is_any() && labels.writes), problems);
         let followed = rules
             .iter()
             .any(|rule| rule.config.is_for(placed.direction.other()) && rule.config.gives.follows_sink());
@@ -154,6 +154,12 @@ pub(super) fn labels(
     for rule in rules {
         if acknowledgements(directions, rule, problems) {
             tickets_unseen(directions, rule, problems);
+        }
+        let mut own = directions.iter().filter(|placed| rule.config.is_for(placed.direction));
+        if rule.config.gives.label_limit.is_some() && !own.any(|placed| placed.config.labels.reads.is_any()) {
+            let message = "no label of these packets is trusted; write labels = { reads = true } for their direction, or \
+                           leave `label_limit` out";
+            rule.fields.refuse("label_limit", message, problems);
         }
     }
 }
@@ -197,7 +203,7 @@ fn acknowledgements(
     let gives = &rule.config.gives;
     let back = directions.into_iter().filter(|placed| rule.config.is_for(placed.direction.other()));
     for placed in back {
-        let (labels, name) = (placed.config.labels, placed.direction.name());
+        let (labels, name) = (&placed.config.labels, placed.direction.name());
         if gives.ack_tickets.is_some() && !labels.writes {
             let message = format!(
                 "acknowledgements carry these tickets, but leave `{name}` without labels; write labels = {{ \
@@ -206,7 +212,7 @@ fn acknowledgements(
             rule.fields.refuse("ack_tickets", message, problems);
             return false;
         }
-        if gives.follows_sink() && !labels.reads {
+        if gives.follows_sink() && !labels.reads.is_any() {
             let message = format!(
                 "no tickets are issued to the flow; write for example tickets = 100, or labels = {{ reads = \
                  true }} for `{name}`, where acknowledgements carry them"
@@ -264,17 +270,17 @@ fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems)
 /// Arriving packets, rules or the queue supply labels. The queue, the next devices or, on acknowledgements, rules of
 /// the other direction use them. `issued` and `followed`: rules write them and read them.
 fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2], problems: &mut Problems) {
-    let (labels, queue) = (placed.config.labels, &placed.config.queue.params);
-    if queue.label_required() == Some(LabelKind::Tickets) && !labels.reads && !issued {
+    let (labels, queue) = (&placed.config.labels, &placed.config.queue.params);
+    if queue.label_required() == Some(LabelKind::Tickets) && !labels.reads.is_any() && !issued {
         let message = "the queue uses tickets, but no packet has any; write labels = { reads = true } to \
                        trust those of arriving packets, or tickets = 100 in a rule";
         placed.fields.refuse("queue", message, problems);
-    } else if labels.writes && !labels.reads && !issued && queue.label_written().is_none() {
+    } else if labels.writes && !labels.reads.is_any() && !issued && queue.label_written().is_none() {
         let message = "no packet has a label that could stay: neither rules nor the queue write any, and \
                        those of arriving packets are not trusted; write reads = true, or writes = false";
         placed.fields.refuse("labels", message, problems);
     }
-    if labels.reads && !labels.writes && queue.label_required().is_none() && !followed {
+    if labels.reads.is_any() && !labels.writes && queue.label_required().is_none() && !followed {
         let message = "labels are trusted, but the queue uses none and none stay on packets; write writes = \
                        true to pass them on, or reads = false";
         placed.fields.refuse("labels", message, problems);
@@ -283,9 +289,9 @@ fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2],
 
 /// Refuses a role of a queue with rate labels that contradicts the key `labels`.
 fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
-    let labels = placed.config.labels;
+    let labels = &placed.config.labels;
     let Some((role, egress)) = placed.config.queue.params.rate_labels() else { return };
-    if role == RouterRole::Core && !labels.reads {
+    if role == RouterRole::Core && !labels.reads.is_any() {
         let message = "with role = \"core\" the queue drops packets without a label, and no label is \
                        trusted; write labels = { reads = true }, or role = \"any\"";
         placed.fields.refuse("queue", message, problems);

@@ -10,12 +10,12 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 
-use super::classifier::{Rule, RuleSet};
+use super::classifier::{Prefix, Rule, RuleSet};
 use crate::customers;
 use crate::direction::Direction;
 use crate::model::Customer;
 use crate::selection::Part;
-use crate::text::Item;
+use crate::text::{Item, quoted};
 
 /// A checked configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,12 +79,56 @@ pub struct DirectionConfig {
 }
 
 /// Treatment of labels on packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// Whether labels of arriving packets are trusted. If not, they are ignored.
-    pub reads: bool,
+    /// Whose labels are trusted. Others are ignored.
+    pub reads: TrustedSources,
     /// Whether they stay on departing packets.
     pub writes: bool,
+}
+
+/// From whom labels are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TrustedSources {
+    /// From nobody.
+    #[default]
+    None,
+    /// From everybody.
+    All,
+    /// From these addresses; at least one prefix and at most [`MAX_TRUSTED`](super::MAX_TRUSTED).
+    Of(Vec<Prefix>),
+}
+
+impl TrustedSources {
+    /// Whether it is anybody.
+    #[must_use]
+    pub const fn is_any(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Whether packets with this source address are trusted.
+    #[must_use]
+    pub fn trusts(&self, source: IpAddr) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Of(prefixes) => prefixes.iter().any(|prefix| prefix.contains(source)),
+        }
+    }
+}
+
+/// Prints as TOML.
+impl fmt::Display for TrustedSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("false"),
+            Self::All => f.write_str("true"),
+            Self::Of(prefixes) => {
+                let prefixes: Vec<_> = prefixes.iter().map(|prefix| quoted(&prefix.to_string())).collect();
+                write!(f, "[{}]", prefixes.join(", "))
+            }
+        }
+    }
 }
 
 /// Parameters of something in the catalogue.
@@ -137,6 +181,8 @@ pub struct Treatment {
     pub guarantee_limit: Option<Rate>,
     /// The same for the flows of one inside host; four guarantees if absent.
     pub guarantee_limit_per_host: Option<Rate>,
+    /// Maximum rate of all packets of the rule whose labels are trusted, if any.
+    pub label_limit: Option<Rate>,
     /// Tickets issued to it, if any.
     pub tickets: Option<TicketRate>,
     /// Receiver-based: tickets issued to its sink, if any.

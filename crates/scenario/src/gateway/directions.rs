@@ -5,7 +5,7 @@ use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
-use super::{Direction, DirectionConfig, Labels, Written};
+use super::{Direction, DirectionConfig, Labels, TrustedSources, Written, forms};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
 use crate::selection::Part;
@@ -14,6 +14,9 @@ use crate::{marking, queue};
 
 /// Maximum overhead charged per packet. Chosen: several times what any stack of link layers adds.
 const MAX_OVERHEAD: Bytes = Bytes::new(256);
+
+/// Maximum number of prefixes in a list of trusted sources. Chosen: each labelled packet is compared with all of them.
+pub const MAX_TRUSTED: usize = 64;
 
 /// A direction and where it was written. Its rules are not known yet.
 pub(super) struct Placed<'a> {
@@ -85,9 +88,34 @@ fn read_queue(
 }
 
 fn labels(fields: &Fields<'_>, problems: &mut Problems) -> Option<Labels> {
-    let Some(item) = fields.item("labels") else { return Some(Labels { reads: false, writes: false }) };
+    let Some(item) = fields.item("labels") else { return Some(Labels::default()) };
     let fields = walk(item, &fields.path_of("labels"), LABELS, false, problems)?;
-    Some(Labels { reads: fields.flag("reads")?, writes: fields.flag("writes")? })
+    let reads = trusted_sources(&fields, problems);
+    Some(Labels { reads: reads?, writes: fields.flag("writes")? })
+}
+
+/// `None` only if something was refused.
+fn trusted_sources(fields: &Fields<'_>, problems: &mut Problems) -> Option<TrustedSources> {
+    let items = match fields.item("reads").map(|item| &item.value) {
+        None | Some(Value::Flag(false)) => return Some(TrustedSources::None),
+        Some(Value::Flag(true)) => return Some(TrustedSources::All),
+        Some(Value::List(items)) => items,
+        Some(_) => return None,
+    };
+    if items.is_empty() || items.len() > MAX_TRUSTED {
+        let message =
+            format!("a list has 1 to {MAX_TRUSTED} prefixes; write for example [\"192.0.2.0/24\"], or false");
+        fields.refuse("reads", message, problems);
+        return None;
+    }
+    let prefix = |item: &Item| match forms::prefix(&item.plain(), "reads") {
+        Ok(prefix) => Some(prefix),
+        Err(message) => {
+            fields.refuse("reads", message, problems);
+            None
+        }
+    };
+    items.iter().map(prefix).collect::<Option<_>>().map(TrustedSources::Of)
 }
 
 /// Gives an exchange to each direction that exchanges tickets, and refuses one where there is nothing to

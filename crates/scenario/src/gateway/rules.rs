@@ -131,6 +131,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         guarantee: guarantee?,
         guarantee_limit,
         guarantee_limit_per_host,
+        label_limit: fields.rate("label_limit", 1, problems),
         tickets,
         ack_tickets,
         mark,

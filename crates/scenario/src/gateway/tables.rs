@@ -118,7 +118,13 @@ pub(super) const DIRECTION: &[Key] = &[
 
 /// Treatment of labels in one direction.
 pub(super) const LABELS: &[Key] = &[
-    key("reads", Kind::Flag, Default("false"), "Whether labels of arriving packets are trusted."),
+    key(
+        "reads",
+        Kind::FlagOrForms,
+        Default("false"),
+        "Whether labels of arriving packets are trusted: of all, of none, or of those from these addresses and \
+         prefixes, such as `[\"192.0.2.0/24\"]`.",
+    ),
     key("writes", Kind::Flag, Default("false"), "Whether labels stay on departing packets."),
 ];
 
@@ -215,6 +221,13 @@ pub(super) const RULE: &[Key] = &[
          `ack_tickets`, else none. Without either key, `tickets` marks data with the tickets that \
          acknowledgements carry.",
     ),
+    key(
+        "label_limit",
+        RATE,
+        Optional,
+        "Maximum rate of all packets of this rule whose labels are trusted. Packets above it lose their label, as if \
+         they had come without one. No limit if absent.",
+    ),
     key("rtt", SPAN, Optional, "Round-trip time of each flow, for queues that divide buffer space by it."),
     key(
         "customer",
@@ -249,7 +262,9 @@ mod tests {
                     assert!(read.is_ok(), "{}: {read:?}", key.name);
                 }
                 (Kind::Word(words), Default(text)) => assert!(words.contains(&text), "{}", key.name),
-                (Kind::Flag, Default(text)) => assert!(["true", "false"].contains(&text), "{}", key.name),
+                (Kind::Flag | Kind::FlagOrForms, Default(text)) => {
+                    assert!(["true", "false"].contains(&text), "{}", key.name);
+                }
                 (_, Default(_)) => panic!("{} has a default that nothing reads", key.name),
                 _ => (),
             }

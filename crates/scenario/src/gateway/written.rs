@@ -233,7 +233,7 @@ impl GatewayConfig {
 
 fn direction(way: Direction, config: &DirectionConfig) -> Section {
     let mut section = Section::new(&format!("[{}]", way.name()), way.name());
-    let labels = config.labels;
+    let labels = &config.labels;
     section.add(Setting::Rate(way), "rate", quoted(&config.rate.to_string()));
     section.add(Setting::Overhead(way), "overhead", quoted(&config.overhead.to_string()));
     section.add(Setting::Queue(way), "queue", &*config.queue.text);
@@ -267,6 +267,7 @@ fn rule(rule: &RuleConfig) -> Section {
     let rate = |rate: Rate| quoted(&rate.to_string());
     section.add_if(ALL, "guarantee_limit", gives.guarantee_limit, rate);
     section.add_if(ALL, "guarantee_limit_per_host", gives.guarantee_limit_per_host, rate);
+    section.add_if(ALL, "label_limit", gives.label_limit, rate);
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
