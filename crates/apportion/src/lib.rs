@@ -70,7 +70,7 @@ pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
 pub use apportion_report::rows;
 pub use apportion_report::{Comparison, LoadError, StoredRun, Table, WriteError, compare};
-pub use apportion_scenario::{Place, Point, Problem};
+pub use apportion_scenario::{Estimate, Place, Point, Problem};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use apportion_report::WriteError;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::{Point, replication_seed};
+use apportion_scenario::{Estimate, Point, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::replicate::ReplicateError;
 
@@ -13,6 +13,11 @@ use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::results::Results;
 use crate::scenario::Scenario;
+
+/// CPU time from which on a run is refused. Chosen: a day, which nobody waits for by mistake.
+const MAX_SECONDS: f64 = 86_400.0;
+/// Memory from which on a run is refused, bytes. Chosen: half of a small machine's.
+const MAX_MEMORY: f64 = 2e9;
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -38,6 +43,7 @@ pub struct Run<'a> {
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) folder: Option<PathBuf>,
+    force: bool,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
 }
@@ -52,6 +58,7 @@ impl<'a> Run<'a> {
             cancel: Cancel::new(),
             progress: None,
             folder: None,
+            force: false,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
         }
@@ -118,12 +125,64 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// What it takes in the simulator: time and packets of all points and replications, memory of the replications that
+    /// run at once.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "2s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "12Mbit", delay = "5ms" }
+    /// #     flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "6Mbit", packet = "1500B" } }
+    /// # "#)?;
+    /// let estimate = apportion::Run::new(&scenario).seeds(3).estimate();
+    /// // 500 datagrams a second over one link.
+    /// assert_eq!((estimate.writes, estimate.hops), (3000.0, 3000.0));
+    /// # Ok::<(), apportion::ScenarioError>(())
+    /// ```
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        let seeds = self.seeds as f64;
+        let points = self.scenario.points();
+        let threads = match self.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            jobs => jobs,
+        };
+        let mut sum = Estimate::default();
+        let mut largest: f64 = 0.0;
+        for point in points {
+            let of_one = point.scenario.estimate();
+            sum.hops += seeds * of_one.hops;
+            sum.writes += seeds * of_one.writes;
+            largest = largest.max(of_one.memory);
+        }
+        sum.memory = largest * (points.len() as f64 * seeds).min(threads as f64);
+        sum
+    }
+
+    /// Simulates it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default:
+    /// false.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    fn check_size(&self) -> Result<(), RunError> {
+        let estimate = self.estimate();
+        let is_too_large = estimate.seconds() > MAX_SECONDS || estimate.memory > MAX_MEMORY;
+        if is_too_large && !self.force {
+            return Err(RunError::TooLarge { scenario: self.scenario.origin().to_owned(), estimate });
+        }
+        Ok(())
+    }
+
     /// Runs it in the simulator.
     ///
     /// # Errors
-    /// If a point is too large for the simulator, threads cannot be started, or the folder or a capture cannot be
+    /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture cannot be
     /// written. The folder then holds what it held before.
     pub fn simulate(&self) -> Result<Results, RunError> {
+        self.check_size()?;
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         let seeds = self.seeds_of_points();
         let captures = self.folder.as_deref().map(Captures::new);
@@ -175,6 +234,18 @@ impl<'a> Run<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// It would take too long, or too much memory.
+    #[error(
+        "{}: the simulation would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
+         the seeds, or run it all the same with --force",
+        scenario.display()
+    )]
+    TooLarge {
+        /// What the scenario is called.
+        scenario: PathBuf,
+        /// What it would take.
+        estimate: Estimate,
+    },
     /// The simulator refused or failed.
     #[error("{}: {cause}", scenario.display())]
     Simulator {

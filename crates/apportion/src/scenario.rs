@@ -11,6 +11,9 @@ use serde::Serialize;
 /// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.
 const UNNAMED: &str = "scenario";
 
+/// Longest scenario file, in bytes. Chosen: a hundred thousand flows of a table each take 10 MB.
+const MAX_FILE: u64 = 16 << 20;
+
 /// A checked scenario: one point, or one for each combination of its swept values.
 ///
 /// [`docs/scenario.md`](crate::catalogue::reference) lists every key.
@@ -236,7 +239,7 @@ impl ScenarioBuilder {
         let Self { source, origin, settings, catalog } = self;
         let text = match source {
             Source::Text(text) => text,
-            Source::File => apportion_scenario::read_text_file(&origin)
+            Source::File => apportion_scenario::read_text_file(&origin, MAX_FILE)
                 .map_err(|cause| ScenarioError::Read { path: origin.clone(), cause })?,
         };
         let suite = apportion_scenario::load_with(

@@ -100,8 +100,11 @@ impl LinkOptions {
     }
 }
 
+/// Longest trace, in bytes. Chosen: ten million lines, which are the most of a trace, of 12 characters.
+const MAX_TRACE: u64 = 128 << 20;
+
 fn read_trace(file: &Path) -> Result<Trace, ShellError> {
-    let text = apportion_scenario::read_text_file(file)
+    let text = apportion_scenario::read_text_file(file, MAX_TRACE)
         .map_err(|cause| ShellError::ReadTrace { path: file.to_owned(), cause })?;
     Trace::parse(&text).map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
 }

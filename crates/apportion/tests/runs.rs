@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
@@ -238,4 +238,51 @@ fn stored_results_are_compared() {
     let total = comparison.rows.iter().find(|row| row.metric == "throughput_mbps").unwrap();
     assert!(total.differences[0].unwrap().absolute > 0.5);
     assert!(apportion::load(folder.path()).unwrap_err().to_string().starts_with("cannot read results from"));
+}
+
+/// The scenario files below a folder of the repository.
+fn scenario_files(folder: &Path) -> Vec<PathBuf> {
+    let (mut all, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                all.push(path);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn no_example_and_no_scenario_of_a_paper_is_too_large() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut checked = 0;
+    for path in
+        ["scenarios", "papers", "validation"].map(|folder| scenario_files(&root.join(folder))).concat()
+    {
+        // Those of gateways and of claims are no scenarios.
+        let Ok(scenario) = Scenario::from_file(&path) else { continue };
+        let estimate = Run::new(&scenario).seeds(100).estimate();
+        assert!(estimate.seconds() < 86_400.0 && estimate.memory < 2e9, "{}: {estimate}", path.display());
+        checked += 1;
+    }
+    assert!(checked > 40, "{checked}");
+}
+
+#[test]
+fn the_estimate_is_of_the_right_size() {
+    for name in ["quickstart", "parking-lot", "short-flows", "unresponsive"] {
+        let scenario = ScenarioBuilder::example(name).unwrap().set("stop", "20s").set("measure_from", "0s");
+        let scenario = scenario.load().unwrap();
+        let run = Run::new(&scenario);
+        let estimate = run.estimate();
+        let results = run.simulate().unwrap();
+        let outcomes = results.points().iter().flat_map(|point| &point.outcomes);
+        let hops = outcomes.map(|outcome| outcome.packet_hops as f64).sum::<f64>();
+        let ratio = (estimate.hops + estimate.writes) / hops;
+        assert!((0.4..3.0).contains(&ratio), "{name}: {estimate}, but {hops}");
+    }
 }

@@ -56,6 +56,9 @@ pub struct Run {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
+    /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Args, Debug)]

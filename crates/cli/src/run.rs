@@ -20,8 +20,8 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("");
     let cancel = interrupt::listen()?;
     let bar = Bar::new(wanted.is_silent());
-    let run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).cancel(&cancel).folder(&folder);
-    let results = run.progress(|progress| bar.show(progress)).simulate();
+    let run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
+    let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     print_results(&results?, &folder, wanted)
 }

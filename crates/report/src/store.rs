@@ -11,6 +11,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use apportion_runtime::outcome::{CpuUse, Outcome};
+use apportion_scenario::{open_file, read_text_file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,10 @@ use crate::tables::{Rows, Table, ms};
 const FORMAT: &str = "apportion-run/3";
 const FORMAT_NAME: &str = "apportion-run/";
 const PARTIAL: &str = ".partial";
+/// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 200 MB.
+const MAX_HEAD: u64 = 256 << 20;
+/// Longest table that is read, in bytes. Chosen: five million rows of flows.
+const MAX_TABLE: u64 = 1 << 30;
 
 /// Why results could not be written: where, why, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +162,7 @@ pub fn check(dir: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(dir).map_err(|e| WriteError::io(dir, &e))?;
     let head = dir.join("run.json");
     if head.is_file() {
-        let text = fs::read_to_string(&head).map_err(|e| WriteError::io(&head, &e))?;
+        let text = read_text_file(&head, MAX_HEAD).map_err(|e| WriteError::io(&head, &e))?;
         let ours = serde_json::from_str::<Marker>(&text).is_ok_and(|m| m.format.starts_with(FORMAT_NAME));
         if !ours {
             return refuse("its run.json is not from apportion", OTHER);
@@ -333,7 +338,7 @@ const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`
 pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let path = dir.join("run.json");
     let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
-    let text = fs::read_to_string(&path)
+    let text = read_text_file(&path, MAX_HEAD)
         .map_err(|e| fail(e.to_string(), "name a folder that `apportion run --out DIR` wrote"))?;
     let marker: Marker = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
     if marker.format != FORMAT {
@@ -378,7 +383,8 @@ fn read_table<R: Row + DeserializeOwned>(
 ) -> Result<Vec<R>, LoadError> {
     let path = dir.join(format!("{}.csv", R::TABLE));
     let fail = |cause: String| LoadError { path: path.clone(), cause, mend: AGAIN };
-    let mut csv = csv::Reader::from_path(&path).map_err(|error| fail(explain(error)))?;
+    let file = open_file(&path, MAX_TABLE).map_err(|error| fail(error.to_string()))?;
+    let mut csv = csv::Reader::from_reader(file);
     let header = csv.headers().map_err(|error| fail(explain(error)))?;
     let columns: Vec<&str> = R::COLUMNS.iter().map(|column| column.name).collect();
     if header != columns {

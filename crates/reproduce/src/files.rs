@@ -6,6 +6,9 @@ use std::path::{Component, Path};
 /// The folder of embedded papers in messages and pages.
 const FOLDER: &str = "papers";
 
+/// Longest text file of a paper, in bytes. Chosen: as of a scenario.
+const MAX_TEXT: u64 = 16 << 20;
+
 /// A set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
@@ -32,8 +35,10 @@ impl Files {
     /// # Errors
     /// If it is not there, cannot be read, or is not text.
     pub fn read_text(self, path: &Path) -> io::Result<String> {
-        String::from_utf8(self.read(path)?)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+        match self {
+            Self::Disk => apportion_scenario::read_text_file(path, MAX_TEXT),
+            Self::Embedded => embedded(path).map(str::to_owned),
+        }
     }
 }
 

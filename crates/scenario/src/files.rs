@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -16,26 +17,58 @@ use pcap_file::pcap::PcapParser;
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
-/// Reads a whole file of a disk.
+/// Longest file that is read as a whole, in bytes. Chosen: a capture of ten million packets with 80 bytes of each takes 1 GB.
+const MAX_FILE: u64 = 1 << 30;
+
+/// Reads a whole file of a disk, of 1 GiB at most.
 ///
 /// # Errors
-/// What the system said, or that it is not a regular file: a pipe may never end, nor does `/dev/zero`.
+/// What the system said, that it is not a regular file, or that it is too long.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, MAX_FILE)
+}
+
+/// Reads a whole text file of `most` bytes at most.
+///
+/// # Errors
+/// As [`read_file`], or that it is not text.
+pub fn read_text_file(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_up_to(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+}
+
+/// Opens a file that is read piece by piece, of `most` bytes at most. One that grows meanwhile ends there.
+///
+/// # Errors
+/// What the system said, that it is not a regular file (a pipe may never end, nor does `/dev/zero`), or that it is longer.
+pub fn open_file(path: &Path, most: u64) -> io::Result<io::Take<fs::File>> {
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    // Before it is opened: opening a pipe waits for a writer.
     let kind = fs::metadata(path)?.file_type();
     // Of a folder the system says so itself.
     if !kind.is_file() && !kind.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        return refuse("it is not a regular file".to_owned());
     }
-    fs::read(path)
+    let file = fs::File::open(path)?;
+    if file.metadata()?.len() > most {
+        return refuse(too_long(most));
+    }
+    Ok(file.take(most))
 }
 
-/// As [`read_file`], of text.
-///
-/// # Errors
-/// As there, or that it is not text.
-pub fn read_text_file(path: &Path) -> io::Result<String> {
-    String::from_utf8(read_file(path)?)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // Some files, as those of /proc, do not say how long they are.
+    let mut file = open_file(path, most + 1)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, too_long(most)));
+    }
+    Ok(bytes)
+}
+
+fn too_long(most: u64) -> String {
+    format!("it is longer than {} MiB", most >> 20)
 }
 
 /// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).

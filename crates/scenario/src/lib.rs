@@ -31,6 +31,7 @@ mod changes;
 mod customers;
 mod defaults;
 mod entitlement;
+mod estimate;
 mod expression;
 mod files;
 mod flows;
@@ -50,6 +51,7 @@ mod text;
 mod topology;
 mod transport;
 
-pub use files::{ReadFile, read_file, read_text_file};
+pub use estimate::Estimate;
+pub use files::{ReadFile, open_file, read_file, read_text_file};
 pub use load::{Point, Suite, load, load_with, replication_seed};
 pub use problem::{Place, Problem, did_you_mean};

@@ -469,10 +469,7 @@ fn text(path: &Path) -> Result<String, String> {
         )
     };
     // A gateway that runs reads its file again, and has no memory to spare for a mistake.
-    if fs::metadata(path).is_ok_and(|file| file.len() > MAX_FILE) {
-        return Err(fail(&"it is longer than 4 MiB"));
-    }
-    apportion_scenario::read_text_file(path).map_err(|error| fail(&error))
+    apportion_scenario::read_text_file(path, MAX_FILE).map_err(|error| fail(&error))
 }
 
 fn starting() -> Answer {

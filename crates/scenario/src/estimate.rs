@@ -1,0 +1,274 @@
+//! What it takes to simulate a scenario, estimated from its rates before anything is built.
+//!
+//! - Sources that write by the clock cost an event for each write, however little of it a link carries.
+//! - A flow has no more packets than it writes and than the narrowest link of its path carries; flows that share a link have no
+//!   more than that carries. TCP without an end fills its narrowest link. Each of its packets is acknowledged.
+//! - Memory is that of flows and connections, and of packets on wires. Queues are not in it: their limits are the scenario's.
+//!
+//! The estimate is of the order of magnitude: losses, timeouts and delayed acknowledgements are not in it.
+
+use std::fmt;
+
+use apportion_core::units::{Bytes, Rate, Span, Time};
+
+use crate::model::{Flow, Frames, LinkId, Scenario, Setting, Source, Start, Transport};
+
+/// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 9 to 23 million; chosen: a
+/// slow machine, and disciplines that cost more than a FIFO.
+const PER_SECOND: f64 = 4e6;
+/// Of a connection of TCP (`docs/validation.md`: 1.83 kB over one queue) with its flow's entry in the scenario and in results.
+const PER_CONNECTION: f64 = 3e3;
+/// Of a packet on a wire: a handle of 16 bytes and a body of 64 (`crates/sim/src/packet.rs`), in tables that grow by doubling.
+const PER_PACKET: f64 = 100.0;
+/// Of a sample of a flow: bytes, window and round-trip time.
+const PER_SAMPLE: f64 = 32.0;
+/// Flows up to which samples are kept for each flow.
+const SAMPLED_FLOWS: usize = 2_000;
+
+/// What one replication takes, or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Transmissions of packets over all links.
+    pub hops: f64,
+    /// Writes of sources.
+    pub writes: f64,
+    /// Memory of one replication, bytes.
+    pub memory: f64,
+}
+
+impl Estimate {
+    /// CPU time, s.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        (self.hops + self.writes) / PER_SECOND
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = match self.seconds() {
+            s if s < 1.0 => "less than a second".to_owned(),
+            s if s < 120.0 => format!("some {} s", rounded(s)),
+            s if s < 7_200.0 => format!("some {} minutes", rounded(s / 60.0)),
+            s if s < 172_800.0 => format!("some {} hours", rounded(s / 3_600.0)),
+            s => format!("some {} days", rounded(s / 86_400.0)),
+        };
+        write!(f, "{time} of CPU time ({} packets and writes) and ", rounded(self.hops + self.writes))?;
+        match self.memory / 1e6 {
+            mega if mega < 1e3 => write!(f, "{} MB of memory", rounded(mega)),
+            mega => write!(f, "{} GB of memory", rounded(mega / 1e3)),
+        }
+    }
+}
+
+/// Two digits: it is an estimate.
+fn rounded(number: f64) -> String {
+    match number {
+        n if n >= 1e6 => format!("{n:.0e}"),
+        n if n >= 10.0 => format!("{n:.0}"),
+        n => format!("{n:.1}"),
+    }
+}
+
+impl Scenario {
+    /// What one replication in the simulator takes.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        let rates = self.highest_rates();
+        let whole = self.stop.since(Time::ZERO).as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut all = Estimate { memory: self.sampled(whole), ..Estimate::default() };
+        // What flows want to send: over each link, in bits, and each in packets.
+        let mut loads = vec![0.0; self.links.len()];
+        let mut wanted = Vec::with_capacity(self.flows.len());
+        for (at, flow) in self.flows.iter().enumerate() {
+            let (Start::At(start) | Start::Between(start, _)) = flow.start;
+            let lasts = flow.stop.unwrap_or(self.stop).min(self.stop).since(start).as_secs_f64();
+            let sent = self.sent(at, flow, lasts);
+            all.writes += sent.writes;
+            all.memory += sent.connections * PER_CONNECTION;
+            let size = bits(packet(flow));
+            // What waits when the source stops leaves by the end.
+            let time = self.stop.since(start).as_secs_f64();
+            let most = |link: &LinkId| rates[link.index()] * time / size;
+            let packets = flow.path.iter().map(most).fold(sent.packets, f64::min);
+            flow.path.iter().for_each(|link| loads[link.index()] += packets * size);
+            wanted.push(packets);
+        }
+        for (flow, wanted) in self.flows.iter().zip(wanted) {
+            let share = |link: &LinkId| rates[link.index()] * whole / loads[link.index()].max(1.0);
+            let packets = wanted * flow.path.iter().map(share).fold(1.0, f64::min);
+            let back = if matches!(flow.transport, Transport::Tcp(_)) { flow.back.len() } else { 0 };
+            all.hops += packets * (flow.path.len() + back) as f64;
+            let delay: f64 = flow.path.iter().map(|link| self.links[link.index()].delay.as_secs_f64()).sum();
+            all.memory += packets * (delay / whole).min(1.0) * PER_PACKET;
+        }
+        all
+    }
+
+    /// The highest rate that each link has at any time, bit/s.
+    fn highest_rates(&self) -> Vec<f64> {
+        let mut rates: Vec<f64> = self.links.iter().map(|link| bit(link.rate)).collect();
+        for change in &self.changes {
+            if let Setting::LinkRate(link, rate) = &change.to {
+                let highest = &mut rates[link.index()];
+                *highest = highest.max(bit(*rate));
+            }
+        }
+        rates
+    }
+
+    /// What the source of the flow at this place does in so many seconds.
+    fn sent(&self, at: usize, flow: &Flow, seconds: f64) -> Sent {
+        let segment = match &flow.transport {
+            Transport::Tcp(tcp) => tcp.segment,
+            Transport::Udp { packet, .. } => *packet,
+        };
+        let changed = self.changes.iter().filter_map(|change| match change.to {
+            Setting::FlowRate(flow, rate) if flow == at => Some(bit(rate)),
+            _ => None,
+        });
+        let highest = |rate: &Rate| changed.fold(bit(*rate), f64::max);
+        let packets = |size: Bytes| (bits(size) / bits(segment)).ceil();
+        let paced = |writes: f64, size: Bytes| (writes, writes * packets(size));
+        let each = f64::from(flow.connections);
+        let (connections, (writes, packets)) = match &flow.source {
+            Source::Greedy => (each, (0.0, f64::INFINITY)),
+            Source::File { size } => (each, (0.0, packets(*size))),
+            Source::Cbr { rate, write, .. } | Source::Poisson { rate, write } => {
+                (each, paced(highest(rate) / bits(*write) * seconds, *write))
+            }
+            Source::OnOff { rate, write, on, off } => {
+                let (on, off) = (on.mean.as_secs_f64(), off.mean.as_secs_f64());
+                let share = if on + off > 0.0 { on / (on + off) } else { 1.0 };
+                (each, paced(highest(rate) / bits(*write) * seconds * share, *write))
+            }
+            Source::ShortFlows { per_second, mean_size, .. } => {
+                let count = per_second * seconds;
+                (count, (0.0, count * packets(*mean_size)))
+            }
+            Source::Video { fps, frames, .. } => {
+                let size = match frames {
+                    Frames::Trace(sizes) => {
+                        let all: u64 = sizes.iter().map(|size| size.get()).sum();
+                        Bytes::new(all.div_ceil(sizes.len().max(1) as u64))
+                    }
+                    Frames::Gop { mean } => mean.bytes_in(Span::from_secs_f64(1.0 / fps.max(1e-3))),
+                };
+                (each, paced(fps * seconds, size))
+            }
+            Source::Replay { packets } => (each, paced(packets.len() as f64, segment)),
+        };
+        let times = if matches!(flow.source, Source::ShortFlows { .. }) { 1.0 } else { each };
+        Sent { connections, writes: writes * times, packets: packets * times }
+    }
+
+    /// Bytes of the samples of flows, where they are kept, and of links.
+    fn sampled(&self, seconds: f64) -> f64 {
+        let flows = if self.flows.len() <= SAMPLED_FLOWS { self.flows.len() } else { 0 };
+        let watched = self.links.iter().filter(|link| link.watched).count();
+        let interval = self.sample.as_secs_f64();
+        if interval > 0.0 { (flows + watched) as f64 * seconds / interval * PER_SAMPLE } else { 0.0 }
+    }
+}
+
+/// What a source does.
+struct Sent {
+    connections: f64,
+    writes: f64,
+    packets: f64,
+}
+
+/// The size of a full packet on the wire.
+fn packet(flow: &Flow) -> Bytes {
+    match &flow.transport {
+        Transport::Tcp(tcp) => tcp.segment + tcp.header,
+        Transport::Udp { packet, .. } => *packet,
+    }
+}
+
+fn bit(rate: Rate) -> f64 {
+    rate.as_bit() as f64
+}
+
+/// At least one, so that rates can be divided by it.
+fn bits(size: Bytes) -> f64 {
+    size.bits().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn estimate(flows: &str) -> Estimate {
+        let text = format!(
+            r#"
+            seed = 1
+            stop = "20s"
+            link.first = {{ from = "a", to = "m", rate = "100Mbit", delay = "1ms" }}
+            link.second = {{ from = "m", to = "b", rate = "6Mbit", delay = "10ms" }}
+            {flows}
+            "#
+        );
+        let suite = crate::load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
+        suite.points[0].scenario.estimate()
+    }
+
+    #[test]
+    fn datagrams_cost_a_write_each_and_what_links_carry() {
+        // 3 Mb/s of 750 bytes from 4 s to 14 s: 5000 datagrams over two links.
+        let flow = |rate| {
+            format!(
+                r#"flow.x = {{ from = "a", to = "b", start = "4s", stop = "14s", source = {{ kind = "cbr", rate = "{rate}", packet = "750B" }} }}"#
+            )
+        };
+        let slow = estimate(&flow("3Mbit"));
+        assert_eq!((slow.writes, slow.hops), (5_000.0, 10_000.0));
+        // 9e17 b/s: as many writes, and of packets what 6 Mb/s carry in 16 s on each link.
+        let fast = estimate(&flow("900000000Gbit"));
+        assert_eq!((fast.writes, fast.hops), (1.5e15, 32_000.0));
+        assert!(fast.seconds() > 1e8, "{fast}");
+    }
+
+    #[test]
+    fn tcp_fills_its_narrowest_link_and_its_acknowledgements_come_back() {
+        let flows = |count: u32| {
+            format!(
+                r#"flow.x = {{ count = {count}, from = "a", to = "b", tcp = {{ profile = "rfc", segment = "960B", header = "40B" }} }}"#
+            )
+        };
+        // 750 packets a second for 20 s over four links, however many flows share them.
+        let one = estimate(&flows(1));
+        assert_eq!((one.writes, one.hops), (0.0, 60_000.0));
+        let many = estimate(&flows(1_000));
+        assert!((many.hops - 60_000.0).abs() < 1.0, "{many:?}");
+        assert!(many.memory - one.memory > 999.0 * 2_000.0, "{many:?} {one:?}");
+    }
+
+    #[test]
+    fn a_change_of_rate_and_files_count() {
+        let file = estimate(
+            r#"flow.x = { from = "a", to = "b", tcp = { profile = "rfc", segment = "1000B" }, source = { kind = "file", size = "9500B" } }"#,
+        );
+        assert_eq!(file.hops, 40.0);
+        let changed = estimate(
+            r#"flow.x = { from = "a", to = "b", source = { kind = "cbr", rate = "1Mbit", packet = "1250B" } }
+            [[change]]
+            at = "5s"
+            set = "flow.x.rate"
+            to = "4Mbit""#,
+        );
+        assert_eq!(changed.writes, 8_000.0);
+    }
+
+    #[test]
+    fn it_is_said_in_units_that_people_read() {
+        let said = |hops, memory| Estimate { hops, writes: 0.0, memory }.to_string();
+        assert_eq!(said(6e6, 4e6), "some 1.5 s of CPU time (6e6 packets and writes) and 4.0 MB of memory");
+        assert_eq!(
+            said(4e6 * 86_400.0 * 30.0, 3.5e9),
+            "some 30 days of CPU time (1e13 packets and writes) and 3.5 GB of memory"
+        );
+    }
+}
