@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::system::Catalog;
 use apportion_live::gateway::control::{request, title};
-use apportion_live::gateway::{control, interfaces, run as live};
+use apportion_live::gateway::{bypass, control, interfaces, run as live};
 use apportion_scenario::gateway::GatewayConfig;
 
 pub use apportion_live::gateway::interfaces::Interface;
@@ -45,13 +45,14 @@ pub enum GatewayError {
 pub struct Gateway {
     config: PathBuf,
     catalog: Catalog,
+    fail_open: bool,
 }
 
 impl Gateway {
     /// The gateway of the configuration file at this path, with the disciplines of this project. Nothing is read yet.
     #[must_use]
     pub fn new(config: impl Into<PathBuf>) -> Self {
-        Self { config: config.into(), catalog: Catalog::default() }
+        Self { config: config.into(), catalog: Catalog::default(), fail_open: false }
     }
 
     /// The disciplines that its file can name: those of this project by default, and those that you register.
@@ -61,13 +62,21 @@ impl Gateway {
         self
     }
 
+    /// Whether it leaves a bypass when it ends: the kernel hands the frames of each interface to the other one, undivided. Off by
+    /// default. One that is killed leaves none; see [`bypass`](Self::bypass).
+    #[must_use]
+    pub const fn fail_open(mut self, fail_open: bool) -> Self {
+        self.fail_open = fail_open;
+        self
+    }
+
     /// Runs it until SIGINT or SIGTERM stops it; SIGHUP reloads the file. The process must have a single thread.
     /// The control socket is in `$XDG_RUNTIME_DIR`, or in `/run/apportion`.
     ///
     /// # Errors
     /// If it failed to start or stopped with an error.
     pub fn run(&self) -> Result<(), GatewayError> {
-        live::run(&self.config, &folders().swap_remove(0), &self.catalog)
+        live::run(&self.config, &folders().swap_remove(0), &self.catalog, self.fail_open)
             .map_err(|error| GatewayError::Failed(Box::new(error)))
     }
 
@@ -131,6 +140,21 @@ impl Gateway {
     /// If that gateway runs, or its state file cannot be read.
     pub fn restore(&self) -> Result<Vec<Restored>, GatewayError> {
         restore(&folders(), &title(&self.config)).map_err(GatewayError::Refused)
+    }
+
+    /// Turns the bypass on, or off: the kernel hands the frames of each interface to the other one while no gateway runs, which
+    /// turns it off when it starts. Whether it changed something. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// If the gateway runs, an interface is not there, or the kernel cannot redirect frames.
+    pub fn bypass(&self, on: bool) -> Result<bool, GatewayError> {
+        let config = self.load()?;
+        if let Some(health) = self.health() {
+            let message =
+                format!("the gateway `{}` is running ({}); stop it first", config.title, health.trim_end());
+            return Err(GatewayError::Refused(message));
+        }
+        bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 
     /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.

@@ -146,6 +146,9 @@ pub struct Gateway {
     /// Least severe level that is logged
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
+    /// Let all frames pass, undivided, when the gateway has ended: the kernel forwards them
+    #[arg(long)]
+    pub fail_open: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -173,6 +176,15 @@ pub enum GatewayCommand {
         /// The configuration file, of which only the title is read
         #[arg(value_hint = clap::ValueHint::FilePath)]
         config: PathBuf,
+    },
+    /// Let all frames pass, undivided, while no gateway runs: the kernel forwards them
+    Bypass {
+        /// The configuration file, of which title and interfaces are read
+        #[arg(value_hint = clap::ValueHint::FilePath)]
+        config: PathBuf,
+        /// End that
+        #[arg(long)]
+        off: bool,
     },
     /// Make a running gateway read its configuration file again
     Reload {

@@ -15,7 +15,7 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
         None => {
             let config = arguments.config.as_deref().context("name a configuration file")?;
             write_logs(arguments);
-            Gateway::new(config).run()?;
+            Gateway::new(config).fail_open(arguments.fail_open).run()?;
         }
         Some(GatewayCommand::Check { config }) => output::print(&check(config)?)?,
         Some(GatewayCommand::Show { config, running: false }) => {
@@ -26,6 +26,14 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
         }
         Some(GatewayCommand::Stats { config }) => output::print(&Gateway::new(config).stats()?)?,
         Some(GatewayCommand::Restore { config }) => return restore(config),
+        Some(GatewayCommand::Bypass { config, off }) => {
+            let changed = Gateway::new(config).bypass(!off)?;
+            output::print(match (off, changed) {
+                (false, _) => "frames bypass the gateway\n",
+                (true, true) => "frames do not bypass the gateway any more\n",
+                (true, false) => "frames did not bypass the gateway\n",
+            })?;
+        }
         Some(GatewayCommand::Reload { config }) => {
             let changes = Gateway::new(config).reload()?;
             output::print(if changes.is_empty() { "nothing changed\n" } else { &changes })?;

@@ -7,6 +7,7 @@
 
 mod monitor;
 mod offload;
+mod redirect;
 mod socket;
 
 pub use monitor::DeviceMonitor;

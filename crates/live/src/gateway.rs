@@ -19,6 +19,7 @@
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
+//! | [`bypass`] | the kernel in the place of a gateway that does not run |
 //! | `rights` | rights that the threads keep |
 //! | `simulation` | a test: all of it against a machine that fails |
 //! | `supervision` | threads that are started again, and systemd's watchdog |
@@ -29,6 +30,7 @@
 pub mod attachment;
 #[cfg(test)]
 mod attacks;
+pub mod bypass;
 mod claim;
 mod classify;
 pub mod control;

@@ -175,3 +175,50 @@ pub fn a_log_that_cannot_be_written_costs_its_lines_and_nothing_else() {
         assert!(child.wait().unwrap().success());
     }
 }
+
+/// How many of 40 datagrams from near to far arrive, each counted as often as it does.
+fn passed(place: &Place) -> usize {
+    let [near, far] = &place.hosts;
+    let receiver = far.namespace.run(|| UdpSocket::bind("10.0.0.2:7001").unwrap()).unwrap();
+    let sender = near.namespace.run(|| UdpSocket::bind("10.0.0.1:0").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    (0..40).for_each(|_| drop(sender.send_to(b"x", "10.0.0.2:7001")));
+    std::iter::from_fn(|| receiver.recv(&mut [0; 8]).ok()).count()
+}
+
+pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let (status, out, error) = place.ask(&["bypass"], &path);
+    if error.contains("ENOENT") || error.contains("EOPNOTSUPP") {
+        // The kernel has no cls_u32 or no act_mirred.
+        return;
+    }
+    assert_eq!((status, out.as_str()), (0, "frames bypass the gateway\n"), "{error}");
+    assert_eq!(place.ask(&["bypass"], &path).0, 0, "once more");
+    assert_eq!(passed(&place), 40);
+    // A gateway turns it off: each frame crosses once, and is counted.
+    let mut gateway = place.start_open(&path);
+    assert_eq!(passed(&place), 40);
+    let received = |stats: &Value| stats["interfaces"]["near"]["received_frames"].as_u64();
+    assert!(eventually(|| received(&stats()).is_some_and(|count| count >= 40)), "{}", stats());
+    let (status, _, error) = place.ask(&["bypass"], &path);
+    assert!(status == 2 && error.contains("is running"), "{error}");
+    gateway.signal(Signal::SIGKILL);
+    gateway.child.wait().unwrap();
+    assert_eq!(passed(&place), 0);
+    // As ExecStopPost= of the unit does.
+    assert_eq!(place.ask(&["bypass"], &path).0, 0);
+    assert_eq!(passed(&place), 40);
+    // One that ends by itself does it.
+    let said = place.start_open(&path).stop();
+    assert!(said.contains("the gateway fails open"), "{said}");
+    assert_eq!(passed(&place), 40);
+    let off = |place: &Place| place.ask(&["bypass", "--off"], &path).1;
+    assert_eq!(off(&place), "frames do not bypass the gateway any more\n");
+    assert_eq!(off(&place), "frames did not bypass the gateway\n");
+    assert_eq!(passed(&place), 0);
+    // Without --fail-open a gateway leaves none.
+    place.start(&path).stop();
+    assert_eq!(passed(&place), 0);
+}

@@ -55,7 +55,11 @@ impl Place {
 
     /// A gateway that has reported its start; its later output is not read.
     pub fn start_unread(&self, path: &Path) -> Silent {
-        let mut child = self.command(&["--log-format", "json"], path).stderr(Stdio::piped()).spawn().unwrap();
+        self.start_with(&["--log-format", "json"], path)
+    }
+
+    fn start_with(&self, arguments: &[&str], path: &Path) -> Silent {
+        let mut child = self.command(arguments, path).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("the gateway is running") {
@@ -66,7 +70,15 @@ impl Place {
 
     /// The same, and what it says is read at the end.
     pub fn start(&self, path: &Path) -> Gateway {
-        let Silent { child, mut log } = self.start_unread(path);
+        Self::listen(self.start_unread(path))
+    }
+
+    /// The same, and it fails open.
+    pub fn start_open(&self, path: &Path) -> Gateway {
+        Self::listen(self.start_with(&["--fail-open"], path))
+    }
+
+    fn listen(Silent { child, mut log }: Silent) -> Gateway {
         let log = std::thread::spawn(move || {
             let mut said = String::new();
             log.read_to_string(&mut said).unwrap();

@@ -19,6 +19,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig};
 use sd_notify::NotifyState;
 
 use super::attachment::Attachment;
+use super::bypass::{BypassError, FailOpen};
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
 use super::interfaces::{self, Interface};
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
@@ -38,6 +39,9 @@ pub enum GatewayError {
     /// The configuration or the interfaces are wrong: one problem a line.
     #[error("{0}")]
     Config(String),
+    /// The bypass of an earlier gateway cannot be turned off.
+    #[error("cannot turn the bypass off: {0}")]
+    Bypass(#[from] BypassError),
     /// Changes of interfaces cannot be watched.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
@@ -58,11 +62,11 @@ pub enum GatewayError {
 }
 
 /// Runs the gateway of the configuration file at `path`, whose queues are of `catalog`, until a signal stops it; its control socket is in
-/// `folder`. Called with a single thread.
+/// `folder`. Called with a single thread. With `fail_open` it leaves a bypass when it ends, which the kernel keeps up.
 ///
 /// # Errors
 /// Why it did not start, or ended.
-pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayError> {
+pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
     // As it was named: a link is followed each time that the file is read.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let config = load(&path, catalog).map_err(GatewayError::Config)?;
@@ -87,6 +91,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
     let prepared = Arc::new(Prepared::new(Disk, state_file(&socket.0)));
     let _restore = RestoreAtEnd(Arc::clone(&prepared));
     // In this thread's namespace, and before the ports, so that no change is missed.
+    let mut bypass = FailOpen::take_over(&config, fail_open)?;
     let (devices, monitor) = (Netlink::open()?, DeviceMonitor::open()?);
     let mut attachment = Attachment::new(devices, locks, prepared, Arc::clone(&shared), sender);
     let ports = attachment.attach_both(&found, claims).map_err(wrong)?;
@@ -111,6 +116,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog) -> Result<(), GatewayE
         control.run().map_err(io::Error::from)
     };
     supervise("control", restarts(), serve).map_err(fail("start a thread"))?;
+    bypass.started(fail_open);
     notify(NotifyState::Ready);
     tracing::info!(
         title,

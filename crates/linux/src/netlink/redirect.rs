@@ -1,0 +1,94 @@
+//! Has the kernel hand every frame that one device receives to another one, which sends it.
+//!
+//! Source: tc(8), tc-u32(8), tc-mirred(8), linux/pkt_cls.h. A filter that matches everything stands at the ingress of the
+//! device, with a preference of its own; other filters there stay as they are, and those with a smaller preference come first.
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{
+    TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption, TcActionType,
+    TcAttribute, TcFilterU32Option, TcHandle, TcHeader, TcMessage, TcMirror, TcMirrorActionType, TcOption,
+    TcU32Key, TcU32Selector, TcU32SelectorFlags,
+};
+use nix::errno::Errno;
+
+use super::{Netlink, NetlinkError};
+
+/// The preference of the filter. Chosen: unlike those that people and tc give.
+const PREFERENCE: u32 = 0x4170;
+/// `ETH_P_ALL` of linux/if_ether.h, in network byte order.
+const ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+
+impl Netlink {
+    /// Redirects the frames that the device `from` receives to the device `to`. Once more is as good as once.
+    ///
+    /// # Errors
+    /// The kernel's error, `ENOENT` if it was built without cls_u32 or act_mirred.
+    pub fn redirect(&mut self, from: u32, to: u32) -> Result<(), NetlinkError> {
+        let doing = format!("redirect frames of device {from} to device {to}");
+        self.stop_redirecting(from)?;
+        let mut classifier = message(from, TcHandle { major: u16::MAX, minor: 0 }, TcHandle::CLSACT);
+        classifier.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+        match self.create(RouteNetlinkMessage::NewQueueDiscipline(classifier), format_args!("{doing}")) {
+            // There is one, with filters of others or none.
+            Err(NetlinkError::Refused { errno: Errno::EEXIST, .. }) => (),
+            made => made?,
+        }
+        let mut filter = filter(from);
+        filter.attributes.extend([
+            TcAttribute::Kind("u32".to_owned()),
+            TcAttribute::Options(vec![
+                TcOption::U32(TcFilterU32Option::Selector(everything())),
+                TcOption::U32(TcFilterU32Option::Action(vec![sends_by(to)])),
+            ]),
+        ]);
+        self.create(RouteNetlinkMessage::NewTrafficFilter(filter), format_args!("{doing}"))
+    }
+
+    /// Ends that. Whether frames were redirected.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn stop_redirecting(&mut self, from: u32) -> Result<bool, NetlinkError> {
+        let doing = format_args!("stop redirecting frames of device {from}");
+        match self.socket.request(RouteNetlinkMessage::DelTrafficFilter(filter(from)), 0, doing) {
+            Ok(_) => Ok(true),
+            // There is no such filter, or nothing that it could belong to.
+            Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn message(device: u32, handle: TcHandle, parent: TcHandle) -> TcMessage {
+    let header = TcHeader { index: device.cast_signed(), handle, parent, ..TcHeader::default() };
+    TcMessage::from_parts(header, Vec::new())
+}
+
+fn filter(device: u32) -> TcMessage {
+    let at_ingress = TcHandle { major: u16::MAX, minor: TcHandle::MIN_INGRESS };
+    let mut filter = message(device, TcHandle::UNSPEC, at_ingress);
+    filter.header.info = PREFERENCE << 16 | ALL;
+    filter
+}
+
+/// One key, none of whose bits count.
+fn everything() -> TcU32Selector {
+    let mut selector = TcU32Selector::default();
+    selector.flags = TcU32SelectorFlags::Terminal;
+    selector.keys = vec![TcU32Key::default()];
+    selector.nkeys = 1;
+    selector
+}
+
+fn sends_by(device: u32) -> TcAction {
+    let mut mirror = TcMirror::default();
+    mirror.eaction = TcMirrorActionType::EgressRedir;
+    mirror.generic.action = TcActionType::Stolen;
+    mirror.ifindex = device;
+    let mut action = TcAction::default();
+    action.attributes = vec![
+        TcActionAttribute::Kind(TcActionMirror::KIND.to_owned()),
+        TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(mirror))]),
+    ];
+    action
+}
