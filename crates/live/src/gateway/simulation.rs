@@ -40,13 +40,15 @@ const STATE: &str = "/run/apportion-sim.offloads.json";
 const MANY: u64 = 100;
 
 /// The configurations that it is reloaded with.
-const QUEUES: [(&str, &str); 6] = [
+const QUEUES: [(&str, &str); 8] = [
     ("\"fifo\"", "5Mbit"),
     ("\"drr\"", "8Mbit"),
     ("\"fq_codel\"", "6Mbit"),
     ("{ kind = \"stfq\", limit = \"100p\" }", "20Mbit"),
     ("{ kind = \"drr\", limit = \"20p\" }", "3Mbit"),
     ("{ kind = \"red\", limit = \"60p\" }", "7Mbit"),
+    ("{ kind = \"drr\", isolate = \"both\" }", "6Mbit"),
+    ("{ kind = \"fq_codel\", isolate = \"source\", limit = \"40p\" }", "2Mbit"),
 ];
 
 fn config(at: usize) -> GatewayConfig {
