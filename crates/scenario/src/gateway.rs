@@ -39,8 +39,8 @@ use crate::text::{self, Item, Table};
 pub use crate::direction::Direction;
 pub use checks::COUNTED_APART;
 pub use config::{
-    DirectionConfig, GatewayConfig, Grouping, Labels, ReportKey, RuleConfig, Treatment, TrustedSources,
-    Written,
+    DirectionConfig, GatewayConfig, Grouping, Labels, NetworkLengths, ReportKey, RuleConfig, Treatment,
+    TrustedSources, Written,
 };
 pub use describe::reference;
 pub use directions::MAX_TRUSTED;

@@ -330,7 +330,16 @@ fn values_of_a_rule_are_refused_with_a_fix() {
             "guarantee: `1` is not a rate: the unit is missing; write for example \"10Mbit\"",
         ),
         ("rtt = \"0ms\"", "rtt: `0ms`: a time must be above zero here; write for example \"20ms\""),
-        ("flows = \"some\"", "flows: `some` is not known here; known: each, one"),
+        (
+            "flows = \"some\"",
+            "flows: `some` does not say what counts as one flow; write \"each\", \"one\" or for example \"address/32\", \
+             with a length for IPv6 \"address/32/56\"",
+        ),
+        (
+            "flows = \"address/33\"",
+            "flows: `address/33` does not say what counts as one flow; write \"each\", \"one\" or for example \
+             \"address/32\", with a length for IPv6 \"address/32/56\"",
+        ),
         ("name = \"\"", "name: `` is not a name; write for example \"name\""),
         (
             "mark = \"tickets\"",

@@ -4,25 +4,26 @@
 //! passes to another flow, the link gets an update of all that differs, so nothing is inherited.
 //!
 //! Numbers: 0 is what is no IP packet; then one for each rule, for those that take all that match for one flow;
-//! then those of the table of flows. Who is given a guarantee is for [`guarantees`](super::guarantees) to say.
+//! then those of the table of flows, where a network has one too if a rule takes its packets for one flow. Who is given a
+//! guarantee is for [`guarantees`](super::guarantees) to say.
 //!
 //! Cost: O(1) per packet, O(rules) per new flow; 150 bytes per flow.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FlowClass, FlowId};
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, RuleSet};
+use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
 use super::guarantees::{Claim, Guarantees};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::LabelLimit;
 use super::marks::{FlowMarks, Maker};
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;
 use apportion_runtime::link::FlowSetting;
@@ -34,7 +35,7 @@ const FIRST: u32 = MAX_RULES as u32 + 1;
 #[derive(Debug)]
 pub struct Classifier {
     direction: Direction,
-    table: FlowTable<FlowTuple>,
+    table: FlowTable<Key>,
     /// If the queue divides among hosts.
     hosts: Option<HostNumbers>,
     /// By place in the table.
@@ -52,10 +53,18 @@ pub struct Classifier {
     follows_acknowledgements: bool,
 }
 
+/// Who has a number in the table of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// A flow by addresses and ports.
+    Tuple(FlowTuple),
+    /// The inside network whose packets the rule with this number takes for one flow.
+    Network(u16, Prefix),
+}
+
 /// What a rule gives that links need not know.
 #[derive(Debug)]
 struct More {
-    one: bool,
     treatment: Treatment,
     account: u32,
     /// The only addresses that it matches, as sources and as destinations.
@@ -66,7 +75,7 @@ struct More {
 /// A flow by addresses and ports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    /// What disciplines know it by; its own number, or that of the rule whose flows are one.
+    /// What disciplines know it by; its own number, or that of the flow that its rule makes of it and others.
     id: FlowId,
     account: u32,
     /// Its rule, if one matched.
@@ -154,7 +163,6 @@ impl Classifier {
         self.follows_acknowledgements =
             treatments().any(|gives| gives.mark.is_some() || gives.guarantee > Rate::ZERO);
         let more = |(rule, account): (&apportion_scenario::gateway::RuleConfig, &u32)| More {
-            one: rule.gives.flows == Grouping::One,
             treatment: rule.gives.clone(),
             account: *account,
             addresses: [rule.when.from, rule.when.to].map(|prefix| prefix?.address()),
@@ -207,21 +215,47 @@ impl Classifier {
         other: u32,
         settings: &mut Settings,
     ) -> Found {
-        let numbered = self.table.number(now, tuple);
+        let numbered = self.number_of(now, Key::Tuple(tuple), settings);
         let at = (numbered.flow.0 - FIRST) as usize;
-        if at >= self.flows.len() {
-            self.flows.resize(at + 1, Flow::default());
-            self.slots.resize_with(FIRST as usize + at + 1, Slot::default);
-        }
-        if numbered.is_new {
-            // What is kept under this number is another flow's, or of long ago.
-            self.slots[numbered.flow.index()].marks = None;
-            self.take_back(numbered.flow, settings);
+        if numbered.is_new || !self.note_network(now, at, headers) {
             self.decide(now, at, headers, other, false, settings);
         }
         let Flow { id, account, .. } = self.flows[at];
         self.note_hosts(now, id, &tuple, settings);
         Found { flow: id, account }
+    }
+
+    /// The number of `key` in the table of flows, with the state kept under it.
+    fn number_of(&mut self, now: Time, key: Key, settings: &mut Settings) -> Numbered {
+        let numbered = self.table.number(now, key);
+        let count = numbered.flow.index() + 1;
+        if count > self.slots.len() {
+            self.flows.resize(count - FIRST as usize, Flow::default());
+            self.slots.resize_with(count, Slot::default);
+        }
+        if numbered.is_new {
+            // What is kept under this number is another flow's, or of long ago.
+            let slot = &mut self.slots[numbered.flow.index()];
+            slot.marks = None;
+            self.take_back(numbered.flow, settings);
+            self.slots[numbered.flow.index()].claim = None;
+        }
+        numbered
+    }
+
+    /// The network that the rule makes one flow of, for packets with these headers.
+    fn network(&self, rule: u16, headers: &Headers) -> Option<Key> {
+        let Grouping::Network(lengths) = self.more.get(usize::from(rule))?.treatment.flows else {
+            return None;
+        };
+        Some(Key::Network(rule, lengths.network(inside(self.direction, headers))))
+    }
+
+    /// Notes a packet of the network that a flow belongs to. False if another flow has the number of that network now.
+    fn note_network(&mut self, now: Time, at: usize, headers: &Headers) -> bool {
+        let Flow { id, rule, .. } = self.flows[at];
+        let network = rule.and_then(|rule| self.network(rule, headers));
+        network.is_none_or(|network| self.table.note(now, id, &network))
     }
 
     /// Gives the flow of a packet the numbers of its hosts, if the queue divides among hosts.
@@ -241,11 +275,17 @@ impl Classifier {
 
     /// The ends of a flow. What a rule makes one flow is a host of its own, unless the rule names one address.
     fn ends(&self, id: FlowId, tuple: &FlowTuple) -> Ends {
-        let group = id.index().checked_sub(1).and_then(|rule| self.more.get(rule)).filter(|more| more.one);
-        match group {
-            Some(group) => group.addresses.map(|address| address.map_or(End::Group(id), End::Address)),
-            None => [tuple.source(), tuple.destination()].map(End::Address),
-        }
+        let own = [tuple.source(), tuple.destination()];
+        let (rule, network) = match self.table.key(id) {
+            Some(Key::Tuple(_)) => return own.map(End::Address),
+            Some(Key::Network(rule, network)) => (Some(usize::from(*rule)), network.address()),
+            None => (id.index().checked_sub(1), None),
+        };
+        let mut addresses =
+            rule.and_then(|rule| self.more.get(rule)).map_or([None; 2], |more| more.addresses);
+        let inside = &mut addresses[self.direction as usize];
+        *inside = inside.or(network);
+        addresses.map(|address| address.map_or(End::Group(id), End::Address))
     }
 
     /// Numbers hosts from now on if the queue of `config` divides among them, and no more if not.
@@ -263,7 +303,7 @@ impl Classifier {
         let before = self.hosts.is_some();
         self.isolate(config);
         for at in 0..if before { 0 } else { self.flows.len() } {
-            if let Some(tuple) = self.table.key(FlowId(FIRST + at as u32)).copied() {
+            if let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() {
                 self.note_hosts(now, self.flows[at].id, &tuple, settings);
             }
         }
@@ -306,12 +346,18 @@ impl Classifier {
         let own = FlowId(FIRST + at as u32);
         let rule = self.rules.first(headers);
         let mut given = rule.and_then(|rule| self.treatments.get(rule)).copied().unwrap_or_default();
-        let more = rule.and_then(|rule| self.more.get(rule));
-        let group = rule.filter(|_| more.is_some_and(|more| more.one)).map(|rule| FlowId(rule as u32 + 1));
-        let id = group.unwrap_or(own);
-        let account = more.map_or(other, |more| more.account);
+        let grouping =
+            rule.and_then(|rule| self.more.get(rule)).map_or(Grouping::Each, |more| more.treatment.flows);
         // There are at most 1000 rules.
         let number = rule.map(|rule| rule as u16);
+        let network = number.and_then(|rule| self.network(rule, headers));
+        let id = match (grouping, rule, network) {
+            (Grouping::One, Some(rule), _) => FlowId(rule as u32 + 1),
+            (_, _, Some(network)) => self.number_of(now, network, settings).flow,
+            _ => own,
+        };
+        let more = rule.and_then(|rule| self.more.get(rule));
+        let account = more.map_or(other, |more| more.account);
         self.flows[at] = Flow { id, account, rule: number, dscp: headers.dscp, acknowledged: None };
         let slot = &mut self.slots[id.index()];
         if slot.marks.is_none()
@@ -320,11 +366,8 @@ impl Classifier {
             slot.marks = self.maker.make(now, id, &more.treatment, headers.protocol);
         }
         // That of flows that are one is there with the first of them.
-        if group.is_none() || slot.claim.is_none() {
-            let host = group.is_none().then_some(match self.direction {
-                Direction::Up => headers.source,
-                Direction::Down => headers.destination,
-            });
+        if id == own || slot.claim.is_none() {
+            let host = (grouping != Grouping::One).then_some(inside(self.direction, headers));
             let guarantee = more.map_or(Rate::ZERO, |more| more.treatment.guarantee);
             slot.claim = rule
                 .filter(|_| guarantee > Rate::ZERO)
@@ -339,7 +382,7 @@ impl Classifier {
         // Its hosts are found with each packet.
         given.hosts = slot.given.hosts;
         self.give(id, given, settings);
-        if group.is_some() {
+        if id != own {
             self.slots[own.index()].claim = None;
             self.give(own, Given::default(), settings);
         }
@@ -408,24 +451,35 @@ impl Classifier {
         let mut turns = self.take_rules(config, accounts);
         turns.retain(|&(turn, id)| self.holder(turn, id).is_some());
         self.slots.iter_mut().for_each(|slot| (slot.marks, slot.claim) = (None, None));
-        for rule in 0..MAX_RULES as u32 {
-            self.give(FlowId(rule + 1), Given::default(), settings);
+        let rules = (1..FIRST).map(FlowId);
+        let networks = (FIRST..self.slots.len() as u32).map(FlowId);
+        let networks: Vec<FlowId> = networks.filter(|id| self.is_network(*id)).collect();
+        for id in rules.chain(networks) {
+            self.give(id, Given::default(), settings);
         }
+        let mut held: BTreeSet<FlowId> =
+            turns.iter().map(|(_, id)| *id).filter(|id| self.is_network(*id)).collect();
         for at in turns.into_iter().filter_map(|(_, id)| id.0.checked_sub(FIRST)) {
             self.decide_anew(now, at as usize, other, true, settings);
         }
         for at in 0..self.flows.len() {
             let slot = &self.slots[FIRST as usize + at];
             if !slot.claim.as_ref().is_some_and(|claim| claim.is_held()) {
-                self.decide_anew(now, at, other, false, settings);
+                // The first flow of a network keeps the guarantee for all.
+                let keeps = held.remove(&self.flows[at].id);
+                self.decide_anew(now, at, other, keeps, settings);
             }
         }
+    }
+
+    fn is_network(&self, id: FlowId) -> bool {
+        matches!(self.table.key(id), Some(Key::Network(..)))
     }
 
     /// [`Self::decide`] for a flow that is known, by what its first packet said.
     fn decide_anew(&mut self, now: Time, at: usize, other: u32, keeps: bool, settings: &mut Settings) {
         let Flow { dscp, acknowledged, .. } = self.flows[at];
-        let Some(tuple) = self.table.key(FlowId(FIRST + at as u32)).copied() else { return };
+        let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() else { return };
         let headers = Headers {
             protocol: tuple.protocol(),
             source: tuple.source(),
@@ -470,7 +524,7 @@ impl Classifier {
         if !self.follows_acknowledgements {
             return None;
         }
-        let at = (self.table.find(tuple)?.0 - FIRST) as usize;
+        let at = (self.table.find(&Key::Tuple(*tuple))?.0 - FIRST) as usize;
         let flow = self.flows.get_mut(at)?;
         let slot = self.slots.get_mut(flow.id.index())?;
         if slot.marks.is_none() && slot.claim.is_none() {
@@ -490,14 +544,14 @@ impl Classifier {
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
-        let tuple = self.table.key(flow)?;
+        let Key::Tuple(tuple) = self.table.key(flow)? else { return None };
         (self.number(tuple) == Some(flow)).then_some(*tuple)
     }
 
     /// The flow of these packets; none if none was seen lately, or they are one flow with others.
     #[must_use]
     pub fn number(&self, tuple: &FlowTuple) -> Option<FlowId> {
-        let own = self.table.find(tuple)?;
+        let own = self.table.find(&Key::Tuple(*tuple))?;
         let flow = self.flows.get((own.0 - FIRST) as usize)?;
         (flow.id == own).then_some(own)
     }
@@ -512,6 +566,14 @@ impl Classifier {
     #[must_use]
     pub const fn guarantees(&self) -> &Guarantees {
         &self.guarantees
+    }
+}
+
+/// The address of packets with these headers that is on the inside.
+const fn inside(direction: Direction, headers: &Headers) -> IpAddr {
+    match direction {
+        Direction::Up => headers.source,
+        Direction::Down => headers.destination,
     }
 }
 

@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn hosts_keep_their_numbers_and_a_group_is_a_host_of_its_own() {
-        let rules = "[[rule]]\nfrom = \"10.0.0.7\"\nto_port = 22\nflows = \"one\"\n";
+        let rules = "[[rule]]\nfrom = \"10.0.0.7\"\nto_port = 22\nflows = \"one\"\n\
+                     [[rule]]\nto_port = 7\nflows = \"address/32\"\n[[rule]]\nto_port = 8\nflows = \"address/24\"\n";
         let mut bench = Bench::new(&config("{ kind = \"drr\", isolate = \"both\" }", rules));
         let flows = bench.flows();
         let [x, y, z] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 7]];
@@ -217,6 +218,11 @@ mod tests {
         assert_eq!(pair(flows, 1, &udp(z, server, (1, 22))), numbers(3, 3));
         assert_eq!(pair(flows, 1, &udp(z, y, (1, 22))), None);
         assert_eq!(pair(flows, 1, &udp(z, server, (1, 1))), numbers(3, 1));
+        // What an address sends together is of that host; what a network sends together is a host of its own.
+        assert_eq!(pair(flows, 1, &udp(x, server, (1, 7))), numbers(1, 4));
+        assert_eq!(pair(flows, 1, &udp(x, y, (1, 7))), None);
+        assert_eq!(pair(flows, 1, &udp(x, server, (1, 8))), numbers(4, 5));
+        assert_eq!(pair(flows, 1, &udp(y, server, (1, 8))), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Headers {
 }
 
 /// Addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
     address: IpAddr,
     length: u8,
@@ -69,6 +69,13 @@ impl Prefix {
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         (self.length == width(self.address)).then_some(self.address)
+    }
+
+    /// Addresses whose first `length` bits, or all that there are, are those of `address`.
+    #[must_use]
+    pub fn around(address: IpAddr, length: u8) -> Self {
+        let length = length.min(width(address));
+        Self { address: first_address(common(address, address, length), address), length }
     }
 
     /// Whether they are IPv4 addresses, not IPv6.

@@ -220,6 +220,26 @@ pub enum Grouping {
     Each,
     /// All of them.
     One,
+    /// Those whose inside addresses begin with the same bits: their sources in the direction up, and their destinations in
+    /// the direction down.
+    Network(NetworkLengths),
+}
+
+/// How many bits of an address belong to its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkLengths {
+    /// Of an IPv4 address, 0 to 32.
+    pub ipv4: u8,
+    /// Of an IPv6 address, 0 to 128.
+    pub ipv6: u8,
+}
+
+impl NetworkLengths {
+    /// The network of `address`, which may be one address.
+    #[must_use]
+    pub fn network(self, address: IpAddr) -> Prefix {
+        Prefix::around(address, if address.is_ipv4() { self.ipv4 } else { self.ipv6 })
+    }
 }
 
 /// A secret that gateways share; its `Debug` output hides it.

@@ -7,6 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
+use super::{Grouping, NetworkLengths};
 use crate::gateway::classifier::Prefix;
 
 use crate::problem::did_you_mean;
@@ -47,6 +48,38 @@ const CODEPOINTS: [(&str, u8); 23] = [
     ("va", 44),
     ("le", 1),
 ];
+
+/// Bits of an IPv6 address that belong to its network unless said otherwise: an end site has at least a /64 (RFC 6177).
+const IPV6_NETWORK: u8 = 64;
+
+/// What counts as one flow.
+pub(super) fn grouping(text: &str) -> Result<Grouping, String> {
+    let wrong = || {
+        format!(
+            "`{text}` does not say what counts as one flow; write \"each\", \"one\" or for example \"address/32\", with a \
+             length for IPv6 \"address/32/56\""
+        )
+    };
+    match text {
+        "each" => return Ok(Grouping::Each),
+        "one" => return Ok(Grouping::One),
+        _ => (),
+    }
+    let lengths = text.strip_prefix("address/").ok_or_else(wrong)?;
+    let (ipv4, ipv6) = lengths.split_once('/').map_or((lengths, None), |(ipv4, ipv6)| (ipv4, Some(ipv6)));
+    let length = |text: &str, most: u8| text.parse().ok().filter(|length| *length <= most).ok_or_else(wrong);
+    let ipv6 = ipv6.map_or(Ok(IPV6_NETWORK), |text| length(text, 128))?;
+    Ok(Grouping::Network(NetworkLengths { ipv4: length(ipv4, 32)?, ipv6 }))
+}
+
+/// As it is written.
+pub(super) fn grouping_text(grouping: Grouping) -> String {
+    match grouping {
+        Grouping::Each => "\"each\"".to_owned(),
+        Grouping::One => "\"one\"".to_owned(),
+        Grouping::Network(NetworkLengths { ipv4, ipv6 }) => format!("\"address/{ipv4}/{ipv6}\""),
+    }
+}
 
 /// A name that an interface can have.
 pub(super) fn interface(text: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@ use crate::gateway::classifier::Rule;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Weight};
 
-use super::tables::{GROUPINGS, RULE};
+use super::tables::RULE;
 use super::{Direction, Grouping, RuleConfig, Treatment, Written, forms};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
@@ -112,10 +112,13 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
 fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Treatment> {
     let weight = fields.number("weight", 1, problems).and_then(Weight::new);
     let guarantee = fields.rate("guarantee", 1, problems);
-    let one = fields.text("flows") == Some(GROUPINGS[1]);
+    let grouping = match fields.item("flows") {
+        Some(_) => fields.form("flows", forms::grouping, problems)?,
+        None => Grouping::default(),
+    };
     let [guarantee_limit, guarantee_limit_per_host] = LIMITS.map(|key| {
         let limit = fields.rate(key, 1, problems)?;
-        check_limit(fields, key, (limit, guarantee?), one, problems);
+        check_limit(fields, key, (limit, guarantee?), grouping == Grouping::One, problems);
         Some(limit)
     });
     let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, 1, problems));
@@ -137,7 +140,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         mark,
         rtt: fields.span("rtt", 1, problems),
         customer: customer.map(ToOwned::to_owned),
-        flows: if one { Grouping::One } else { Grouping::Each },
+        flows: grouping,
     })
 }
 

@@ -128,9 +128,6 @@ pub(super) const LABELS: &[Key] = &[
     key("writes", Kind::Flag, Default("false"), "Whether labels stay on departing packets."),
 ];
 
-/// Names of [`Grouping`](super::Grouping)s.
-pub(super) const GROUPINGS: [&str; 2] = ["each", "one"];
-
 /// Conditions of a rule, and the parameters that it assigns to flows.
 pub(super) const RULE: &[Key] = &[
     key("name", Kind::Text, Optional, "Name in metrics; \"rule 3\" for the third rule if absent."),
@@ -238,10 +235,11 @@ pub(super) const RULE: &[Key] = &[
     ),
     key(
         "flows",
-        Kind::Word(&GROUPINGS),
-        Default("each"),
-        "What counts as one flow: packets with the same addresses, protocol and ports (`each`), or all \
-         packets that match (`one`).",
+        Kind::Form("\"address/32\""),
+        Optional,
+        "What counts as one flow: packets with the same addresses, protocol and ports (`each`, also if absent), \
+         all packets that match (`one`), or those whose inside addresses begin with the same bits: 32 of IPv4 and \
+         64 of IPv6 (`address/32`), or others (`address/24/56`).",
     ),
 ];
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use apportion_core::units::Rate;
 
-use super::{Direction, DirectionConfig, GatewayConfig, Grouping, ReportKey, RuleConfig, forms};
+use super::{Direction, DirectionConfig, GatewayConfig, ReportKey, RuleConfig, forms};
 use crate::flows;
 use crate::tables::CLASSES;
 use crate::text::{join, quoted};
@@ -273,18 +273,8 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
     section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));
     section.add_if(ALL, "customer", gives.customer.as_deref(), quoted);
-    section.add(ALL, "flows", quoted(gives.flows.name()));
+    section.add(ALL, "flows", forms::grouping_text(gives.flows));
     section
-}
-
-impl Grouping {
-    const fn name(self) -> &'static str {
-        let [each, one] = super::tables::GROUPINGS;
-        match self {
-            Self::Each => each,
-            Self::One => one,
-        }
-    }
 }
 
 fn number(value: f64) -> String {

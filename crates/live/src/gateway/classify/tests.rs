@@ -218,3 +218,89 @@ fn flows_that_are_one_have_their_guarantee_at_once_and_until_all_of_them_are_sil
     assert_eq!(find(&mut classifier, 17, 1).1, []);
     assert_eq!(reserved(&classifier), Rate::from_mbit(4));
 }
+
+/// The flow of a packet of UDP from one address and port to another, and its updates.
+fn between(classifier: &mut Classifier, seconds: u64, from: &str, to: &str) -> (FlowId, Vec<FlowSetting>) {
+    let [source, destination] = [from, to].map(|text| text.parse::<std::net::SocketAddr>().unwrap());
+    let headers = Headers {
+        protocol: 17,
+        source: source.ip(),
+        destination: destination.ip(),
+        ports: Some((source.port(), destination.port())),
+        dscp: 0,
+    };
+    let mut settings = Settings::new();
+    let tuple = FlowTuple::new(&headers).unwrap();
+    let found = classifier.find(Time::from_secs(seconds), tuple, &headers, OTHER, &mut settings);
+    (found.flow, settings.into_iter().map(|(_, _, setting)| setting).collect())
+}
+
+#[test]
+fn one_rule_makes_one_flow_of_each_network_inside() {
+    let many = |flows: &str| {
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\nflows = 40\nflow_idle = \"10s\"\nup.rate = \"10Mbit\"\ndown.rate = \"10Mbit\"\n\
+             [[rule]]\nname = \"a\"\nweight = 3\nflows = \"{flows}\"\n"
+        );
+        GatewayConfig::load(&text, Path::new("x.toml")).unwrap()
+    };
+    let of = |flows: &str, direction: Direction, ends: [(&str, &str); 4]| {
+        let mut classifier = Classifier::new(direction, &many(flows), &[10]);
+        let found = ends.map(|(from, to)| between(&mut classifier, 0, from, to));
+        // Each flow has the weight of the rule, once.
+        let updates: Vec<_> = found.iter().flat_map(|(_, updates)| updates.clone()).collect();
+        assert!(updates.iter().all(|update| *update == weight(3.0)), "{updates:?}");
+        let ids = found.map(|(id, _)| id);
+        let distinct: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(updates.len(), distinct.len());
+        ids.map(|id| ids.iter().position(|other| *other == id).unwrap())
+    };
+    let up = [
+        ("10.0.1.1:1", "192.0.2.1:1"),
+        ("10.0.1.1:2", "192.0.2.2:1"),
+        ("10.0.1.2:1", "192.0.2.1:1"),
+        ("10.0.2.1:1", "192.0.2.1:1"),
+    ];
+    assert_eq!(of("address/32", Direction::Up, up), [0, 0, 2, 3]);
+    assert_eq!(of("address/24", Direction::Up, up), [0, 0, 0, 3]);
+    assert_eq!(of("address/0", Direction::Up, up), [0; 4]);
+    assert_eq!(of("each", Direction::Up, up), [0, 1, 2, 3]);
+    // Down, the destination is inside.
+    let down = up.map(|(from, to)| (to, from));
+    assert_eq!(of("address/32", Direction::Down, down), [0, 0, 2, 3]);
+    assert_eq!(of("address/32", Direction::Up, down), [0, 1, 0, 0]);
+    let six = [
+        ("[2001:db8:0:1::1]:1", "[2001:db8:f::1]:1"),
+        ("[2001:db8:0:1::2]:1", "[2001:db8:f::1]:1"),
+        ("[2001:db8:0:2::1]:1", "[2001:db8:f::1]:1"),
+        ("[2001:db8:1:1::1]:1", "[2001:db8:f::1]:1"),
+    ];
+    assert_eq!(of("address/32", Direction::Up, six), [0, 0, 2, 3]);
+    assert_eq!(of("address/32/48", Direction::Up, six), [0, 0, 0, 3]);
+    assert_eq!(of("address/32/128", Direction::Up, six), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_network_keeps_its_number_while_any_of_its_flows_sends() {
+    let rules = "[[rule]]\nname = \"a\"\nweight = 3\nflows = \"address/32\"\n";
+    let mut classifier = classifier(&config(rules));
+    let to = "192.0.2.1:1";
+    let (first, _) = between(&mut classifier, 0, "10.0.0.1:1", to);
+    for seconds in 1..30 {
+        let (found, updates) = between(&mut classifier, seconds, "10.0.0.1:2", to);
+        assert_eq!((found, updates), (first, vec![]), "{seconds}");
+    }
+    // A flood of other networks takes all four numbers, and with them that of the first one.
+    for last in 2..200 {
+        between(&mut classifier, 30, &format!("10.0.0.{last}:1"), to);
+    }
+    assert_eq!(classifier.known(), 4);
+    let (again, _) = between(&mut classifier, 31, "10.0.0.1:1", to);
+    assert_eq!(between(&mut classifier, 31, "10.0.0.1:2", to).0, again);
+    // The rules are read again: they give the network another weight.
+    let mut settings = Settings::new();
+    let new = config(&rules.replace("weight = 3", "weight = 5"));
+    classifier.set_rules(Time::from_secs(32), &new, &[10], OTHER, &mut settings);
+    let last = settings.into_iter().rfind(|(_, flow, _)| *flow == again);
+    assert_eq!(last.map(|(_, _, setting)| setting), Some(weight(5.0)));
+}
