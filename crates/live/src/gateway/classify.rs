@@ -324,8 +324,9 @@ impl Classifier {
     /// Whether the label of a packet of this size counts that came in at `now`: whether it is within the limit of its
     /// rule.
     pub fn admits_label(&mut self, now: Time, id: FlowId, size: Bytes) -> bool {
-        let rule = match id.0.checked_sub(FIRST) {
-            Some(at) => self.flows.get(at as usize).and_then(|flow| flow.rule).map(usize::from),
+        let rule = match self.table.key(id) {
+            Some(Key::Network(rule, _)) => Some(usize::from(*rule)),
+            Some(Key::Tuple(_)) => self.flows[(id.0 - FIRST) as usize].rule.map(usize::from),
             None => id.index().checked_sub(1),
         };
         let more = rule.and_then(|rule| self.more.get_mut(rule));

@@ -66,7 +66,8 @@ fn a_label_from_an_address_that_is_trusted_is_believed() {
 #[test]
 fn the_limit_of_a_rule_bounds_what_labels_claim() {
     let rule = "[[rule]]\nname = \"liar\"\nfrom = \"10.0.0.1\"\nlabel_limit = \"900kbit\"\n";
-    for rule in [rule.to_owned(), format!("{rule}flows = \"one\"\n")] {
+    let grouped = |flows: &str| format!("{rule}flows = \"{flows}\"\n");
+    for rule in [rule.to_owned(), grouped("one"), grouped("address/32")] {
         // 0.9 Mb/s pass as they say they are little; 5.1 Mb/s are divided by three, as the rest is measured.
         let (shares, counts) = shares("any", "true", &rule);
         assert!((shares[0] / 2.6 - 1.0).abs() < 0.1, "{shares:?}");
