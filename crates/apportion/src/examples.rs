@@ -10,7 +10,7 @@ macro_rules! examples {
 }
 
 examples! {
-    "asymmetric" "bufferbloat" "core-stateless" "customers" "gfc" "neighbours" "parking-lot" "quickstart"
+    "asymmetric" "bufferbloat" "core-stateless" "customers" "gfc" "hosts" "neighbours" "parking-lot" "quickstart"
     "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
     "video-vs-bulk"
 }
