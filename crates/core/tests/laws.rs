@@ -184,6 +184,24 @@ proptest! {
     }
 }
 
+/// Weights of 9/2 and 3/2 of the smallest, which made virtual time run ahead by two parts in a million.
+#[test]
+fn wf2q_plus_serves_no_packet_early_however_long_the_busy_period() {
+    let sizes = [1_005, 815, 806, 1_343, 292, 637, 814];
+    let weights = [5.0, 5.0, 5.0, 2.0, 3.0, 9.0, 6.0];
+    let sum: f64 = weights.iter().sum();
+    for services in [492, 100_000, 1_000_000] {
+        let mut queue = build("wf2q_plus", &["limit=100000p"], &weights);
+        let served = serve_backlogged(&mut queue, 7, |flow| sizes[flow as usize], services);
+        let fluid: f64 = served.iter().sum();
+        for ((got, weight), &size) in served.iter().zip(&weights).zip(&sizes) {
+            let ahead = got - fluid * weight / sum;
+            assert!(ahead <= size as f64 * (1.0 - weight / sum) + ROUNDING, "{ahead} after {services}");
+            assert!(ahead >= -1_343.0 - ROUNDING, "{ahead} after {services}");
+        }
+    }
+}
+
 /// What integers of virtual time may make of a bound in bytes.
 const ROUNDING: f64 = 1e-3;
 

@@ -49,9 +49,10 @@ impl Flow {
         (size.get().saturating_mul(self.per_byte) >> 16).max(1)
     }
 
-    /// Its weight: 2^16 is the smallest.
+    /// Its weight: 2^16 is the smallest. Rounded up, so that a sum of weights is never too small, nor a virtual time that rises
+    /// by its inverse ahead.
     pub fn share(&self) -> u64 {
-        (1 << 56) / self.per_byte
+        (1_u64 << 56).div_ceil(self.per_byte)
     }
 }
 
