@@ -50,9 +50,9 @@ impl Flow {
     }
 
     /// Its weight: 2^16 is the smallest. Rounded up, so that a sum of weights is never too small, nor a virtual time that rises
-    /// by its inverse ahead.
+    /// by its inverse ahead; but what exceeds a whole number by less than 2^-10 is the rounding of `per_byte`.
     pub fn share(&self) -> u64 {
-        (1_u64 << 56).div_ceil(self.per_byte)
+        ((1_u64 << 56) - (self.per_byte >> 10)).div_ceil(self.per_byte)
     }
 }
 
