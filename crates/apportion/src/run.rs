@@ -14,7 +14,7 @@ use crate::captures::Captures;
 use crate::results::Results;
 use crate::scenario::Scenario;
 
-/// CPU time from which on a run is refused. Chosen: a day, which nobody waits for by mistake.
+/// CPU time from which on a run is refused. Chosen: a day, longer than any example or paper takes.
 const MAX_SECONDS: f64 = 86_400.0;
 /// Memory from which on a run is refused, bytes. Chosen: half of a small machine's.
 const MAX_MEMORY: f64 = 2e9;

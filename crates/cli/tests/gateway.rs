@@ -22,7 +22,7 @@ const CASES: &[Case] = cases! {
     commands: a_wrong_configuration_ends_with_status_2,
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,
-        clients_that_are_silent_or_slow_delay_nobody,
+        clients_that_are_silent_or_slow_delay_no_other,
         a_second_gateway_of_the_same_title_is_refused,
         the_log_may_have_no_reader;
     failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,

@@ -99,7 +99,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(!place.folder.path().join("apportion-x.sock").exists());
 }
 
-pub fn clients_that_are_silent_or_slow_delay_nobody() {
+pub fn clients_that_are_silent_or_slow_delay_no_other() {
     let place = place();
     let path = place.write(PLAIN);
     let gateway = place.start(&path);

@@ -244,7 +244,7 @@ impl Sffc {
         let capacity = self.capacity();
         let arrived = self.gamma + self.flows.iter().map(|flow| flow.lambda).sum::<u64>();
         if !self.overflowed && arrived as f64 <= capacity {
-            // Nobody here gains by what is dropped.
+            // No flow here gains by what is dropped.
             return f64::INFINITY;
         }
         let mut demands = core::mem::take(&mut self.scratch[0]);

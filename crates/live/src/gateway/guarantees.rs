@@ -7,7 +7,7 @@
 //!   enough that the other direction acknowledged new data meanwhile, which a forger on one side cannot make happen;
 //!   and its gaps may be as long as those of a holder, since a retransmission timeout is one.
 //! - A *holder* keeps its guarantee until it is silent for [`SILENCE`], or sends less than a quarter of the guarantee in
-//!   [`WINDOW`] and nothing of it is acknowledged. Nobody else takes it away, except a lower rate of the direction or
+//!   [`WINDOW`] and nothing of it is acknowledged. Nothing else takes it away, except a lower rate of the direction or
 //!   other rules.
 //! - *Limits*: the sum of guarantees in the direction, under a rule, and of an inside host under a rule. A flow that
 //!   passed its trial and exceeds one is refused, and tries again after the next trial.

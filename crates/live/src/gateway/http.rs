@@ -2,7 +2,7 @@
 //!
 //! [`Clients`] serves several connections at once and never waits for any: a slow or silent client delays no other. Each has
 //! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
-//! `MAX_CLIENTS` the one that has waited longest gives way, first among those that have not sent their request yet. Bodies of
+//! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. Bodies of
 //! requests are not read.
 
 use std::fmt::Debug;
@@ -83,7 +83,7 @@ impl Clients {
             return;
         }
         if self.0.len() >= MAX_CLIENTS {
-            // Those that have asked wait for nobody but themselves, and come last.
+            // Those that have asked delay only themselves, and come last.
             let waits = |client: &Client| (!matches!(client.state, State::Asking(_)), client.deadline);
             let longest = (0..self.0.len()).min_by_key(|&at| waits(&self.0[at]));
             longest.map(|at| self.0.remove(at));

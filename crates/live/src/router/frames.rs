@@ -3,7 +3,7 @@
 //! A message is the payload of one UDP datagram (RFC 768) in IPv4 (RFC 791) or IPv6 (RFC 8200), from and to
 //! [`PORT`], with a checksum in IPv4 too. Packets are atomic (RFC 6864): messages fit every IPv6 link. They
 //! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2). They are sent with the largest hop limit and read
-//! with no other: whoever sent one is on the link (RFC 5082 section 3).
+//! with no other: the sender of one is on the link (RFC 5082 section 3).
 //!
 //! To all neighbours they go by the link-local multicast addresses for experiments (RFC 4727 sections 2.4.2
 //! and 3.4): no host listens there, and no router forwards them.

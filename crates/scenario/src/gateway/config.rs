@@ -90,7 +90,7 @@ pub struct Labels {
 /// From whom labels are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TrustedSources {
-    /// From nobody.
+    /// From no address.
     #[default]
     None,
     /// From everybody.

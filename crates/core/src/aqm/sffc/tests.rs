@@ -203,7 +203,7 @@ fn left_of_a_flow(pairs: &[(&str, &str)], others: &[(u32, Protocol, u64)]) -> f6
 #[test]
 fn reports_that_are_trusted_within_bounds_cut_no_flow_below_its_fair_share() {
     const BOUNDED: &[(&str, &str)] = &[("trust", "bounded")];
-    // On a link with room they do nothing, whoever else there is. As the paper has it, I is left: 0.5 % of 62,500.
+    // On a link with room they do nothing, whatever other flows there are. As the paper has it, I is left: 0.5 % of 62,500.
     for others in [&[][..], &[(1, Udp, 2_500)], &[(1, Tcp, 2_500)]] {
         near(left_of_a_flow(BOUNDED, others), 60_000.0);
         near(left_of_a_flow(&[], others), 312.5);

@@ -48,7 +48,7 @@ fn a_label_from_an_address_that_is_not_trusted_gains_nothing() {
     let (shares, counts) = shares("any", "[\"10.0.0.2/31\"]", "");
     assert_eq!(counts, [20 * PACKETS, 0]);
     assert!(shares.iter().all(|share| (share / 2.0 - 1.0).abs() < 0.1), "{shares:?}");
-    // Whoever measures nothing drops what has no label.
+    // A router that measures nothing drops what has no label.
     let (shares, _) = self::shares("core", "[\"10.0.0.2/31\"]", "");
     assert_eq!(shares[0], 0.0);
     assert!(shares[1..].iter().all(|share| (share / 3.0 - 1.0).abs() < 0.1), "{shares:?}");
