@@ -6,7 +6,6 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
-use std::ffi::OsStr;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,20 +118,19 @@ fn in_rust(text: &str, rounds: u64) {
     println!("{:.3} {sum}", start.elapsed().as_nanos() as f64 / rounds as f64);
 }
 
-/// Compiles the C half against the static library alone, built as the document says: with the profile of this
-/// bench, whose link-time optimisation cargo leaves out where a library of Rust is made as well.
+/// Compiles the C half against the static library alone, built as the document says and as packages are: with the profile
+/// `dist`, from which that of benches inherits. A build of the profile `bench` would leave no library.
 fn c_program(this: &Path) -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border");
-    let folder = this.parent().and_then(Path::parent).expect("target/PROFILE/deps");
-    let profile = folder.file_name().and_then(OsStr::to_str).expect("a profile has a name");
+    let target = this.ancestors().nth(3).expect("TARGET/PROFILE/deps/NAME");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["rustc", "--profile", profile, "-p", "apportion-capi", "--lib", "--crate-type", "staticlib"]);
+    cargo.args(["rustc", "--profile", "dist", "-p", "apportion-capi", "--lib", "--crate-type", "staticlib"]);
     assert!(cargo.status().is_ok_and(|status| status.success()), "the static library is built");
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
     cc.arg("-I").arg(crate_dir.join("include")).arg(crate_dir.join("benches/border.c"));
-    cc.arg(folder.join("libapportion_capi.a")).args(["-lpthread", "-ldl", "-lm"]);
+    cc.arg(target.join("dist/libapportion_capi.a")).args(["-lpthread", "-ldl", "-lm"]);
     assert!(cc.status().is_ok_and(|status| status.success()), "this bench needs a C compiler (cc)");
     program
 }

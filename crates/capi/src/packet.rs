@@ -1,5 +1,6 @@
 //! A packet as C has it and as disciplines see it.
 
+use std::mem::offset_of;
 use std::num::NonZeroU32;
 
 use apportion_core::label::Label;
@@ -105,39 +106,34 @@ pub extern "C" fn apportion_label_value(code: u32) -> f64 {
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
 const MAX_SIZE: u32 = u16::MAX as u32;
 
-/// A [`Packet`] whose values are all valid, so that disciplines need no check. The four codes stay one word,
-/// which is read when a discipline asks: to take them apart and put them together at the border costs as much
-/// as a FIFO.
+/// A [`Packet`] whose values are all valid, so that disciplines need no check.
+///
+/// It has the layout of a [`Packet`], so that one becomes the other without taking the fields apart and putting them
+/// together, which costs as much as a FIFO: wide loads wait for narrow stores.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Checked {
     handle: u64,
-    flow: FlowId,
+    flow: u32,
     /// Never zero, so that an `Option` of this type needs no more room.
     size: NonZeroU32,
     label: u32,
-    codes: Codes,
+    codes: [u8; 4],
 }
 
-/// ECN, protocol, colour and kind of label, as bytes in this order.
-#[derive(Clone, Copy, Debug)]
-struct Codes(u32);
-
-impl Codes {
-    #[inline]
-    const fn get(self, of: Code) -> u8 {
-        self.0.to_le_bytes()[of as usize]
-    }
-    #[inline]
-    const fn set(&mut self, of: Code, code: u8) {
-        let shift = 8 * of as u32;
-        self.0 = self.0 & !(0xff << shift) | (code as u32) << shift;
-    }
-    /// Whether each is below 4, and that of the protocol below 3.
-    #[inline]
-    const fn are_valid(self) -> bool {
-        self.0 & 0xfcfc_fcfc == 0 && self.get(Code::Protocol) <= Protocol::Control as u8
-    }
-}
+/// The layouts of [`Packet`] and [`Checked`] are the same.
+const _: () = {
+    assert!(size_of::<Packet>() == size_of::<Checked>() && align_of::<Packet>() == align_of::<Checked>());
+    assert!(offset_of!(Packet, handle) == offset_of!(Checked, handle));
+    assert!(offset_of!(Packet, flow) == offset_of!(Checked, flow));
+    assert!(offset_of!(Packet, size) == offset_of!(Checked, size));
+    assert!(offset_of!(Packet, label) == offset_of!(Checked, label));
+    let codes = offset_of!(Checked, codes);
+    assert!(offset_of!(Packet, ecn) == codes + Code::Ecn as usize);
+    assert!(offset_of!(Packet, protocol) == codes + Code::Protocol as usize);
+    assert!(offset_of!(Packet, colour) == codes + Code::Colour as usize);
+    assert!(offset_of!(Packet, label_kind) == codes + Code::LabelKind as usize);
+};
 
 /// The position of a code.
 #[derive(Clone, Copy)]
@@ -148,30 +144,45 @@ enum Code {
     LabelKind,
 }
 
-impl TryFrom<&Packet> for Checked {
-    type Error = Status;
-
+impl Checked {
+    /// `packet` itself, if all its values are valid. The copy into a queue is then made from where C put it: one that is
+    /// made here in narrow stores would have to be waited for.
+    ///
+    /// # Errors
+    /// Which kind of value is not.
     #[inline]
-    fn try_from(packet: &Packet) -> Result<Self, Status> {
-        let Packet { handle, flow, size, label, ecn, protocol, colour, label_kind } = *packet;
-        let Some(size) = NonZeroU32::new(size).filter(|size| size.get() <= MAX_SIZE) else {
+    pub(crate) fn check(packet: &Packet) -> Result<&Self, Status> {
+        let Packet { size, label, ecn, protocol, colour, label_kind, .. } = *packet;
+        if size == 0 || size > MAX_SIZE {
             return Err(Status::ErrorSize);
-        };
-        let codes = Codes(u32::from_le_bytes([ecn, protocol, colour, label_kind]));
-        let has_label = codes.get(Code::LabelKind) != LabelKind::None as u8;
-        if !codes.are_valid() || has_label && label >> Label::BITS != 0 {
+        }
+        // Each is below 4 ...
+        let are_low = u32::from_ne_bytes([ecn, protocol, colour, label_kind]) & 0xfcfc_fcfc == 0;
+        let has_label = label_kind != LabelKind::None as u8;
+        // ... and that of the protocol below 3.
+        if !are_low || protocol > Protocol::Control as u8 || has_label && label >> Label::BITS != 0 {
             return Err(Status::ErrorCode);
         }
-        Ok(Self { handle, flow: FlowId(flow), size, label, codes })
+        // SAFETY: the layouts are the same, as asserted above, and the only value of a `Packet` that is none of a
+        // `Checked` is a size of zero.
+        Ok(unsafe { &*std::ptr::from_ref(packet).cast::<Self>() })
+    }
+
+    #[inline]
+    const fn code(&self, of: Code) -> u8 {
+        self.codes[of as usize]
+    }
+    #[inline]
+    const fn set_code(&mut self, of: Code, code: u8) {
+        self.codes[of as usize] = code;
     }
 }
 
 impl From<Checked> for Packet {
     #[inline]
     fn from(packet: Checked) -> Self {
-        let Checked { handle, flow, size, label, codes } = packet;
-        let [ecn, protocol, colour, label_kind] = codes.0.to_le_bytes();
-        Self { handle, flow: flow.0, size: size.get(), label, ecn, protocol, colour, label_kind }
+        // SAFETY: the layouts are the same, as asserted above, and a `Packet` may have any value.
+        unsafe { std::mem::transmute::<Checked, Self>(packet) }
     }
 }
 
@@ -187,7 +198,7 @@ const fn code_of(kind: core::LabelKind) -> u8 {
 impl core::Packet for Checked {
     #[inline]
     fn flow(&self) -> FlowId {
-        self.flow
+        FlowId(self.flow)
     }
     #[inline]
     fn size(&self) -> Bytes {
@@ -195,7 +206,7 @@ impl core::Packet for Checked {
     }
     #[inline]
     fn protocol(&self) -> core::Protocol {
-        match self.codes.get(Code::Protocol) {
+        match self.code(Code::Protocol) {
             1 => core::Protocol::Tcp,
             2 => core::Protocol::Control,
             _ => core::Protocol::Udp,
@@ -203,7 +214,7 @@ impl core::Packet for Checked {
     }
     #[inline]
     fn ecn(&self) -> core::Ecn {
-        match self.codes.get(Code::Ecn) {
+        match self.code(Code::Ecn) {
             1 => core::Ecn::Ect1,
             2 => core::Ecn::Ect0,
             3 => core::Ecn::Ce,
@@ -212,11 +223,11 @@ impl core::Packet for Checked {
     }
     #[inline]
     fn set_ce(&mut self) {
-        self.codes.set(Code::Ecn, Ecn::Ce as u8);
+        self.set_code(Code::Ecn, Ecn::Ce as u8);
     }
     #[inline]
     fn colour(&self) -> core::Colour {
-        match self.codes.get(Code::Colour) {
+        match self.code(Code::Colour) {
             1 => core::Colour::Green,
             2 => core::Colour::Yellow,
             3 => core::Colour::Red,
@@ -231,21 +242,21 @@ impl core::Packet for Checked {
             core::Colour::Yellow => Colour::Yellow,
             core::Colour::Red => Colour::Red,
         };
-        self.codes.set(Code::Colour, code as u8);
+        self.set_code(Code::Colour, code as u8);
     }
     #[inline]
     fn label(&self, kind: core::LabelKind) -> Option<Label> {
-        (self.codes.get(Code::LabelKind) == code_of(kind)).then(|| Label::from_code(self.label))
+        (self.code(Code::LabelKind) == code_of(kind)).then(|| Label::from_code(self.label))
     }
     #[inline]
     fn set_label(&mut self, kind: core::LabelKind, label: Label) {
-        self.codes.set(Code::LabelKind, code_of(kind));
+        self.set_code(Code::LabelKind, code_of(kind));
         self.label = label.code();
     }
     #[inline]
     fn clear_label(&mut self, kind: core::LabelKind) {
-        if self.codes.get(Code::LabelKind) == code_of(kind) {
-            self.codes.set(Code::LabelKind, LabelKind::None as u8);
+        if self.code(Code::LabelKind) == code_of(kind) {
+            self.set_code(Code::LabelKind, LabelKind::None as u8);
             self.label = 0;
         }
     }
@@ -260,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_code_comes_back_and_no_other_is_taken() {
-        let taken = |packet: Packet| Checked::try_from(&packet).map(Packet::from);
+        let taken = |packet: Packet| Checked::check(&packet).map(|packet| Packet::from(*packet));
         let plain = Packet { size: 1, ..Packet::default() };
         for code in 0..=u8::MAX {
             for (packet, codes) in [
@@ -282,7 +293,7 @@ mod tests {
     fn disciplines_read_what_c_wrote() {
         use apportion_core::Packet as _;
         let read =
-            |packet: Packet| Checked::try_from(&packet).map_err(|status| format!("{status:?}")).unwrap();
+            |packet: Packet| *Checked::check(&packet).map_err(|status| format!("{status:?}")).unwrap();
         let plain = Packet { size: 9, flow: 4, ..Packet::default() };
         let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(|ecn| ecn as u8);
         let ecn = ecn.map(|ecn| read(Packet { ecn, ..plain }).ecn());
@@ -307,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_packet_has_a_size() {
-        let sized = |size| Checked::try_from(&Packet { size, ..Packet::default() }).map(|_| ());
+        let sized = |size| Checked::check(&Packet { size, ..Packet::default() }).map(|_| ());
         assert_eq!((sized(1), sized(65_535)), (Ok(()), Ok(())));
         assert_eq!((sized(0), sized(65_536)), (Err(Status::ErrorSize), Err(Status::ErrorSize)));
         assert_eq!(sized(u32::MAX), Err(Status::ErrorSize));

@@ -361,14 +361,14 @@ pub unsafe extern "C" fn apportion_queue_enqueue(
     packet: *const Packet,
 ) -> Status {
     // SAFETY: promised by the caller.
-    let packet = match unsafe { packet.as_ref() }.map(Checked::try_from) {
+    let packet = match unsafe { packet.as_ref() }.map(Checked::check) {
         Some(Ok(packet)) => packet,
         Some(Err(status)) => return status,
         None => return Status::ErrorNull,
     };
     let call = |inner: &mut Inner| match inner.advance(now) {
         Ok(now) => {
-            inner.discipline.enqueue(now, packet, &mut inner.reports);
+            inner.discipline.enqueue(now, *packet, &mut inner.reports);
             Status::Ok
         }
         Err(status) => status,
