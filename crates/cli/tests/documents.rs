@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 const CARGO: &str = "cargo run --release -- ";
 
@@ -57,35 +60,47 @@ fn has_shell() -> bool {
 
 #[test]
 fn every_command_shown_runs() {
+    let has_shell = has_shell();
+    let documents = Mutex::new(documents().into_iter());
+    let shown = AtomicUsize::new(0);
+    let work = || {
+        while let Some(document) = { documents.lock().unwrap().next() } {
+            shown.fetch_add(run_all(&document, has_shell), Ordering::Relaxed);
+        }
+    };
+    // One of them mostly waits, for a lab.
+    thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
+    let shown = shown.into_inner();
+    assert!(shown > 4, "only {shown} commands found");
+}
+
+/// Runs the commands of a document in a folder of its own, in the order in which they stand: later ones use what earlier
+/// ones wrote. How many there are.
+fn run_all(document: &Path, has_shell: bool) -> usize {
     let folder = tempfile::tempdir().unwrap();
     for name in ["papers", "scenarios", "validation"] {
         std::os::unix::fs::symlink(root().join(name), folder.path().join(name)).unwrap();
     }
-    let has_shell = has_shell();
-    let mut shown = 0;
-    for document in documents() {
-        // In the order in which they stand: later ones use what earlier ones wrote.
-        for command in commands(&std::fs::read_to_string(&document).unwrap()) {
-            let needs_namespaces = ["shell ", "lab ", "compare --parity "];
-            if needs_namespaces.iter().any(|start| command[CARGO.len()..].starts_with(start)) && !has_shell {
-                continue;
-            }
-            // A shell reads it, with its quotes and comments, as it would for the user.
-            let output = Command::new("sh")
-                .args(["-c", &command.replacen(CARGO, "\"$APPORTION\" ", 1)])
-                .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
-                .current_dir(folder.path())
-                .output()
-                .unwrap();
-            let err = String::from_utf8_lossy(&output.stderr);
-            // On a machine that is too busy a run of the lab is not valid, and says so.
-            let is_late = String::from_utf8_lossy(&output.stdout).contains("NOT VALID: ");
-            assert!(output.status.success() || is_late, "{}: {command}\n{err}", document.display());
-            assert!(!output.stdout.is_empty(), "{}: {command}", document.display());
-            shown += 1;
-        }
+    let mut commands = commands(&std::fs::read_to_string(document).unwrap());
+    let needs_namespaces = ["shell ", "lab ", "compare --parity "];
+    commands.retain(|command| {
+        has_shell || !needs_namespaces.iter().any(|start| command[CARGO.len()..].starts_with(start))
+    });
+    for command in &commands {
+        // A shell reads it, with its quotes and comments, as it would for the user.
+        let output = Command::new("sh")
+            .args(["-c", &command.replacen(CARGO, "\"$APPORTION\" ", 1)])
+            .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        // On a machine that is too busy a run of the lab is not valid, and says so.
+        let is_late = String::from_utf8_lossy(&output.stdout).contains("NOT VALID: ");
+        assert!(output.status.success() || is_late, "{}: {command}\n{err}", document.display());
+        assert!(!output.stdout.is_empty(), "{}: {command}", document.display());
     }
-    assert!(shown > 4, "only {shown} commands found");
+    commands.len()
 }
 
 #[test]

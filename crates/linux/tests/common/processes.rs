@@ -6,7 +6,11 @@
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use std::env;
-use std::process::{Child, Command, ExitCode, Stdio, exit};
+use std::num::NonZero;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, exit};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
 use nix::unistd::alarm;
@@ -63,50 +67,37 @@ pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
         (case.1)();
         return ExitCode::SUCCESS;
     }
-    let (filters, skipped, flags) = sort_arguments(env::args().skip(1));
-    let has = |flag: &str| flags.iter().any(|it| it == flag);
-    let is_asked = |name: &str| {
-        let fits = |filter: &String| {
-            if has("--exact") { name == filter } else { name.contains(filter.as_str()) }
-        };
-        (filters.is_empty() || filters.iter().any(fits)) && !skipped.iter().any(fits)
-    };
-    let chosen: Vec<&Case> = cases.iter().filter(|case| is_asked(case.0)).collect();
-    if has("--list") {
+    let arguments = Arguments::sort(env::args().skip(1));
+    let chosen: Vec<&Case> = cases.iter().filter(|case| arguments.chooses(case.0)).collect();
+    if arguments.has("--list") {
         chosen.iter().for_each(|case| println!("{}: test", case.0));
         return ExitCode::SUCCESS;
     }
     // None is marked as ignored.
-    if has("--ignored") {
+    if arguments.has("--ignored") {
         return ExitCode::SUCCESS;
     }
-    run(&chosen, has("--show-output"))
+    // They wait most of the time.
+    let at_once = || 2 * thread::available_parallelism().map_or(1, NonZero::get);
+    run(&chosen, arguments.threads.unwrap_or_else(at_once), arguments.has("--show-output"))
 }
 
-fn run(chosen: &[&Case], shows: bool) -> ExitCode {
+fn run(chosen: &[&Case], at_once: usize, shows: bool) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
-    let (mut failed, mut skipped) = (Vec::new(), 0);
-    for (name, _) in chosen {
-        let output = Command::new(env::current_exe().unwrap()).env(CASE, name).output().unwrap();
-        let said =
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        match output.status.code() {
-            Some(0) => println!(
-                "test {name} ... ok{}{}",
-                if shows { "\n" } else { "" },
-                if shows { &said } else { "" }
-            ),
-            Some(code) if code == i32::from(SKIPPED) => {
-                skipped += 1;
-                println!("test {name} ... ignored, {}", said.trim());
-            }
-            _ => {
-                println!("test {name} ... FAILED");
-                failed.push((name, output.status, said));
-            }
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((name, _)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = Outcome::of(name);
+            outcome.print(shows);
+            outcomes.lock().unwrap().push(outcome);
         }
-    }
-    for (name, status, said) in &failed {
+    };
+    thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
+    let outcomes = outcomes.into_inner().unwrap();
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_failure()).collect();
+    let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped()).count();
+    for Outcome { name, status, said } in &failed {
         println!("\n---- {name} ({status}) ----\n{said}");
     }
     let word = if failed.is_empty() { "ok" } else { "FAILED" };
@@ -115,17 +106,76 @@ fn run(chosen: &[&Case], shows: bool) -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Filters, what is to be skipped, and flags, as libtest takes them. Flags with values that mean nothing here are left out.
-fn sort_arguments(arguments: impl Iterator<Item = String>) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let (mut filters, mut skipped, mut flags) = (Vec::new(), Vec::new(), Vec::new());
-    let mut arguments = arguments;
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--skip" => skipped.extend(arguments.next()),
-            "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
-            flag if flag.starts_with('-') => flags.push(argument),
-            _ => filters.push(argument),
+/// How the process of a case ended.
+struct Outcome {
+    name: &'static str,
+    status: ExitStatus,
+    said: String,
+}
+
+impl Outcome {
+    /// Runs the case of this name.
+    fn of(name: &'static str) -> Self {
+        let output = Command::new(env::current_exe().unwrap()).env(CASE, name).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self { name, status: output.status, said: text.concat() }
+    }
+
+    fn is_skipped(&self) -> bool {
+        self.status.code() == Some(SKIPPED.into())
+    }
+
+    fn is_failure(&self) -> bool {
+        !self.status.success() && !self.is_skipped()
+    }
+
+    /// One line, and all that a case said that passed if that is to be shown.
+    fn print(&self, shows: bool) {
+        let Self { name, said, .. } = self;
+        if self.is_skipped() {
+            println!("test {name} ... ignored, {}", said.trim());
+        } else if self.is_failure() {
+            println!("test {name} ... FAILED");
+        } else {
+            println!("test {name} ... ok{}{}", if shows { "\n" } else { "" }, if shows { said } else { "" });
         }
     }
-    (filters, skipped, flags)
+}
+
+/// What the arguments ask for, as libtest takes them.
+#[derive(Default)]
+struct Arguments {
+    filters: Vec<String>,
+    skipped: Vec<String>,
+    flags: Vec<String>,
+    /// Cases that run at once. Default: twice the number of cores.
+    threads: Option<usize>,
+}
+
+impl Arguments {
+    /// Flags with values that mean nothing here are left out.
+    fn sort(mut arguments: impl Iterator<Item = String>) -> Self {
+        let mut sorted = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--skip" => sorted.skipped.extend(arguments.next()),
+                "--test-threads" => sorted.threads = arguments.next().and_then(|count| count.parse().ok()),
+                "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
+                flag if flag.starts_with('-') => sorted.flags.push(argument),
+                _ => sorted.filters.push(argument),
+            }
+        }
+        sorted
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|it| it == flag)
+    }
+
+    fn chooses(&self, name: &str) -> bool {
+        let fits = |filter: &String| {
+            if self.has("--exact") { name == filter } else { name.contains(filter.as_str()) }
+        };
+        (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skipped.iter().any(fits)
+    }
 }
