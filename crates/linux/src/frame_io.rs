@@ -37,11 +37,12 @@ pub trait FrameIo {
     /// How many ports there are.
     fn port_count(&self) -> usize;
 
-    /// Reads a batch of the frames that wait at a port into buffers of `pool`; nothing if its interface has gone.
+    /// Reads a batch of the frames that wait at a port into buffers of `pool`; nothing if its interface has gone. Whether
+    /// more may wait.
     ///
     /// # Errors
     /// If the port fails for good. That its interface is down is no such failure.
-    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()>;
+    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool>;
 
     /// Sends frames in order. How many are done with: sent, or counted as unsent. The others are to be tried again
     /// soon, because the interface takes no more for now.
@@ -137,9 +138,9 @@ impl FrameIo for Ports {
         self.slots.len()
     }
 
-    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
+    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         // Ports are numbered below 2^16; see `Ports::new` of the engine.
-        self.port(port).map_or(Ok(()), |open| open.receive(port as u16, pool, frames))
+        self.port(port).map_or(Ok(false), |open| open.receive(port as u16, pool, frames))
     }
 
     fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {

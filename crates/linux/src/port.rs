@@ -201,11 +201,11 @@ impl Port {
     }
 
     /// Reads frames that wait into `frames`, at most [`BATCH`] or the segments of as many super-packets, in buffers that
-    /// `owner` takes.
+    /// `owner` takes. Whether more may wait.
     ///
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
+    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         while self.spare.len() < BATCH {
             let Some(buffer) = pool.take(owner) else { break };
             self.spare.push(buffer);
@@ -213,7 +213,7 @@ impl Port {
         let count = self.spare.len();
         if count == 0 {
             // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
-            return Ok(());
+            return Ok(true);
         }
         self.prepare_buffers(pool);
         self.prepare(count, 3, CONTROL);
@@ -249,7 +249,7 @@ impl Port {
         if pool.is_scarce() {
             self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
         }
-        Ok(())
+        Ok(got == count)
     }
 
     /// Points the vectors at the spare buffers, and behind each at its slot of the overflow: at the place that follows what

@@ -11,6 +11,7 @@
 //! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
 //! cost nothing.
 
+mod overload;
 mod world;
 
 use std::io;
@@ -31,6 +32,7 @@ use crate::agenda::Agenda;
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
+use overload::Overload;
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 
@@ -92,6 +94,10 @@ pub struct Engine<W, I = Ports> {
     leaving: Vec<u32>,
     /// Ports that are not watched because no buffer is free.
     starved: Vec<u32>,
+    /// By port.
+    overloads: Vec<Overload>,
+    /// Times that ports were waited for.
+    round: u64,
     received: Vec<Received>,
     malformed: [u64; Malformed::ALL.len()],
     lateness: Histogram,
@@ -134,6 +140,8 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             ready: Vec::new(),
             leaving: Vec::new(),
             starved: Vec::new(),
+            overloads: vec![Overload::default(); ports],
+            round: 0,
             egress: std::iter::repeat_with(egress).take(ports).collect(),
             agenda: Agenda::new(links.len()),
             links,
@@ -321,14 +329,18 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
-            self.io
+            let is_left = self
+                .io
                 .receive(number, &mut self.shared.pool, &mut received)
                 .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
             // What was due before they came is done first.
             let now = self.io.now().min(latest);
             self.advance(now);
+            let overload = &mut self.overloads[number as usize];
+            overload.note(now, self.round, is_left);
+            let is_overload = overload.is_there(now);
             for frame in received.drain(..) {
-                self.ingress(now, number, frame);
+                self.ingress(now, number, frame, is_overload);
             }
             if self.io.room(number, &self.shared.pool) == 0 {
                 // It is readable, and would not let us wait.
@@ -341,7 +353,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     }
 
     /// A frame came in by `port`.
-    fn ingress(&mut self, now: Time, port: u32, received: Received) {
+    fn ingress(&mut self, now: Time, port: u32, received: Received, is_overload: bool) {
         let Received { buffer, start, length } = received;
         let range = usize::from(start)..usize::from(start) + usize::from(length);
         let frame = &mut self.shared.pool.bytes_mut(buffer)[range];
@@ -353,7 +365,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 return;
             }
         };
-        match self.world.classify(now, Arrival { port, frame, parsed: &parsed, received }) {
+        match self.world.classify(now, Arrival { port, frame, parsed: &parsed, is_overload, received }) {
             Disposition::Forward(packet) => {
                 self.apply_flow_updates(now);
                 if packet.counts()
@@ -376,14 +388,16 @@ impl<W: World, I: FrameIo> Engine<W, I> {
 
     /// Waits until then, or until a port has frames. Whether `wake` is readable.
     fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
+        let now = self.io.now();
+        self.round += 1;
         for number in std::mem::take(&mut self.starved) {
+            self.overloads[number as usize].note(now, self.round, true);
             if self.io.room(number, &self.shared.pool) >= ENOUGH {
                 self.io.watch(number, true).map_err(EngineError::Wait)?;
             } else {
                 self.starved.push(number);
             }
         }
-        let now = self.io.now();
         if !self.leaving.is_empty() {
             until = until.min(now + RETRY);
         }

@@ -2,8 +2,9 @@
 //! disciplines use. Hosts are numbered in the same way, by their addresses.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
-//! taken, the least recently seen of 16 flows gives up its number, so a flood of new flows costs others their
-//! state, but never memory or time. Cost: a hash and a comparison per packet; 64 bytes per flow.
+//! taken, the least recently seen of 16 flows gives up its number, one that is to be [kept](FlowTable::keep) only if all
+//! are. A flood of new flows costs others their state, but never memory or time. Cost: a hash and a comparison per packet;
+//! 64 bytes per flow.
 
 use std::hash::Hash;
 
@@ -35,6 +36,7 @@ pub struct FlowTable<K> {
 struct Entry<K> {
     key: K,
     last_seen: Time,
+    is_kept: bool,
 }
 
 /// The number of a flow.
@@ -44,6 +46,8 @@ pub struct Numbered {
     pub flow: FlowId,
     /// Whether it had none before: what was known under this number was of another flow.
     pub is_new: bool,
+    /// How long nothing came of it; zero if it is new.
+    pub silence: Span,
 }
 
 impl<K: Copy + Eq + Hash> FlowTable<K> {
@@ -57,10 +61,11 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
     /// The number of the flow of a packet that came at `now`.
     pub fn number(&mut self, now: Time, key: K) -> Numbered {
         if let Some(&at) = self.index.get(&key) {
-            self.entries[at as usize].last_seen = now;
-            return Numbered { flow: FlowId(self.first + at), is_new: false };
+            let last_seen = std::mem::replace(&mut self.entries[at as usize].last_seen, now);
+            let silence = now.since(last_seen);
+            return Numbered { flow: FlowId(self.first + at), is_new: false, silence };
         }
-        let entry = Entry { key, last_seen: now };
+        let entry = Entry { key, last_seen: now, is_kept: false };
         let at = match self.silent(now) {
             Some(at) => {
                 self.index.remove(&self.entries[at].key);
@@ -74,7 +79,15 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         };
         // At most `most`, which are below 2^32.
         self.index.insert(key, at as u32);
-        Numbered { flow: FlowId(self.first + at as u32), is_new: true }
+        Numbered { flow: FlowId(self.first + at as u32), is_new: true, silence: Span::ZERO }
+    }
+
+    /// As long as others can, this flow gives up its number only after `idle`.
+    pub fn keep(&mut self, flow: FlowId) {
+        let at = flow.0.checked_sub(self.first).map(|at| at as usize);
+        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
+            entry.is_kept = true;
+        }
     }
 
     /// An entry whose number may be given away.
@@ -84,12 +97,13 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         for _ in 0..MAX_PROBES.min(count) {
             let at = self.hand;
             self.hand = (self.hand + 1) % count;
-            let last_seen = self.entries[at].last_seen;
+            let Entry { last_seen, is_kept, .. } = self.entries[at];
             if now.since(last_seen) >= self.idle {
                 return Some(at);
             }
-            if oldest.is_none_or(|(before, _)| last_seen < before) {
-                oldest = Some((last_seen, at));
+            let rank = (is_kept, last_seen);
+            if oldest.is_none_or(|(before, _)| rank < before) {
+                oldest = Some((rank, at));
             }
         }
         oldest.filter(|_| count >= self.most).map(|(_, at)| at)
@@ -174,7 +188,7 @@ mod tests {
         let b = table.number(Time::ZERO, tuple(2));
         assert_eq!((a.flow, b.flow, a.is_new, b.is_new), (FlowId(1), FlowId(2), true, true));
         let again = table.number(Time::from_secs(100), tuple(1));
-        assert_eq!(again, Numbered { flow: FlowId(1), is_new: false });
+        assert_eq!(again, Numbered { flow: FlowId(1), is_new: false, silence: Span::from_secs(100) });
         assert_eq!((table.key(FlowId(2)), table.key(FlowId(0))), (Some(&tuple(2)), None));
         assert_eq!((table.find(&tuple(2)), table.find(&tuple(3))), (Some(FlowId(2)), None));
         let later = Time::from_secs(101);
@@ -190,7 +204,8 @@ mod tests {
         table.number(Time::ZERO, tuple(1));
         table.number(Time::from_secs(9), tuple(2));
         // Flow 1 has been silent for 10 s, flow 2 for one.
-        assert_eq!(table.number(Time::from_secs(10), tuple(3)), Numbered { flow: FlowId(1), is_new: true });
+        let third = table.number(Time::from_secs(10), tuple(3));
+        assert_eq!(third, Numbered { flow: FlowId(1), is_new: true, silence: Span::ZERO });
         assert_eq!(table.find(&tuple(1)), None);
         assert_eq!(table.len(), 2);
     }
@@ -207,5 +222,20 @@ mod tests {
             table.number(Time::from_secs(4), tuple(port));
         }
         assert_eq!((table.len(), table.index.len()), (3, 3));
+    }
+
+    #[test]
+    fn a_flood_of_flows_takes_no_number_that_is_to_be_kept() {
+        let mut table = table();
+        let kept = table.number(Time::ZERO, tuple(1)).flow;
+        table.keep(kept);
+        for port in 2..10_000 {
+            table.number(Time::from_secs(9), tuple(port));
+        }
+        assert_eq!(table.find(&tuple(1)), Some(kept));
+        // Unless it is silent for too long, or all are to be kept.
+        table.number(Time::from_secs(9), tuple(2));
+        (2..4).for_each(|flow| table.keep(FlowId(flow)));
+        assert_eq!(table.number(Time::from_secs(9), tuple(3)).flow, kept);
     }
 }

@@ -49,6 +49,7 @@ pub mod run;
 #[cfg(test)]
 mod simulation;
 pub mod snapshot;
+mod standing;
 mod supervision;
 mod world;
 

@@ -79,6 +79,8 @@ pub struct Arrival<'a> {
     pub frame: &'a mut [u8],
     /// The parsed bytes.
     pub parsed: &'a Parsed,
+    /// Whether more comes in by the port than can be moved: what matters less should go no further.
+    pub is_overload: bool,
     /// Where they lie.
     pub(super) received: Received,
 }

@@ -1,5 +1,6 @@
 //! Attacks on a gateway between interfaces in memory, which has a clock of its own: no attack takes time, and each has one
-//! outcome. `docs/threats.md` names these tests.
+//! outcome. Where a test says so, frames take time to read and to send, and what is not read in time is lost.
+//! `docs/threats.md` names these tests.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,6 +20,7 @@ use apportion_linux::frame_io::FrameIo;
 
 mod guarantees;
 mod labels;
+mod overload;
 mod reports;
 
 /// The ports of the gateway.
@@ -57,6 +59,11 @@ struct Memory {
     now: Time,
     sources: Vec<Source>,
     sent: Vec<Sent>,
+    /// What it takes to read a frame, and to send one.
+    costs: [Span; 2],
+    /// Frames that wait for a port: those beyond are lost.
+    most: u64,
+    missed: u64,
 }
 
 impl FrameIo for Memory {
@@ -70,22 +77,26 @@ impl FrameIo for Memory {
         2
     }
 
-    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
-        for source in self.sources.iter_mut().filter(|source| source.port == port) {
-            while source.next <= self.now && source.next < source.end {
-                let frame = (source.make)(source.sent);
-                source.sent += 1;
-                source.next += source.every;
-                let Some(buffer) = pool.take(port as u16) else { continue };
-                pool.bytes_mut(buffer)[..HEAD].fill(0);
-                pool.bytes_mut(buffer)[HEAD..HEAD + frame.len()].copy_from_slice(&frame);
-                frames.push(Received { buffer, start: HEAD as u8, length: frame.len() as u16 });
-            }
+    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
+        self.lose_excess(port);
+        for _ in 0..BATCH {
+            let now = self.now;
+            let due = |source: &&mut Source| source.port == port && source.waiting(now) > 0;
+            let first = self.sources.iter_mut().filter(due).min_by_key(|source| source.next);
+            let Some(source) = first else { break };
+            let Some(buffer) = pool.take(port as u16) else { break };
+            let frame = source.take();
+            pool.bytes_mut(buffer)[..HEAD].fill(0);
+            pool.bytes_mut(buffer)[HEAD..HEAD + frame.len()].copy_from_slice(&frame);
+            frames.push(Received { buffer, start: HEAD as u8, length: frame.len() as u16 });
         }
-        Ok(())
+        let is_left = self.waiting(port) > 0;
+        self.now += self.costs[0] * frames.len() as u64;
+        Ok(is_left)
     }
 
     fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
+        self.now += self.costs[1] * frames.len() as u64;
         for Received { buffer, start, length } in frames {
             let start = usize::from(*start);
             let frame = pool.bytes(*buffer)[start..start + usize::from(*length)].to_vec();
@@ -101,7 +112,7 @@ impl FrameIo for Memory {
     }
 
     fn counts(&mut self, _port: u32) -> PortCounts {
-        PortCounts::default()
+        PortCounts { missed: self.missed, ..PortCounts::default() }
     }
 
     fn replace(&mut self, _port: u32, _socket: Option<Port>, _pool: &mut Pool) -> Result<(), Errno> {
@@ -120,14 +131,52 @@ impl FrameIo for Memory {
     ) -> Result<bool, Errno> {
         let live = || self.sources.iter().filter(|source| source.next < source.end);
         let next = live().map(|source| source.next).min().unwrap_or(Time::MAX);
-        let until = span.map_or(next, |span| next.min(self.now + span));
+        let until = span.map_or(next, |span| next.min(self.now + span)).max(self.now);
         ready.extend(
             [INSIDE, OUTSIDE]
                 .into_iter()
                 .filter(|port| live().any(|source| source.port == *port && source.next <= until)),
         );
-        self.now = self.now.max(until);
+        self.now = until;
         Ok(false)
+    }
+}
+
+impl Source {
+    /// Frames that wait.
+    fn waiting(&self, now: Time) -> u64 {
+        let last = now.min(self.end);
+        if self.next > now || self.next >= self.end {
+            return 0;
+        }
+        1 + last.since(self.next).as_nanos() / self.every.as_nanos().max(1)
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.next += self.every;
+        self.sent += 1;
+        (self.make)(self.sent - 1)
+    }
+}
+
+impl Memory {
+    fn waiting(&self, port: u32) -> u64 {
+        let own = self.sources.iter().filter(|source| source.port == port);
+        own.map(|source| source.waiting(self.now)).sum()
+    }
+
+    /// Loses what waits for a port beyond the most, of each source in proportion: as a buffer that is full when frames come.
+    fn lose_excess(&mut self, port: u32) {
+        let waiting = self.waiting(port);
+        let excess = waiting.saturating_sub(self.most);
+        if excess == 0 {
+            return;
+        }
+        for source in self.sources.iter_mut().filter(|source| source.port == port) {
+            let lost = (source.waiting(self.now) * excess).div_ceil(waiting);
+            (0..lost).for_each(|_| drop(source.take()));
+            self.missed += lost;
+        }
     }
 }
 
@@ -141,7 +190,14 @@ impl Bench {
         let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
         let config = GatewayConfig::load(&text, Path::new("x.toml"))
             .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
-        let io = Memory { now: Time::ZERO, sources: Vec::new(), sent: Vec::new() };
+        let io = Memory {
+            now: Time::ZERO,
+            sources: Vec::new(),
+            sent: Vec::new(),
+            costs: [Span::ZERO; 2],
+            most: u64::MAX,
+            missed: 0,
+        };
         Self { engine: Gateway::over(config, io, HARDWARE, buffers(Bytes::new(1_500))).unwrap().engine }
     }
 

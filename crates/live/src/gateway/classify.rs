@@ -23,6 +23,7 @@ use super::guarantees::{Claim, Guarantees};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::LabelLimit;
 use super::marks::{FlowMarks, Maker};
+use super::standing::Standing;
 use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;
@@ -84,6 +85,7 @@ struct Flow {
     dscp: u8,
     /// The last byte that was acknowledged in the other direction.
     acknowledged: Option<u32>,
+    standing: Standing,
 }
 
 /// The state kept under a number.
@@ -113,6 +115,8 @@ pub struct Found {
     pub flow: FlowId,
     /// Where it is counted.
     pub account: u32,
+    /// Whether it is the first of its flow that neither opens nor resets a connection.
+    pub is_first_word: bool,
 }
 
 /// Updates of flows for links.
@@ -205,24 +209,28 @@ impl Classifier {
         })
     }
 
-    /// The flow of a packet of `tuple` that came in at `now`. Updates for the link go to `settings`; `other`
-    /// is the account of flows that no rule matches.
+    /// The flow of a packet of `tuple` that came in at `now`. `speaks`: it neither opens nor resets a connection. Updates for
+    /// the link go to `settings`; `other` is the account of flows that no rule matches.
     pub fn find(
         &mut self,
         now: Time,
-        tuple: FlowTuple,
+        (tuple, speaks): (FlowTuple, bool),
         headers: &Headers,
         other: u32,
         settings: &mut Settings,
     ) -> Found {
         let numbered = self.number_of(now, Key::Tuple(tuple), settings);
         let at = (numbered.flow.0 - FIRST) as usize;
+        if numbered.is_new {
+            self.flows[at] = Flow { standing: Standing::new(now), ..Flow::default() };
+        }
         if numbered.is_new || !self.note_network(now, at, headers) {
             self.decide(now, at, headers, other, false, settings);
         }
+        let is_first_word = self.flows[at].standing.arrived(now, numbered.silence, speaks);
+        self.note_hosts(now, at, &tuple, settings);
         let Flow { id, account, .. } = self.flows[at];
-        self.note_hosts(now, id, &tuple, settings);
-        Found { flow: id, account }
+        Found { flow: id, account, is_first_word }
     }
 
     /// The number of `key` in the table of flows, with the state kept under it.
@@ -258,17 +266,23 @@ impl Classifier {
         network.is_none_or(|network| self.table.note(now, id, &network))
     }
 
-    /// Gives the flow of a packet the numbers of its hosts, if the queue divides among hosts.
-    fn note_hosts(&mut self, now: Time, id: FlowId, tuple: &FlowTuple, settings: &mut Settings) {
+    /// Gives the flow of a packet, at this place of the table, the numbers of its hosts, if the queue divides among hosts.
+    /// Flows that are not established are of one host together, so that forged addresses are one host and no more.
+    fn note_hosts(&mut self, now: Time, at: usize, tuple: &FlowTuple, settings: &mut Settings) {
         if self.hosts.is_none() {
             return;
         }
-        let ends = self.ends(id, tuple);
+        let Flow { id, standing, .. } = self.flows[at];
         let given = self.slots[id.index()].given;
-        if let Some(hosts) = &mut self.hosts
-            && !hosts.note(now, ends, given.hosts)
-        {
-            let hosts = hosts.pair(now, ends);
+        let is_own = id.0 == FIRST + at as u32;
+        let hosts = if is_own && !standing.is_established(now, Span::ZERO) {
+            HostPair::default()
+        } else {
+            let ends = self.ends(id, tuple);
+            let Some(numbers) = &mut self.hosts else { return };
+            if numbers.note(now, ends, given.hosts) { given.hosts } else { numbers.pair(now, ends) }
+        };
+        if hosts != given.hosts {
             self.give(id, Given { hosts, ..given }, settings);
         }
     }
@@ -304,7 +318,7 @@ impl Classifier {
         self.isolate(config);
         for at in 0..if before { 0 } else { self.flows.len() } {
             if let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() {
-                self.note_hosts(now, self.flows[at].id, &tuple, settings);
+                self.note_hosts(now, at, &tuple, settings);
             }
         }
     }
@@ -359,7 +373,8 @@ impl Classifier {
         };
         let more = rule.and_then(|rule| self.more.get(rule));
         let account = more.map_or(other, |more| more.account);
-        self.flows[at] = Flow { id, account, rule: number, dscp: headers.dscp, acknowledged: None };
+        let before = self.flows[at];
+        self.flows[at] = Flow { id, account, rule: number, dscp: headers.dscp, ..before };
         let slot = &mut self.slots[id.index()];
         if slot.marks.is_none()
             && let Some(more) = more
@@ -479,7 +494,7 @@ impl Classifier {
 
     /// [`Self::decide`] for a flow that is known, by what its first packet said.
     fn decide_anew(&mut self, now: Time, at: usize, other: u32, keeps: bool, settings: &mut Settings) {
-        let Flow { dscp, acknowledged, .. } = self.flows[at];
+        let Flow { dscp, .. } = self.flows[at];
         let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() else { return };
         let headers = Headers {
             protocol: tuple.protocol(),
@@ -489,7 +504,6 @@ impl Classifier {
             dscp,
         };
         self.decide(now, at, &headers, other, keeps, settings);
-        self.flows[at].acknowledged = acknowledged;
     }
 
     /// The rate that guarantees are admitted against from now on, and the silence after which flows are
@@ -542,6 +556,34 @@ impl Classifier {
         slot.marks.as_ref().map(|_| (flow.id, new))
     }
 
+    /// The [first word](Found::is_first_word) of the flow `tuple` came. `opposite` are the flows of the other direction: if
+    /// its answer has spoken, both are established.
+    pub fn speaks(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
+        if let Some((own, flow)) = self.known(tuple)
+            && let Some((answer, back)) = opposite.known(&tuple.reversed())
+            && back.standing.has_spoken()
+        {
+            flow.standing.answered();
+            back.standing.answered();
+            self.table.keep(own);
+            opposite.table.keep(answer);
+        }
+    }
+
+    /// Whether the flow `tuple` is established.
+    pub fn is_established(&mut self, now: Time, tuple: &FlowTuple) -> bool {
+        let Some((own, flow)) = self.known(tuple) else { return false };
+        let standing = flow.standing;
+        let silence = self.table.last_seen(own).map_or(Span::ZERO, |last_seen| now.since(last_seen));
+        standing.is_established(now, silence)
+    }
+
+    /// The flow `tuple` and its place in the table, if it has one.
+    fn known(&mut self, tuple: &FlowTuple) -> Option<(FlowId, &mut Flow)> {
+        let own = self.table.find(&Key::Tuple(*tuple))?;
+        Some((own, self.flows.get_mut((own.0 - FIRST) as usize)?))
+    }
+
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
@@ -559,7 +601,7 @@ impl Classifier {
 
     /// Flows that have numbers, silent ones included.
     #[must_use]
-    pub fn known(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.table.len()
     }
 

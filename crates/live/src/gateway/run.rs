@@ -174,6 +174,8 @@ pub(super) struct Runner<I: FrameIo = Ports> {
     warned: Option<Time>,
     /// As of the snapshot before.
     before: [PortCounts; 2],
+    /// Packets that were shed, as of the snapshot before.
+    shed: u64,
     /// Interfaces that were found down and have not brought a frame since.
     down: [bool; 2],
     /// Directions whose discipline was found to have broken its contract.
@@ -195,6 +197,7 @@ impl<I: FrameIo> Runner<I> {
             watchdog,
             warned: None,
             before,
+            shed: 0,
             down: [false; 2],
             faulty: [false; 2],
         }
@@ -300,10 +303,13 @@ impl<I: FrameIo> Runner<I> {
             }
         }
         let missed: u64 = ports.iter().zip(&before).map(|(now, before)| now.missed - before.missed).sum();
+        let total =
+            Direction::BOTH.map(|direction| self.gateway.engine.world.direction(direction).shed).iter().sum();
+        let shed = total - std::mem::replace(&mut self.shed, total);
         let is_due = self.warned.is_none_or(|warned| now.since(warned) >= WINDOW);
-        if (missed > 0 || late > TOO_LATE) && is_due {
+        if (missed > 0 || shed > 0 || late > TOO_LATE) && is_due {
             self.warned = Some(now);
-            tracing::warn!(missed, late = %late, "the gateway cannot keep up");
+            tracing::warn!(missed, shed, late = %late, "the gateway cannot keep up");
         }
     }
 }

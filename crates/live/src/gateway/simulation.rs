@@ -225,7 +225,8 @@ fn check_counts(gateway: &mut Gateway<SimIo>) {
         snapshot.ports.iter().map(count).sum()
     };
     let malformed: u64 = snapshot.malformed.iter().map(|(_, count)| count).sum();
-    assert_eq!(sum(|port| port.received), arrived + malformed, "frames that came in");
+    let shed: u64 = snapshot.directions.iter().map(|direction| direction.shed).sum();
+    assert_eq!(sum(|port| port.received), arrived + malformed + shed, "frames that came in");
     let outbox = delivered - sum(|port| port.sent) - sum(|port| port.unsent);
     let waiting: Backlog = snapshot.directions[0].backlog;
     assert!(waiting.packets.get() <= snapshot.frames);

@@ -73,6 +73,8 @@ pub struct DirectionSnapshot {
     pub over_limit: u64,
     /// Packets that had no room for their label.
     pub unlabelled: u64,
+    /// Packets of flows that are not established, dropped because more came in than can be moved.
+    pub shed: u64,
 }
 
 /// Results of reloads.
@@ -122,13 +124,14 @@ impl<I: FrameIo> Gateway<I> {
             backlog: link.map_or(Backlog::EMPTY, |link| link.state.backlog()),
             left_out: self.left_out[direction as usize],
             rules: world.accounts(direction).filter_map(counted).collect(),
-            flows: state.flows.known(),
+            flows: state.flows.count(),
             guaranteed: state.flows.guarantees().reserved(),
             holders: state.flows.guarantees().holders(),
             guarantees: state.flows.guarantees().counts(),
             ignored: state.ignored,
             over_limit: state.over_limit,
             unlabelled: state.unlabelled,
+            shed: state.shed,
         }
     }
 }
@@ -209,7 +212,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 const GAUGE: MetricType = MetricType::GAUGE;
 const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 13] = [
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 14] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -245,6 +248,12 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 13] = [
     // The name until 0.1; it goes with the release after this one.
     ("labels_disbelieved_total", COUNTER, "Old name of labels_ignored_total.", |it| it.ignored as f64),
     ("unlabelled_packets_total", COUNTER, "Packets without room for their label.", |it| it.unlabelled as f64),
+    (
+        "shed_packets_total",
+        COUNTER,
+        "Packets of flows that are not established, dropped because more came in than can be moved.",
+        |it| it.shed as f64,
+    ),
 ];
 
 /// By limit.

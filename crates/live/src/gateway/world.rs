@@ -50,6 +50,8 @@ pub struct DirectionState {
     pub over_limit: u64,
     /// Packets sent without their label because the header has no room.
     pub unlabelled: u64,
+    /// Packets of flows that are not established, dropped as they came in because more came than can be moved.
+    pub shed: u64,
 }
 
 /// Names of what is counted apart, in both directions.
@@ -88,6 +90,7 @@ impl GatewayWorld {
                 ignored: 0,
                 over_limit: 0,
                 unlabelled: 0,
+                shed: 0,
             }
         });
         Self { directions, accounts, settings: Settings::new(), reports: None }
@@ -102,6 +105,13 @@ impl GatewayWorld {
     /// One direction.
     pub const fn direction_mut(&mut self, direction: Direction) -> &mut DirectionState {
         &mut self.directions[direction as usize]
+    }
+
+    /// The flows down and up.
+    #[cfg(test)]
+    pub fn both_ways(&mut self) -> (&mut Classifier, &mut Classifier) {
+        let [up, down] = &mut self.directions;
+        (&mut down.flows, &mut up.flows)
     }
 
     /// Takes over the labels, overhead and limits of `config`, and its rules if they differ. Updates for links are
@@ -160,6 +170,12 @@ impl World for GatewayWorld {
         }
         let [up, down] = &mut self.directions;
         let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
+        let tuple = parsed.flow();
+        // What is no IP, such as ARP, belongs to no flow.
+        if arrival.is_overload && tuple.is_some_and(|tuple| !state.flows.is_established(now, &tuple)) {
+            state.shed += 1;
+            return Disposition::Consume;
+        }
         let written = wire_label::read(arrival.frame, parsed.ip());
         let mut headers = parsed.headers;
         let mut label = written;
@@ -174,10 +190,14 @@ impl World for GatewayWorld {
         let size = state.charged(arrival.frame);
         // The flow of the other direction that it acknowledges, if that is marked.
         let mut acknowledged = None;
-        let found = match headers.as_ref().zip(parsed.flow()) {
+        let found = match headers.as_ref().zip(tuple) {
             Some((headers, tuple)) => {
                 let other = account(UNMATCHED, number);
-                let found = state.flows.find(now, tuple, headers, other, &mut self.settings);
+                let speaks = parsed.segment.is_none_or(|segment| !segment.is_syn_or_reset());
+                let found = state.flows.find(now, (tuple, speaks), headers, other, &mut self.settings);
+                if found.is_first_word {
+                    state.flows.speaks(&tuple, &mut opposite.flows);
+                }
                 if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
                     label = None;
                     state.over_limit += 1;
@@ -194,7 +214,7 @@ impl World for GatewayWorld {
                 }
                 found
             }
-            None => Found { flow: FlowId(0), account: account(OTHER, number) },
+            None => Found { flow: FlowId(0), account: account(OTHER, number), is_first_word: false },
         };
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);

@@ -35,7 +35,7 @@ fn find_at(classifier: &mut Classifier, now: Time, port: u16) -> (Found, Vec<(Fl
     };
     let mut settings = Settings::new();
     let tuple = FlowTuple::new(&headers).unwrap();
-    let found = classifier.find(now, tuple, &headers, OTHER, &mut settings);
+    let found = classifier.find(now, (tuple, true), &headers, OTHER, &mut settings);
     // Every 100 ms these are 4 Mb/s.
     classifier.arrived(now, found.flow, Bytes::new(50_000), &mut settings);
     (found, settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect())
@@ -66,7 +66,7 @@ fn a_rule_decides_once_and_a_flow_that_none_matches_sends_no_update() {
     let (found, updates) = find(&mut classifier, 0, 1);
     assert_eq!((found.flow, found.account), (FlowId(FIRST), 10));
     assert_eq!(updates, [(FlowId(FIRST), weight(3.0))]);
-    assert_eq!(find(&mut classifier, 1, 1), (found, vec![]));
+    assert_eq!(find(&mut classifier, 1, 1), (Found { is_first_word: false, ..found }, vec![]));
     let (other, updates) = find(&mut classifier, 1, 2);
     assert_eq!((other.flow, other.account, updates), (FlowId(FIRST + 1), OTHER, vec![]));
 }
@@ -95,10 +95,13 @@ fn all_that_match_are_one_flow_where_that_is_asked_for() {
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nweight = 3\nflows = \"one\"\n";
     let mut classifier = classifier(&config(rules));
     // The rule's weight was there when the discipline was built.
-    assert_eq!(find(&mut classifier, 0, 1), (Found { flow: FlowId(1), account: 10 }, vec![]));
+    assert_eq!(
+        find(&mut classifier, 0, 1),
+        (Found { flow: FlowId(1), account: 10, is_first_word: true }, vec![])
+    );
     assert_eq!(find(&mut classifier, 0, 2).0.flow, FlowId(1));
     assert_eq!(find(&mut classifier, 0, 6).0.flow, FlowId(FIRST + 2));
-    assert_eq!(classifier.known(), 3);
+    assert_eq!(classifier.count(), 3);
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn between(classifier: &mut Classifier, seconds: u64, from: &str, to: &str) -> (
     };
     let mut settings = Settings::new();
     let tuple = FlowTuple::new(&headers).unwrap();
-    let found = classifier.find(Time::from_secs(seconds), tuple, &headers, OTHER, &mut settings);
+    let found = classifier.find(Time::from_secs(seconds), (tuple, true), &headers, OTHER, &mut settings);
     (found.flow, settings.into_iter().map(|(_, _, setting)| setting).collect())
 }
 
@@ -294,7 +297,7 @@ fn a_network_keeps_its_number_while_any_of_its_flows_sends() {
     for last in 2..200 {
         between(&mut classifier, 30, &format!("10.0.0.{last}:1"), to);
     }
-    assert_eq!(classifier.known(), 4);
+    assert_eq!(classifier.count(), 4);
     let (again, _) = between(&mut classifier, 31, "10.0.0.1:1", to);
     assert_eq!(between(&mut classifier, 31, "10.0.0.1:2", to).0, again);
     // The rules are read again: they give the network another weight.

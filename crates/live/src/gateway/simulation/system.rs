@@ -72,14 +72,14 @@ impl FrameIo for SimIo {
         2
     }
 
-    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<()> {
+    fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         let counts = &mut self.counts[port as usize];
-        let Some(socket) = &mut self.sockets[port as usize] else { return Ok(()) };
+        let Some(socket) = &mut self.sockets[port as usize] else { return Ok(false) };
         let mut machine = self.system.machine();
         counts.missed += machine.take_missed(socket.index);
         if machine.by_index(socket.index).is_none() && !socket.has_said {
             socket.has_said = true;
-            return count_received(Err(Errno::ENETDOWN.into()), counts).map(drop);
+            return count_received(Err(Errno::ENETDOWN.into()), counts).map(|_| false);
         }
         for _ in 0..BATCH {
             if !machine.has_frames(socket.index) {
@@ -93,7 +93,7 @@ impl FrameIo for SimIo {
             frames.push(Received { buffer, start: HEAD as u8, length: frame.len() as u16 });
             counts.received += 1;
         }
-        Ok(())
+        Ok(machine.has_frames(socket.index))
     }
 
     fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {

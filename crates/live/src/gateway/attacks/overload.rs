@@ -1,0 +1,95 @@
+//! More packets than the gateway can move.
+
+use super::*;
+
+/// Half a core of a small machine: 300,000 frames a second that are read and sent, 1,000,000 that are only read.
+const COSTS: [Span; 2] = [Span::from_nanos(1_000), Span::from_nanos(2_333)];
+
+/// A gateway of 10 Gb/s, so that nothing is lost in queues, with a kernel buffer of 40,000 frames a port.
+fn bench() -> Bench {
+    let text =
+        "down.rate = \"10Gbit\"\n[up]\nrate = \"10Gbit\"\nqueue = { kind = \"fifo\", limit = \"10000p\" }\n";
+    let mut bench = Bench::new(text);
+    let io = bench.engine.io_mut();
+    (io.costs, io.most) = (COSTS, 40_000);
+    bench
+}
+
+/// From 1 s on, so many forged datagrams a second, each of another flow.
+fn flood(bench: &mut Bench, per_second: u64) {
+    bench.play(INSIDE, [1_000, 10_000], per_second, |number| {
+        let random = (number as u32).wrapping_mul(0x9e37_79b1);
+        datagram([inside(random as u16), SERVER], [(random >> 16) as u16 | 0x8000, 9], 46)
+    });
+}
+
+/// A call of 50 packets a second both ways, 145 until 2.9 s.
+fn call(bench: &mut Bench) {
+    bench.play(INSIDE, [0, 2_900], 50, |_| datagram([inside(1), SERVER], [5_000, 5_001], 200));
+    bench.play(OUTSIDE, [10, 2_910], 50, |_| datagram([SERVER, inside(1)], [5_001, 5_000], 200));
+}
+
+#[test]
+fn what_is_established_passes_whatever_comes() {
+    // A little more than can be moved, and twice as much; above a million a second reading alone takes too long.
+    for per_second in [330_000, 900_000] {
+        let mut bench = bench();
+        call(&mut bench);
+        flood(&mut bench, per_second);
+        bench.run(3_000);
+        assert_eq!(bench.count(OUTSIDE, 5_000, [0, 3_000]), 145, "{per_second}");
+        assert_eq!(bench.count(INSIDE, 5_001, [0, 3_000]), 145, "{per_second}");
+        assert!(bench.direction(Direction::Up).shed > 20_000, "{per_second}");
+        assert_eq!(bench.engine.io_mut().missed, 0, "{per_second}");
+    }
+}
+
+#[test]
+fn a_new_connection_gets_through_in_turns() {
+    let mut bench = bench();
+    flood(&mut bench, 600_000);
+    // Each number is the first packet of a connection.
+    bench.play(INSIDE, [2_000, 10_000], 100, |number| {
+        segment([inside(1), SERVER], [number as u16, 80], (2, 0), 60)
+    });
+    bench.run(5_000);
+    let is_opening = |sent: &&Sent| sent.source_port().is_some_and(|port| port < 300);
+    let opened = bench.engine.io_mut().sent.iter().filter(is_opening).count();
+    assert!((30..300).contains(&opened), "{opened} of 300");
+}
+
+#[test]
+fn a_stream_without_an_answer_is_established_by_its_age_and_answers_to_forged_packets_are_none() {
+    let mut bench = bench();
+    bench.play(INSIDE, [0, 30_000], 20, |_| datagram([inside(1), SERVER], [5_000, 5_001], 200));
+    // Somebody forges a connection's packets; its supposed end resets it.
+    bench.play(INSIDE, [0, 30_000], 20, |number| {
+        segment([inside(2), SERVER], [6_000, 80], (0x10, number as u32), 60)
+    });
+    bench.play(OUTSIDE, [10, 30_000], 20, |_| segment([SERVER, inside(2)], [80, 6_000], (4, 0), 40));
+    bench.run(9_000);
+    let is_established = |bench: &mut Bench, frame: &[u8]| {
+        let (now, tuple) = (bench.engine.now(), frame::parse(frame).unwrap().flow().unwrap());
+        bench.engine.world.direction_mut(Direction::Up).flows.is_established(now, &tuple)
+    };
+    let stream = datagram([inside(1), SERVER], [5_000, 5_001], 200);
+    let forged = segment([inside(2), SERVER], [6_000, 80], (0x10, 0), 60);
+    assert!(!is_established(&mut bench, &stream) && !is_established(&mut bench, &forged));
+    // The forged one would be in time, as a stream; each answer is no answer.
+    bench.run(11_000);
+    assert!(is_established(&mut bench, &stream));
+}
+
+#[test]
+fn a_burst_and_a_pause_of_the_system_cost_new_flows_nothing() {
+    let mut bench = bench();
+    // 150,000 a second is half of what can be moved; the system stops the gateway for 15 ms each second.
+    bench.play(INSIDE, [0, 10_000], 150_000, |number| {
+        datagram([inside((number >> 8) as u16), SERVER], [number as u16, 9], 46)
+    });
+    for second in 1..4 {
+        bench.run(1_000 * second);
+        bench.engine.io_mut().now += Span::from_millis(15);
+    }
+    assert_eq!(bench.direction(Direction::Up).shed, 0);
+}

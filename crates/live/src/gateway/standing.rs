@@ -1,0 +1,82 @@
+//! Which flows are established: they have priority when more comes in than the gateway can move.
+//!
+//! A flow is established once packets came in both directions that are neither the opening nor the reset of a TCP connection,
+//! which hosts send in answer to forged packets; or, since streams may have no answer or one between other ports, once it has
+//! sent for [`TRIAL`] without a [`PAUSE`].
+
+use apportion_core::units::{Span, Time};
+
+/// Chosen: longer than a flood lasts before the gateway is overloaded by it; then new flows no longer get so far.
+const TRIAL: Span = Span::from_secs(10);
+/// Chosen: a stream sends several packets a second. A flood of 40,000 packets a second cannot keep up that many flows.
+const PAUSE: Span = Span::from_secs(1);
+
+/// The standing of a flow in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    /// When its first packet came after the last pause.
+    since: Time,
+    has_spoken: bool,
+    is_answered: bool,
+}
+
+impl Standing {
+    /// A flow whose first packet came at `now`.
+    pub const fn new(now: Time) -> Self {
+        Self { since: now, has_spoken: false, is_answered: false }
+    }
+
+    /// A packet came at `now` after so much silence. Whether it is the first that `speaks`: that neither opens nor resets a
+    /// connection.
+    pub fn arrived(&mut self, now: Time, silence: Span, speaks: bool) -> bool {
+        if silence >= PAUSE {
+            self.since = now;
+        }
+        let is_first_word = speaks && !self.has_spoken;
+        self.has_spoken |= speaks;
+        is_first_word
+    }
+
+    /// Whether a packet came that speaks.
+    pub const fn has_spoken(&self) -> bool {
+        self.has_spoken
+    }
+
+    /// Such packets came in both directions.
+    pub const fn answered(&mut self) {
+        self.is_answered = true;
+    }
+
+    /// Whether the flow is established, whose last packet came so long before `now`.
+    pub fn is_established(&self, now: Time, silence: Span) -> bool {
+        self.is_answered || silence < PAUSE && now.since(self.since) >= TRIAL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_without_answer_is_established_by_ten_seconds_without_a_pause() {
+        let (mut flow, ms) = (Standing::new(Time::ZERO), Time::from_millis);
+        for at in (900..=9_900).step_by(900) {
+            flow.arrived(ms(at), Span::from_millis(900), true);
+            assert!(!flow.is_established(ms(at), Span::ZERO));
+        }
+        assert!(flow.is_established(ms(10_000), Span::from_millis(100)));
+        assert!(!flow.is_established(ms(11_000), Span::from_millis(1_100)));
+        flow.arrived(ms(11_000), Span::from_millis(1_100), true);
+        assert!(!flow.is_established(ms(20_999), Span::ZERO) && flow.is_established(ms(21_000), Span::ZERO));
+    }
+
+    #[test]
+    fn a_flow_that_is_answered_is_established_however_long_it_is_silent() {
+        let mut flow = Standing::new(Time::ZERO);
+        let words = [false, true, true, false];
+        let firsts = words.map(|speaks| flow.arrived(Time::ZERO, Span::ZERO, speaks));
+        assert_eq!((firsts, flow.has_spoken()), ([false, true, false, false], true));
+        flow.answered();
+        assert!(flow.is_established(Time::from_secs(50), Span::from_secs(50)));
+    }
+}
