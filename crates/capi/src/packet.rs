@@ -292,8 +292,7 @@ mod tests {
     #[test]
     fn disciplines_read_what_c_wrote() {
         use apportion_core::Packet as _;
-        let read =
-            |packet: Packet| *Checked::check(&packet).map_err(|status| format!("{status:?}")).unwrap();
+        let read = |packet: Packet| *Checked::check(&packet).map_err(|status| format!("{status:?}")).unwrap();
         let plain = Packet { size: 9, flow: 4, ..Packet::default() };
         let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(|ecn| ecn as u8);
         let ecn = ecn.map(|ecn| read(Packet { ecn, ..plain }).ecn());
