@@ -374,8 +374,21 @@ fn a_log_holds_every_packet_in_mahimahis_format() {
     assert!(json["valid"].is_boolean() && json["flows"].as_u64().unwrap() >= 1);
     let flows = fs::read_to_string(folder.path().join("results/flows.csv")).unwrap();
     assert!(flows.contains("udp 100.64.0.2:"), "{flows}");
-    assert!(folder.path().join("results/report.html").is_file());
+    assert_unmeasured_is_empty(&flows);
+    let report = fs::read_to_string(folder.path().join("results/report.html")).unwrap();
+    assert!(report.contains(">Sent packets<") && !report.contains(">Retransmits<"), "{report}");
     assert!(fs::read_to_string(folder.path().join("x.log.down")).unwrap().contains("(downlink)"));
+}
+
+/// What a shell cannot know of connections that are not its own is no zero.
+fn assert_unmeasured_is_empty(flows: &str) {
+    let mut lines = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let columns = ["goodput_mbps", "goodput_bytes", "retransmits", "timeouts", "fast_retransmits"];
+    let columns = columns.map(|column| names.iter().position(|name| *name == column).unwrap());
+    for cells in lines {
+        assert!(columns.iter().all(|column| cells[*column].is_empty()), "{flows}");
+    }
 }
 
 /// Processes with this word among their arguments.

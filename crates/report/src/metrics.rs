@@ -104,14 +104,13 @@ impl Metrics {
             groups.entry(&flow.group).or_default().push(flow);
         }
         for (group, members) in &groups {
-            let of = |field: fn(&FlowRow) -> f64| mean(&members.iter().map(|f| field(f)).collect::<Vec<_>>());
-            self.push(format!("throughput_mbps/{group}"), "Mb/s", of(|f| f.throughput_mbps));
-            self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
-            let delay = |of: fn(&FlowRow) -> Option<f64>| {
-                mean(&members.iter().filter_map(|f| of(f)).collect::<Vec<_>>())
+            let of = |field: fn(&FlowRow) -> Option<f64>| {
+                mean(&members.iter().filter_map(|f| field(f)).collect::<Vec<_>>())
             };
-            self.push(format!("delay_p50_ms/{group}"), "ms", delay(|f| f.delay_p50_ms));
-            self.push(format!("delay_p95_ms/{group}"), "ms", delay(|f| f.delay_p95_ms));
+            self.push(format!("throughput_mbps/{group}"), "Mb/s", of(|f| Some(f.throughput_mbps)));
+            self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
+            self.push(format!("delay_p50_ms/{group}"), "ms", of(|f| f.delay_p50_ms));
+            self.push(format!("delay_p95_ms/{group}"), "ms", of(|f| f.delay_p95_ms));
         }
     }
 

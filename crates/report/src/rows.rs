@@ -139,8 +139,8 @@ row! {
         entitlement_mbps: Option<f64>, "Mb/s";
         /// Bytes on the wire that reached the sink, headers included, over the measured time, Mb/s.
         throughput_mbps: f64, "Mb/s";
-        /// New payload delivered in order over the measured time, Mb/s.
-        goodput_mbps: f64, "Mb/s";
+        /// New payload delivered in order over the measured time, Mb/s; missing if it was not measured, as in the shell.
+        goodput_mbps: Option<f64>, "Mb/s";
         /// Packets that the source put on the first link, retransmissions included.
         sent_packets: u64, "packets";
         /// The same in bytes on the wire.
@@ -149,8 +149,8 @@ row! {
         delivered_packets: u64, "packets";
         /// The same in bytes on the wire.
         delivered_bytes: u64, "bytes";
-        /// New payload delivered in order, bytes.
-        goodput_bytes: u64, "bytes";
+        /// New payload delivered in order, bytes; missing likewise.
+        goodput_bytes: Option<u64>, "bytes";
         /// Packets dropped as an early signal of congestion, before a buffer was full (RED, CoDel), over all links.
         drops_early: u64, "packets";
         /// Packets dropped above a threshold that admits none, such as RED above its maximum.
@@ -165,11 +165,11 @@ row! {
         lost_packets: u64, "packets";
         /// Packets marked with congestion experienced instead of dropped.
         marked_packets: u64, "packets";
-        /// TCP segments sent again.
-        retransmits: u64, "segments";
-        /// TCP retransmission timeouts.
-        timeouts: u64, "";
-        /// TCP fast retransmits; missing if they were not measured, as in the lab.
+        /// TCP segments sent again; missing if they were not measured, as in the shell.
+        retransmits: Option<u64>, "segments";
+        /// TCP retransmission timeouts; missing likewise, and in the lab on kernels before Linux 6.7.
+        timeouts: Option<u64>, "";
+        /// TCP fast retransmits; missing if they were not measured, as in the shell and in the lab.
         fast_retransmits: Option<u64>, "";
         /// Mean one-way delay of packets that reached the sink, ms.
         delay_mean_ms: Option<f64>, "ms";

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use apportion_core::units::Bytes;
 use apportion_report::{compare, load, write};
 
 mod synthetic;
@@ -57,13 +58,22 @@ fn what_was_not_measured_is_empty_and_no_zero() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = weighted(&[7]);
     let flows = &mut run.points[0].outcomes[0].flows;
-    [flows[0].fast_retransmits, flows[1].fast_retransmits] = [None, Some(0)];
+    for (flow, count) in flows.iter_mut().zip([None, Some(0)]) {
+        [flow.retransmits, flow.timeouts, flow.fast_retransmits] = [count; 3];
+        flow.goodput = count.map(Bytes::new);
+    }
     write(dir.path(), &run).unwrap();
     let text = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let column = lines.next().unwrap().iter().position(|name| *name == "fast_retransmits").unwrap();
-    let cells: Vec<&str> = lines.take(2).map(|cells| cells[column]).collect();
-    assert_eq!(cells, ["", "0"]);
+    let names = lines.next().unwrap();
+    let rows: Vec<_> = lines.take(2).collect();
+    let zeros = [("goodput_mbps", "0.0"), ("goodput_bytes", "0"), ("retransmits", "0"), ("timeouts", "0")];
+    for (name, zero) in zeros.into_iter().chain([("fast_retransmits", "0")]) {
+        let column = names.iter().position(|column| *column == name).unwrap();
+        assert_eq!([rows[0][column], rows[1][column]], ["", zero], "{name}");
+    }
+    // Such a table reads back.
+    assert!(load(dir.path()).is_ok());
 }
 
 #[test]

@@ -173,8 +173,9 @@ pub struct FlowOutcome {
     pub sent: Count,
     /// Packets that reached the sink: the throughput.
     pub delivered: Count,
-    /// New payload in order at the receiver.
-    pub goodput: Bytes,
+    /// New payload in order at the receiver; `None` if the backend does not see it, as the shell, whose applications are not
+    /// its own.
+    pub goodput: Option<Bytes>,
     /// Its packets that disciplines dropped, over all links.
     pub dropped: Drops,
     /// Its packets that were lost on wires.
@@ -184,11 +185,11 @@ pub struct FlowOutcome {
     /// Notifications to its sources that a queue cannot carry what the flow needs. Files of results call them
     /// `exceptions`, as the paper does (Li, Walpole, McNamee, Pu, Steere 2001).
     pub overloads: u64,
-    /// TCP: segments sent again.
-    pub retransmits: u64,
-    /// TCP: retransmission timeouts.
-    pub timeouts: u64,
-    /// TCP: fast retransmits; `None` if the backend cannot count them: the Linux kernel does not report them.
+    /// TCP: segments sent again; `None` if the backend cannot count them, as the shell. Without TCP: 0.
+    pub retransmits: Option<u64>,
+    /// TCP: retransmission timeouts; `None` likewise, and in the lab on kernels before Linux 6.7.
+    pub timeouts: Option<u64>,
+    /// TCP: fast retransmits; `None` likewise, and in the lab: the Linux kernel does not report them.
     pub fast_retransmits: Option<u64>,
     /// One-way delay of packets that reached the sink.
     pub delay: Distribution,

@@ -124,21 +124,25 @@ impl Simulation<'_> {
         let flow = &self.scenario.flows[index];
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
+        let mut goodput = Bytes::ZERO;
         for id in self.ids(index) {
             let (before, after) = (&baseline.counters[id as usize], &end.counters[id as usize]);
             after.add_since(before, &mut outcome);
             if let Transport::Udp { header, .. } = flow.transport {
-                outcome.goodput += payload(after.delivered, header) - payload(before.delivered, header);
+                goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }
         }
-        let mut fast_retransmits = 0;
+        let (mut retransmits, mut timeouts, mut fast_retransmits) = (0, 0, 0);
         for member in self.members(index) {
             let (before, after) = (&baseline.totals[member as usize], &end.totals[member as usize]);
-            outcome.goodput += Bytes::new(after.goodput - before.goodput);
-            outcome.retransmits += after.retransmits - before.retransmits;
-            outcome.timeouts += after.timeouts - before.timeouts;
+            goodput += Bytes::new(after.goodput - before.goodput);
+            retransmits += after.retransmits - before.retransmits;
+            timeouts += after.timeouts - before.timeouts;
             fast_retransmits += after.fast_retransmits - before.fast_retransmits;
         }
+        outcome.goodput = Some(goodput);
+        outcome.retransmits = Some(retransmits);
+        outcome.timeouts = Some(timeouts);
         outcome.fast_retransmits = Some(fast_retransmits);
         outcome.completions = std::mem::take(&mut self.completions[index]);
         outcome.completions.sort_by_key(|completion| completion.start);

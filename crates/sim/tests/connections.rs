@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use apportion_core::fairness::jain;
-use apportion_runtime::outcome::Outcome;
+use apportion_core::units::Bytes;
+use apportion_runtime::outcome::{FlowOutcome, Outcome};
 use apportion_scenario::replication_seed;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::{Detail, Job, Simulation, replicate};
@@ -170,14 +171,15 @@ fn a_queue_that_does_not_look_at_flows_takes_connections_for_flows() {
     // Every number of the flow is the sum over its connections.
     let x = flow(&one, "x");
     let all = || three.flows.iter().filter(|flow| flow.group == "x");
-    assert!(x.retransmits > 0 && x.goodput.get() > 10_000_000);
-    assert_eq!(x.goodput.get(), all().map(|flow| flow.goodput.get()).sum::<u64>());
+    assert!(x.retransmits > Some(0) && x.goodput > Some(Bytes::new(10_000_000)));
+    let goodput = |flow: &FlowOutcome| flow.goodput.map(Bytes::get);
+    assert_eq!(goodput(x), all().map(goodput).sum::<Option<u64>>());
     assert_eq!(x.sent.packets.get(), all().map(|flow| flow.sent.packets.get()).sum::<u64>());
     assert_eq!(x.delivered.bytes.get(), all().map(|flow| flow.delivered.bytes.get()).sum::<u64>());
     assert_eq!(common::dropped(&x.dropped), all().map(|flow| common::dropped(&flow.dropped)).sum::<u64>());
-    assert_eq!(x.retransmits, all().map(|flow| flow.retransmits).sum::<u64>());
+    assert_eq!(x.retransmits, all().map(|flow| flow.retransmits).sum::<Option<u64>>());
     assert_eq!(x.fast_retransmits, all().map(|flow| flow.fast_retransmits).sum::<Option<u64>>());
-    assert_eq!(x.timeouts, all().map(|flow| flow.timeouts).sum::<u64>());
+    assert_eq!(x.timeouts, all().map(|flow| flow.timeouts).sum::<Option<u64>>());
     assert_eq!(x.delay.count, all().map(|flow| flow.delay.count).sum::<u64>());
     let series = (0..x.series.len()).map(|at| all().map(|flow| flow.series[at].get()).sum::<u64>());
     assert!(series.eq(x.series.iter().map(|bytes| bytes.get())));
@@ -216,7 +218,7 @@ fn each_connection_has_a_start_and_a_source_of_its_own() {
     let text = wire(FAIR, FILES).replace("measure_from = \"5s\"", "");
     let outcome = run(&text);
     let a = flow(&outcome, "a");
-    assert_eq!((a.goodput.get(), a.completions.len()), (3 * 50_000, 3));
+    assert_eq!((a.goodput, a.completions.len()), (Some(Bytes::new(3 * 50_000)), 3));
     assert!(
         a.completions.iter().all(|done| done.size.get() == 50_000 && done.start.as_nanos() < 1_000_000_000)
     );
@@ -228,11 +230,14 @@ fn each_connection_has_a_start_and_a_source_of_its_own() {
     // No connection takes a packet of another one for its own.
     let short = flow(&outcome, "short");
     assert!(short.completions.len() > 50);
-    assert_eq!(short.goodput.get(), 20_000 * short.completions.len() as u64);
-    assert_eq!((flow(&outcome, "z").goodput.get(), flow(&outcome, "z").completions.len()), (70_000, 1));
+    assert_eq!(short.goodput, Some(Bytes::new(20_000 * short.completions.len() as u64)));
+    assert_eq!(
+        (flow(&outcome, "z").goodput, flow(&outcome, "z").completions.len()),
+        (Some(Bytes::new(70_000)), 1)
+    );
     // 125 datagrams a second for 8 s from each of three.
     assert_eq!(flow(&outcome, "u").sent.packets.get(), 3 * 1_000);
-    assert_eq!(flow(&outcome, "u").goodput.get(), 3 * 1_000 * (1_000 - 28));
+    assert_eq!(flow(&outcome, "u").goodput, Some(Bytes::new(3 * 1_000 * (1_000 - 28))));
     // The others, by name, do as they did.
     let text = |outcome: &Outcome, name| flow(outcome, name).completions[0].start;
     assert_eq!(text(&outcome, "short"), text(&single, "short"));

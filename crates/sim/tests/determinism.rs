@@ -165,7 +165,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
         outcome.flows.iter().map(count).sum()
     };
     assert!(sum(&|flow| common::dropped(&flow.dropped)) > 0 && sum(&|flow| flow.marked) > 0);
-    assert!(sum(&|flow| flow.lost) > 0 && sum(&|flow| flow.timeouts) > 0);
+    assert!(sum(&|flow| flow.lost) > 0 && sum(&|flow| flow.timeouts.unwrap()) > 0);
     assert!(sum(&|flow| flow.completions.len() as u64) > 50);
     // How many events the engine took for it is no result, nor are the statistics of disciplines.
     let mut outcome = Outcome { events: 0, ..outcome };
@@ -173,7 +173,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     let hash = fnv1a(&text(&outcome));
     assert_eq!(hash, GOLDEN, "0x{hash:016x}");
 }
-const GOLDEN: u64 = 0x0c55_054a_6d2b_1d05;
+const GOLDEN: u64 = 0xdebd_9ba0_73a7_6294;
 
 #[test]
 fn an_outcome_that_is_serialised_reads_back_as_it_was() {

@@ -4,6 +4,7 @@
 
 mod common;
 
+use apportion_core::units::Bytes;
 use apportion_sim::{Detail, Simulation};
 use common::{flow, link, run, scenarios, throughput};
 
@@ -74,7 +75,7 @@ fn short_flows_come_at_their_rate_and_each_one_completes() {
     let count = web.completions.len() as u64;
     assert!(count.abs_diff(5_000) < 4 * 71, "{count}");
     let bytes: u64 = web.completions.iter().map(|completion| completion.size.get()).sum();
-    assert_eq!(web.goodput.get(), bytes);
+    assert_eq!(web.goodput, Some(Bytes::new(bytes)));
     // The mean of n exponential sizes has a standard error of 20 kB / sqrt(n).
     let mean = bytes as f64 / count as f64;
     assert!((mean - 20_000.0).abs() < 4.0 * 20_000.0 / (count as f64).sqrt(), "{mean}");
@@ -137,9 +138,9 @@ fn an_application_that_writes_less_than_tcp_could_send_decides_the_rate() {
     let outcome = run(&text);
     // 250 writes a second for 8 s, each a segment of its own, and with headers 1040 B.
     let x = flow(&outcome, "x");
-    assert_eq!(x.goodput.get(), 2_000_000);
+    assert_eq!(x.goodput, Some(Bytes::new(2_000_000)));
     assert_eq!((x.delivered.packets.get(), x.delivered.bytes.get()), (2_000, 2_080_000));
-    assert_eq!((x.retransmits, x.timeouts), (0, 0));
+    assert_eq!((x.retransmits, x.timeouts), (Some(0), Some(0)));
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn goodput_of_datagrams_is_what_headers_leave() {
     let x = flow(&outcome, "x");
     // 250 a second for 8 s; IPv4 and UDP take 28 B of each.
     assert_eq!((x.delivered.packets.get(), x.delivered.bytes.get()), (2_000, 1_000_000));
-    assert_eq!(x.goodput.get(), 2_000 * (500 - 28));
+    assert_eq!(x.goodput, Some(Bytes::new(2_000 * (500 - 28))));
     assert!((throughput(&outcome, "x") - 800_000.0).abs() < 1e-3);
     // 4000 bit take 0.4 ms at 10 Mb/s, and 10 ms of wire follow: every packet alike.
     assert_eq!(x.delay.mean.as_nanos(), 10_400_000);

@@ -243,7 +243,7 @@ fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_car
     assert!((rest / expected - 1.0).abs() < 0.05, "{rest} {expected}");
     let allocated = link(&ramp, "interface").allocations[0].measured.bits() as f64 / 20e6;
     assert!((allocated / rest - 1.0).abs() < 0.05, "{allocated} {rest}");
-    assert_eq!((flow(&ramp, "bulk").timeouts, flow(&fifo, "bulk").timeouts), (0, 0));
+    assert_eq!((flow(&ramp, "bulk").timeouts, flow(&fifo, "bulk").timeouts), (Some(0), Some(0)));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
         let text = sender(queue, video).replace("20Mbit", greedy).replace("stop = \"20s\"", "stop = \"60s\"");
         run(&text.replace("\"5s\"", "\"0s\""))
     };
-    let goodput = |outcome: &Outcome| flow(outcome, "video").goodput.bits() as f64;
+    let goodput = |outcome: &Outcome| flow(outcome, "video").goodput.unwrap().bits() as f64;
     let fifo = r#"{ kind = "fifo", limit = "100p" }"#;
     let (alone, contended) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
     let ramp = outcome(r#""ramp""#, "20Mbit");

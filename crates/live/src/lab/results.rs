@@ -79,9 +79,9 @@ impl Lab<'_> {
         timekeeping.writes = driver.lateness.distribution();
         timekeeping.failures = failures(self.scenario, &driver.failures);
         for (outcome, totals) in flows.iter_mut().zip(driver.flows) {
-            outcome.goodput = totals.goodput;
-            outcome.retransmits = totals.retransmits;
-            outcome.timeouts = totals.timeouts;
+            outcome.goodput = Some(totals.goodput);
+            outcome.retransmits = Some(totals.retransmits);
+            outcome.timeouts = driver.knows_timeouts.then_some(totals.timeouts);
             outcome.completions = totals.completions;
             outcome.completions.sort_by_key(|completion| completion.start);
             outcome.tcp = totals.tcp;

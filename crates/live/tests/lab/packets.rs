@@ -12,7 +12,7 @@ use crate::common::{flow, is_about, link, patience, run};
 /// How much of `mbit` its sinks read of a flow, and by how much that may be wrong.
 fn goodput(outcome: &Outcome, name: &str, mbit: f64) -> (f64, f64) {
     let seconds = outcome.measured.as_secs_f64();
-    let share = flow(outcome, name).goodput.bits() as f64 / seconds / 1e6 / mbit;
+    let share = flow(outcome, name).goodput.unwrap().bits() as f64 / seconds / 1e6 / mbit;
     (share, patience(outcome) / seconds)
 }
 
@@ -81,7 +81,7 @@ pub fn packets_take_the_delay_of_their_links() {
     assert!(is_about(udp.delivered.packets.get() + 2, 125.0, 2.0, &outcome), "{:?}", udp.delivered);
     assert!(udp.dropped.is_empty());
     // Of 972 bytes each, as the sink read them.
-    let read = udp.goodput.get() / 972;
+    let read = udp.goodput.unwrap().get() / 972;
     assert!(is_about(read + 2, 125.0, 2.0, &outcome) && read <= udp.delivered.packets.get(), "{read}");
     // 5 + 10 ms, and 0.8 + 1.6 ms on the wire. A sender that was late makes them wait for each other.
     let delay = |share| udp.delay.quantile(share).unwrap();

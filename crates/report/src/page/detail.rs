@@ -244,15 +244,15 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
             share.throughput.to_string(),
             share.entitlement.map_or_else(|| "–".to_owned(), number),
             share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
-            show(|f, measured| Some(mbps(f.goodput, measured))),
+            show(|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
             show(|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
             show(|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
             show(|f, _| Some(f.sent.packets.get() as f64)),
             show(|f, _| Some(f.dropped.values().sum::<u64>() as f64)),
             show(|f, _| Some(f.lost as f64)),
             show(|f, _| Some(f.marked as f64)),
-            show(|f, _| Some(f.retransmits as f64)),
-            show(|f, _| Some(f.timeouts as f64)),
+            show(|f, _| f.retransmits.map(|count| count as f64)),
+            show(|f, _| f.timeouts.map(|count| count as f64)),
             show(|f, _| Some(f.overloads as f64)),
         ]
     };

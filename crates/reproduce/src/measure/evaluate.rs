@@ -36,9 +36,9 @@ impl Measure {
                 shape.of(Flows::of(runs, run, of)?.throughputs(basis, *from, *to)?)
             }
             Self::Goodput(FlowSelection { of, run, shape }) => shape.of(Flows::of(runs, run, of)?
-                .each(basis, |flow, outcome| mbps(flow.goodput, outcome.measured))?),
+                .each(basis, |flow, outcome| Some(mbps(flow.goodput?, outcome.measured)))?),
             Self::Timeouts(FlowSelection { of, run, shape }) => {
-                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| flow.timeouts as f64)?)
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| Some(flow.timeouts? as f64))?)
             }
             Self::Drops { of, run, reason, shape } => {
                 let wanted = reason.map(DropReason::from);
@@ -46,7 +46,7 @@ impl Measure {
                     let drops = flow.dropped.iter();
                     drops.filter(|(reason, _)| wanted.is_none_or(|w| w == **reason)).map(|(_, n)| n).sum()
                 };
-                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| count(flow) as f64)?)
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| Some(count(flow) as f64))?)
             }
             Self::Entitlement(FlowSelection { of, run, shape }) => {
                 shape.of(Flows::of(runs, run, of)?.throughputs(Basis::Entitlements, None, None)?)

@@ -34,11 +34,11 @@ impl<'a> Flows<'a> {
     pub(super) fn each(
         &self,
         basis: Basis,
-        number: impl Fn(&FlowOutcome, &Outcome) -> f64,
+        number: impl Fn(&FlowOutcome, &Outcome) -> Option<f64>,
     ) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let outcome = self.run.outcomes.get(seed)?;
-        self.flows.iter().map(|at| Some(number(outcome.flows.get(*at)?, outcome))).collect()
+        self.flows.iter().map(|at| number(outcome.flows.get(*at)?, outcome)).collect()
     }
 
     /// Mb/s: of the measured part if there is no window.
@@ -56,14 +56,14 @@ impl<'a> Flows<'a> {
             return self.flows.iter().map(|at| rates.get(*at).map(|rate| rate.as_mbit_f64())).collect();
         }
         if from.is_none() && to.is_none() {
-            return self.each(basis, |flow, outcome| mbps(flow.delivered.bytes, outcome.measured));
+            return self.each(basis, |flow, outcome| Some(mbps(flow.delivered.bytes, outcome.measured)));
         }
         let window = samples(&self.run.scenario, from, to).ok()?;
         let length = self.run.scenario.sample * window.len() as u64;
         self.each(basis, |flow, _| {
             let bytes: u64 =
                 flow.series.get(window.clone()).unwrap_or_default().iter().map(|b| b.get()).sum();
-            mbps(Bytes::new(bytes), length)
+            Some(mbps(Bytes::new(bytes), length))
         })
     }
 
