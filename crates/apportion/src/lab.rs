@@ -87,16 +87,18 @@ impl Run<'_> {
     /// [`jobs`](Self::jobs) has no effect, and nothing is captured.
     ///
     /// # Errors
-    /// If the lab cannot run the scenario or fails; what was finished before is in the error, and in the folder.
+    /// If the lab cannot run the scenario or fails; what was finished before is in the error, and in the folder. If the folder cannot
+    /// be written, all results are in the error.
     pub fn lab(&self) -> Result<Results, RunError> {
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         check(self.scenario)?;
         let (results, failed) = self.in_real_time();
         // What was finished before a failure took its time: it is kept.
-        self.folder.as_deref().map(|folder| results.write(folder)).transpose()?;
-        match failed {
-            None => Ok(results),
-            Some(cause) => Err(self.lab_failed(cause, results)),
+        let written = self.folder.as_deref().map_or(Ok(()), |folder| results.write(folder));
+        match (written, failed) {
+            (Err(cause), _) => Err(RunError::Unwritten { cause, finished: Box::new(results) }),
+            (Ok(()), Some(cause)) => Err(self.lab_failed(cause, results)),
+            (Ok(()), None) => Ok(results),
         }
     }
 

@@ -265,6 +265,15 @@ pub enum RunError {
     /// Results cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The lab ran it, and its results cannot be written.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[error("{cause}")]
+    Unwritten {
+        /// Why.
+        cause: WriteError,
+        /// What the lab measured: it took its time.
+        finished: Box<Results>,
+    },
     /// The lab refused or failed.
     #[cfg(all(feature = "live", target_os = "linux"))]
     #[error("{}: {cause}", scenario.display())]

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use apportion::lab::Precision;
-use apportion::{Run, Scenario};
+use apportion::{Run, RunError, Scenario};
 
 use crate::arguments::{Lab, Wanted};
 use crate::compare::note_faults;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
-use crate::run::{load, print_results};
+use crate::run::{load, print_numbers, print_results};
 
 pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
     let Lab { wanted, late } = arguments;
@@ -23,7 +23,14 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check(&scenario)?;
-    let results = in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).lab())??;
+    let results = match in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).lab())? {
+        Err(RunError::Unwritten { cause, finished }) => {
+            // What took minutes to measure is shown even if it cannot be kept.
+            print_numbers(&finished, wanted)?;
+            return Err(cause.into());
+        }
+        results => results?,
+    };
     let status = print_results(&results, &folder, wanted)?;
     let faults = results.faults();
     if faults.is_empty() || late.allow_late {
@@ -70,7 +77,7 @@ fn announce(scenario: &Scenario, seeds: u64) {
     let Precision { real_time, locked } = Precision::read();
     if !real_time {
         output::note(
-            "real-time scheduling is not permitted; `ulimit -r 1` as root, or CAP_SYS_NICE, permits it",
+            "real-time scheduling is not permitted; `ulimit -r 2` as root, or CAP_SYS_NICE, permits it",
         );
     }
     if !locked {

@@ -41,13 +41,21 @@ impl Wanted {
 
 /// Prints the results of a run that were written to `folder`.
 pub fn print_results(results: &Results, folder: &Path, wanted: &Wanted) -> anyhow::Result<ExitCode> {
+    print_numbers(results, wanted)?;
+    if !wanted.is_silent() {
+        output::print(&format!("report: {}\n", folder.join("report.html").display()))?;
+    }
+    Ok(if results.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Prints the numbers of a run as the command line asks for them.
+pub fn print_numbers(results: &Results, wanted: &Wanted) -> anyhow::Result<()> {
     if wanted.json {
         output::print(&results.json_lines())?;
     } else if !wanted.quiet {
-        let report = folder.join("report.html");
-        output::print(&format!("{}report: {}\n", results.summary(), report.display()))?;
+        output::print(&results.summary())?;
     }
-    Ok(if results.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(())
 }
 
 /// Reads a scenario file, or the built-in example of that name if there is no such file, with its settings.

@@ -344,6 +344,21 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
 }
 
 #[test]
+fn what_was_measured_is_shown_if_it_cannot_be_written() {
+    let Some(place) = place(&long()) else { return };
+    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml", "--out", "out"]);
+    // The folder was empty before the run, and holds something else after it.
+    fs::write(place.path().join("out/notes"), "").unwrap();
+    lab.signal(Signal::SIGINT);
+    assert_eq!(lab.child.wait().unwrap().code(), Some(2));
+    let (mut out, mut err) = (String::new(), String::new());
+    lab.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    lab.err.read_to_string(&mut err).unwrap();
+    assert!(out.contains("tcp p95 ms") && !out.contains("report: "), "{out}");
+    assert!(err.contains("error: cannot write results to `out`: it holds files"), "{err}");
+}
+
+#[test]
 fn nothing_is_compared_after_an_interrupt() {
     let Some(place) = place(&long()) else { return };
     let mut lab = UnderWay::start(place.path(), &["compare", "--parity", "x.toml", "--out", "out"]);
