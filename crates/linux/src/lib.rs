@@ -15,8 +15,8 @@
 //! | [`command`] | a command inside a namespace, with a time limit and forwarded signals |
 //! | [`socket_helper`] | a process that opens sockets in the namespace it was forked in |
 //! | [`capabilities`] | dropping privileges |
-//! | [`machine`] | the kernel's release, and where CPU time goes |
-//! | [`precision`] | real-time scheduling and locked memory, where they are permitted |
+//! | [`machine`] | the kernel's release, and where CPU time goes, of the machine and of a thread |
+//! | [`precision`] | scheduling ahead of others and locked memory, where they are permitted |
 //! | [`tcp`] | TCP socket options and `TCP_INFO` |
 //!
 //! This crate and the C interface are the only ones that may hold `unsafe`; each module that does says why at its top.

@@ -1,6 +1,8 @@
-//! What the kernel is, and where the CPU time of the machine goes: `/proc` (proc(5)).
+//! What the kernel is, and where the CPU time of the machine and of a thread goes: `/proc` (proc(5)).
 
 use std::fs;
+
+use apportion_core::units::Span;
 
 /// The release of the kernel, such as `6.1.0-28-amd64`; `None` without `/proc`.
 #[must_use]
@@ -68,6 +70,49 @@ impl CpuTime {
     }
 }
 
+/// What a thread has done since it was started, as the scheduler counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTime {
+    ran: Span,
+    waited: Span,
+}
+
+/// What a thread did with a time: shares of it. The rest it slept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadShares {
+    /// It had a core.
+    pub ran: f64,
+    /// It could have run, and no core was free for it.
+    pub waited: f64,
+}
+
+impl ThreadTime {
+    /// Of the calling thread, until now; `None` if the kernel does not count it (CONFIG_SCHED_INFO).
+    #[must_use]
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+    }
+
+    /// Time with a core and time of waiting for one, in nanoseconds, then the number of time slices
+    /// (Documentation/scheduler/sched-stats.rst).
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers =
+            text.split_ascii_whitespace().map(|number| number.parse().ok().map(Span::from_nanos));
+        let (ran, waited) = (numbers.next()??, numbers.next()??);
+        Some(Self { ran, waited })
+    }
+
+    /// What it did in `span`, since `before`; `None` if that is no time.
+    #[must_use]
+    pub fn since(&self, before: &Self, span: Span) -> Option<ThreadShares> {
+        let share = |now: Span, then: Span| now.saturating_sub(then).as_secs_f64() / span.as_secs_f64();
+        (span > Span::ZERO).then(|| ThreadShares {
+            ran: share(self.ran, before.ran),
+            waited: share(self.waited, before.waited),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +131,16 @@ mod tests {
         let shares = after.since(&before).unwrap();
         assert_eq!(shares, CpuShares { own: 0.2, others: 0.2, interrupts: 0.01, stolen: 0.09 });
         assert_eq!(before.since(&before), None);
+    }
+
+    #[test]
+    fn a_thread_ran_waited_or_slept() {
+        let at = |text| ThreadTime::parse(text).unwrap();
+        let (before, after) = (at("1000000 500000 7\n"), at("41000000 10500000 9\n"));
+        let shares = after.since(&before, Span::from_millis(80));
+        assert_eq!(shares, Some(ThreadShares { ran: 0.5, waited: 0.125 }));
+        assert_eq!(after.since(&before, Span::ZERO), None);
+        assert_eq!((ThreadTime::parse(""), ThreadTime::parse("1 x 2")), (None, None));
     }
 
     #[test]

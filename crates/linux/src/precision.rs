@@ -1,16 +1,22 @@
-//! Asks the system to let the calling thread run on time: real-time scheduling and locked memory, as far as they are
+//! Asks the system to let threads run on time: scheduling ahead of other programs and locked memory, as far as they are
 //! permitted. Nothing depends on either.
 //!
-//! - SCHED_RR at the lowest priority (sched(7)) puts the thread ahead of all ordinary ones. It is asked for only while the
-//!   kernel limits the share of real-time threads (`sched_rt_runtime_us`), so that a loop cannot take the machine. Threads
-//!   and processes that the thread starts do not inherit it (SCHED_RESET_ON_FORK).
+//! - SCHED_RR (sched(7)) puts a thread ahead of all ordinary ones. It is asked for only while the kernel limits the share of
+//!   real-time threads (`sched_rt_runtime_us`), so that a loop cannot take the machine.
+//! - A short time slice, where that is not granted: since Linux 6.12 an ordinary thread that asks for one runs sooner after it
+//!   wakes up, and gets no more time by it (`sched_runtime` of sched_setattr(2)). It needs no rights. Older kernels ignore it.
 //! - Locked memory (mlockall(2)) is not swapped out. It is asked for only without a limit: with one, allocations fail that
 //!   would exceed it.
 //!
-//! The rights count in the first user namespace alone, so ask before entering another.
+//! The rights count in the first user namespace alone, so [ask](Precision::ask) before entering another. A second thread that has to
+//! be on time, and is started later, can only inherit what it needs: [`spawn_behind`]. All other threads and processes that
+//! are started after [`Precision::seal`] inherit nothing (SCHED_RESET_ON_FORK).
 #![expect(unsafe_code, reason = "nix has no sched_setscheduler(2) and no MCL_ONFAULT")]
 
-use std::fs;
+use std::sync::OnceLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::{fs, io};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
@@ -23,19 +29,26 @@ pub struct Precision {
     pub locked: bool,
 }
 
-/// The lowest: any is ahead of ordinary threads, and the kernel's own real-time threads stay ahead of this one.
-const PRIORITY: libc::c_int = 1;
+/// A real-time priority of the calling thread (sched(7)): any is ahead of ordinary threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(libc::c_int);
+
+/// Of a thread that must not be late. The kernel's own real-time threads stay ahead of it.
+const FIRST: Priority = Priority(2);
+/// Of a thread that runs [behind](run_behind) it. It is the lowest.
+const SECOND: Priority = Priority(1);
+/// The shortest slice that the kernel grants, in nanoseconds (sched_setattr(2)).
+const SLICE: u64 = 100_000;
 
 impl Precision {
-    /// Asks for both.
+    /// Asks for both, for the calling thread and for the memory of the process. Threads that it starts before
+    /// [`seal`](Self::seal) inherit the former.
     pub fn ask() {
         raise(Resource::RLIMIT_RTPRIO);
         raise(Resource::RLIMIT_MEMLOCK);
-        if is_throttled() {
-            let parameters = libc::sched_param { sched_priority: PRIORITY };
-            let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-            // SAFETY: the kernel reads the parameters of the calling thread. The C library of musl does not have this call.
-            let _ = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
+        // What it has it could not get again in a user namespace.
+        if priority().is_none() && !run_in_real_time(FIRST, 0) && !run_in_real_time(SECOND, 0) {
+            shorten_slice(0);
         }
         if getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY) {
             // Pages are locked once they are used, so that large buffers take no more memory than without.
@@ -44,14 +57,125 @@ impl Precision {
         }
     }
 
+    /// Lets only threads of [`spawn_behind`] inherit from the calling thread, from now on.
+    pub fn seal() {
+        let leader = priority();
+        SECOND_THREADS.get_or_init(|| start_keeper(leader));
+        match leader {
+            Some(leader) => _ = run_in_real_time(leader, libc::SCHED_RESET_ON_FORK),
+            None => shorten_slice(RESET_ON_FORK),
+        }
+    }
+
     /// What the calling thread has now.
     #[must_use]
     pub fn read() -> Self {
         // SAFETY: it takes a number.
-        let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
-        let policy = policy & !libc::c_long::from(libc::SCHED_RESET_ON_FORK);
-        Self { real_time: policy == libc::c_long::from(libc::SCHED_RR), locked: locked_kib() > 0 }
+        Self { real_time: priority().is_some(), locked: locked_kib() > 0 }
     }
+}
+
+/// The real-time priority that the calling thread has; none if it is an ordinary thread.
+#[must_use]
+pub fn priority() -> Option<Priority> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel writes the parameters of the calling thread. The C library of musl does not have this call.
+    let done = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut parameters) } == 0;
+    // Ordinary threads have zero.
+    (done && parameters.sched_priority > 0).then_some(Priority(parameters.sched_priority))
+}
+
+/// Starts a thread.
+type Start = Box<dyn FnOnce() + Send>;
+
+/// Where the keeper takes what it is to start; none if there is no keeper.
+static SECOND_THREADS: OnceLock<Option<SyncSender<Start>>> = OnceLock::new();
+
+/// Starts a thread that runs ahead of other programs, but behind the thread that called [`Precision::ask`] and
+/// [`Precision::seal`], as far as that is permitted. Its network namespace is that in which `seal` was called.
+///
+/// # Errors
+/// If the system starts no more threads.
+pub fn spawn_behind<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let builder = thread::Builder::new().name(name.to_owned());
+    let start = move || builder.spawn(body);
+    let Some(keeper) = SECOND_THREADS.get().and_then(Option::as_ref) else { return start() };
+    let (reply, answer) = sync_channel(1);
+    let job = move || _ = reply.send(start());
+    // A job that is not accepted takes its reply with it.
+    let _ = keeper.send(Box::new(job));
+    answer.recv().map_err(io::Error::other)?
+}
+
+/// Starts a thread whose only work is to start others, which inherit from it to run behind a thread with the priority of
+/// `leader`. None if there is no such thread.
+fn start_keeper(leader: Option<Priority>) -> Option<SyncSender<Start>> {
+    let (starts, inbox) = sync_channel::<Start>(1);
+    let keep = move || {
+        run_behind(leader);
+        inbox.into_iter().for_each(|start| start());
+    };
+    thread::Builder::new().name("keeper".to_owned()).spawn(keep).ok().map(|_| starts)
+}
+
+/// Makes the calling thread run behind one with the priority of `leader`, which it has inherited.
+///
+/// At the same priority it could keep that thread from a core for a slice of 100 ms. Behind the lowest priority, and behind an
+/// ordinary thread, it is therefore an ordinary thread.
+fn run_behind(leader: Option<Priority>) {
+    // A priority may be lowered without any right.
+    if leader <= Some(SECOND) || !run_in_real_time(SECOND, 0) {
+        shorten_slice(0);
+    }
+}
+
+/// Gives the calling thread a real-time priority. Whether that was permitted.
+fn run_in_real_time(Priority(priority): Priority, flags: libc::c_int) -> bool {
+    if !is_throttled() {
+        return false;
+    }
+    let parameters = libc::sched_param { sched_priority: priority };
+    let policy = libc::SCHED_RR | flags;
+    // SAFETY: the kernel reads the parameters of the calling thread. The C library of musl does not have this call.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) == 0 }
+}
+
+/// What sched_setattr(2) reads, as of its first version.
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// SCHED_FLAG_RESET_ON_FORK of linux/sched.h.
+const RESET_ON_FORK: u64 = 1;
+
+/// Makes the calling thread an ordinary one with the shortest slice, at the niceness that it has.
+fn shorten_slice(flags: u64) {
+    // SAFETY: it takes numbers. The system call gives 20 less the niceness, from 1 to 40.
+    let niceness = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0) };
+    let Ok(niceness @ 1..=40) = i32::try_from(niceness) else { return };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER.unsigned_abs(),
+        flags,
+        nice: 20 - niceness,
+        priority: 0,
+        runtime: SLICE,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: the kernel reads `size` bytes of attributes for the calling thread.
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 /// Raises a limit to what the process may have, or removes it if the process may do that.
@@ -84,13 +208,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_granted_is_not_inherited() {
+    fn only_a_thread_behind_inherits_what_is_granted() {
         // In a thread of its own: the others of this test program stay as they are.
-        let granted = std::thread::spawn(|| {
+        let granted = thread::spawn(|| {
             Precision::ask();
             let asked = Precision::read();
-            let child = std::thread::spawn(Precision::read).join().unwrap();
-            assert!(!child.real_time);
+            Precision::seal();
+            assert_eq!(Precision::read(), asked);
+            let ordinary = thread::spawn(priority).join().unwrap();
+            let behind = spawn_behind("behind", priority).unwrap().join().unwrap();
+            assert_eq!(ordinary, None);
+            assert_eq!(behind, (priority() == Some(FIRST)).then_some(SECOND));
+            // Behind the lowest priority there is none.
+            let keeper = start_keeper(Some(SECOND)).unwrap();
+            let (reply, answer) = sync_channel(1);
+            keeper.send(Box::new(move || reply.send(priority()).unwrap())).unwrap();
+            assert_eq!(answer.recv().unwrap(), None);
             asked
         });
         let granted = granted.join().unwrap();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::{Clock, timespec};
+use apportion_linux::machine::ThreadTime;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -40,6 +41,8 @@ struct Run {
     /// By flow: goodput, retransmissions and timeouts when the measured part began.
     baseline: Vec<Counts>,
     is_measuring: bool,
+    /// What this thread had done when the measured part began.
+    thread: Option<ThreadTime>,
     next_sample: Time,
     /// When connections are next due.
     agenda: Agenda,
@@ -74,6 +77,7 @@ impl Run {
             flows: vec![FlowTotals::default(); plan.flows],
             baseline: vec![Counts::default(); plan.flows],
             is_measuring: plan.measure_from == Time::ZERO,
+            thread: ThreadTime::read(),
             next_sample: if plan.sample > Span::ZERO { Time::ZERO + plan.sample } else { Time::MAX },
             tools: Tools::new(epoll),
         };
@@ -209,6 +213,7 @@ impl Run {
     fn measure(&mut self, now: Time) {
         if !self.is_measuring && now >= self.plan.measure_from {
             self.is_measuring = true;
+            self.thread = ThreadTime::read();
             self.baseline = self.counts();
             self.flows.iter_mut().for_each(|flow| flow.completions.clear());
         }
@@ -238,6 +243,9 @@ impl Run {
 
     fn finish(mut self) -> DriverOutcome {
         let ended = self.clock.now();
+        let measured = ended.since(self.plan.measure_from);
+        let thread = ThreadTime::read().zip(self.thread);
+        let thread = thread.and_then(|(after, before)| after.since(&before, measured));
         let counts = self.counts();
         for ((flow, after), before) in self.flows.iter_mut().zip(counts).zip(&self.baseline) {
             flow.goodput = Bytes::new(after.goodput.saturating_sub(before.goodput));
@@ -246,6 +254,6 @@ impl Run {
         }
         self.connections.iter_mut().for_each(|connection| connection.abandon(&mut self.tools));
         let Tools { failures, unsent, lateness, knows_timeouts, .. } = self.tools;
-        DriverOutcome { flows: self.flows, failures, unsent, lateness, knows_timeouts, ended }
+        DriverOutcome { flows: self.flows, failures, unsent, lateness, thread, knows_timeouts, ended }
     }
 }
