@@ -105,6 +105,14 @@ fn a_run_writes_results_and_a_report_where_it_says() {
     assert_eq!(kept["limit_p99_ms"], 3.0);
     assert!(kept["lateness_p99_ms"].is_number() && kept["limit_mean_ms"].is_number(), "{kept}");
     assert!(kept["cpu"]["stolen"].is_number() && kept["real_time_scheduling"].is_boolean(), "{kept}");
+    // Where the kernel counts it: each thread ran some of the time, and can have waited for some.
+    if Path::new("/proc/thread-self/schedstat").exists() {
+        for thread in ["packets", "applications"] {
+            let [ran, waited] = ["ran", "waited"].map(|share| kept[thread][share].as_f64().unwrap());
+            assert!(ran > 0.0 && waited >= 0.0 && ran + waited < 1.2, "{kept}");
+        }
+    }
+    assert_eq!(kept["cause"].is_null(), is_valid, "{kept}");
     for table in ["flows.csv", "links.csv"] {
         let text = fs::read_to_string(results.join(table)).unwrap();
         let valid: Vec<_> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
@@ -133,7 +141,9 @@ fn what_is_not_valid_is_repeated_and_refused_unless_it_is_allowed() {
     let fault = "ms late on average, and 0.00 ms is the limit";
     assert!(run.out.contains("NOT VALID: ") && run.out.contains(fault), "{}", run.out);
     assert!(
-        run.out.contains("no better in 3 attempts") && run.out.contains("the hypervisor "),
+        run.out.contains("no better in 3 attempts")
+            && run.out.contains("the hypervisor ")
+            && run.out.contains("the thread of packets waited "),
         "{}",
         run.out
     );

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use apportion_runtime::outcome::{CpuUse, Outcome};
+use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
 use apportion_scenario::{open_file, read_text_file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,11 @@ struct HeadTimekeeping {
     limit_p99_ms: f64,
     /// Shares of the time of all cores.
     cpu: Option<CpuUse>,
+    /// Shares of the measured part, of the thread that moved packets and of that of our own applications.
+    packets: Option<ThreadUse>,
+    applications: Option<ThreadUse>,
+    /// What made it late; null if it was not.
+    cause: Option<Cause>,
     real_time_scheduling: bool,
     locked_memory: bool,
 }
@@ -134,6 +139,9 @@ impl HeadTimekeeping {
             limit_mean_ms: kept.mean_limit.map(ms),
             limit_p99_ms: ms(kept.limit),
             cpu: kept.cpu,
+            packets: kept.packets,
+            applications: kept.applications,
+            cause: kept.cause(),
             real_time_scheduling: kept.real_time,
             locked_memory: kept.locked,
         })

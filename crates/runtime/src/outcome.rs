@@ -56,6 +56,10 @@ pub struct Timekeeping {
     pub failures: Vec<String>,
     /// Where the CPU time of the measured part went; `None` if that is not known.
     pub cpu: Option<CpuUse>,
+    /// What the thread that moved packets did in the measured part; `None` if that is not known.
+    pub packets: Option<ThreadUse>,
+    /// What the thread of our own applications did; `None` likewise, and if there was none.
+    pub applications: Option<ThreadUse>,
     /// Whether the thread that moved packets had real-time scheduling.
     pub real_time: bool,
     /// Whether memory was locked.
@@ -77,13 +81,35 @@ pub struct CpuUse {
     pub stolen: f64,
 }
 
+/// What a thread did with the measured part: shares of it. The rest it slept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// It had a core.
+    pub ran: f64,
+    /// It could have run, and no core was free for it.
+    pub waited: f64,
+}
+
+/// What took the time in which packets should have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The hypervisor, for other virtual machines.
+    Hypervisor,
+    /// Other programs, for whose sake threads of the run waited for a core.
+    OtherPrograms,
+    /// The run itself: it has more to do, or sooner, than this machine can.
+    OwnLoad,
+}
+
 impl Timekeeping {
     /// Why the run does not count; none if it does.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let mut faults = self.late();
-        if let Some(cpu) = self.cpu.filter(|_| !faults.is_empty()) {
-            faults.push(cpu.to_string());
+        if !faults.is_empty() {
+            faults.extend(self.cpu.map(|cpu| cpu.to_string()));
+            faults.extend(self.waits());
         }
         let lost = [
             (self.missed, "lost by the system before they were taken in"),
@@ -120,21 +146,65 @@ impl Timekeeping {
             .collect()
     }
 
+    /// How long threads waited for a core, in words; none if that is not known.
+    fn waits(&self) -> Option<String> {
+        let percent = |thread: ThreadUse| format!("{:.1} %", 100.0 * thread.waited);
+        let packets =
+            format!("the thread of packets waited {} of the time for a core", percent(self.packets?));
+        let applications =
+            self.applications.map(|thread| format!(", that of applications {}", percent(thread)));
+        Some(packets + &applications.unwrap_or_default())
+    }
+
+    /// What made the run [late](Self::fault), by where the time of the machine and of the run's threads went; none if it was not
+    /// late and lost no frame, or if the system does not say where time went.
+    #[must_use]
+    pub fn cause(&self) -> Option<Cause> {
+        let are_packets_late = self.is_late(&self.lateness) || self.missed > 0;
+        let is_late = are_packets_late || self.is_late(&self.writes) || self.refused > 0;
+        let cpu = self.cpu.filter(|_| is_late)?;
+        // Late packets make writes late, which wait for their acknowledgements.
+        let thread = if are_packets_late { self.packets } else { self.applications };
+        // Where the kernel does not count it: others can have kept the thread from a core for as long as they ran.
+        let ThreadUse { ran, waited } = thread.unwrap_or(ThreadUse { ran: 0.0, waited: cpu.others });
+        Some(if ran > SATURATED {
+            Cause::OwnLoad
+        } else if cpu.stolen > NOTABLE.max(waited) {
+            Cause::Hypervisor
+        } else if cpu.others.min(waited) > NOTABLE {
+            Cause::OtherPrograms
+        } else {
+            Cause::OwnLoad
+        })
+    }
+
+    /// Whether these are later than the run may be.
+    fn is_late(&self, late: &Distribution) -> bool {
+        late.quantile(0.99).is_some_and(|high| high > self.limit)
+            || self.mean_limit.is_some_and(|limit| late.mean > limit)
+    }
+
     /// What to do about a run that does not count.
     #[must_use]
     pub fn mend(&self) -> &'static str {
-        match self.cpu {
-            Some(cpu) if cpu.stolen > cpu.others.max(NOTABLE) => {
+        match self.cause() {
+            Some(Cause::Hypervisor) => {
                 "Other virtual machines take the time of this one: repeat the run later, or on a machine of its own."
             }
-            Some(cpu) if cpu.others > cpu.own.max(NOTABLE) => "Stop other programs, and repeat the run.",
-            _ => "Reduce the load of the machine or the rates of the links.",
+            Some(Cause::OtherPrograms) => "Stop other programs, and repeat the run.",
+            Some(Cause::OwnLoad) => {
+                "The run itself is too much for this machine: reduce the rates of the links, or make their delays longer."
+            }
+            None => "Reduce the load of the machine or the rates of the links.",
         }
     }
 }
 
-/// The share of CPU time from which on somebody is named as the cause. Chosen: of one core of two a stall of 1 ms in 50.
+/// The share of time from which on somebody is named as the cause. Chosen: for one packet in a hundred to be late, threads are kept
+/// from running for about one part in a hundred of the time.
 const NOTABLE: f64 = 0.01;
+/// A thread that runs for a larger share has too much to do. Chosen: what comes at random waits nine times as long as it takes.
+const SATURATED: f64 = 0.9;
 
 impl fmt::Display for CpuUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -326,5 +396,61 @@ impl Sub for Count {
     type Output = Self;
     fn sub(self, less: Self) -> Self {
         Self { packets: self.packets - less.packets, bytes: self.bytes - less.bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of which 1 % of the packets left 5 ms late where 3 ms are allowed. Shares: of the machine's time what the run,
+    /// others and the hypervisor took, of a thread's what it ran and waited.
+    fn late([own, others, stolen]: [f64; 3], thread: Option<[f64; 2]>) -> Timekeeping {
+        let late = Span::from_millis(5);
+        Timekeeping {
+            lateness: Distribution { count: 1_000, mean: late, quantiles: vec![(0.99, late)] },
+            limit: Span::from_millis(3),
+            cpu: Some(CpuUse { own, others, interrupts: 0.0, stolen }),
+            packets: thread.map(|[ran, waited]| ThreadUse { ran, waited }),
+            applications: Some(ThreadUse { ran: 0.1, waited: 0.0 }).filter(|_| thread.is_some()),
+            ..Timekeeping::default()
+        }
+    }
+
+    #[test]
+    fn the_cause_is_who_kept_threads_from_a_core() {
+        let cause = |machine, thread| late(machine, thread).cause();
+        // Others were busy, and threads waited for them or did not.
+        assert_eq!(cause([0.2, 0.6, 0.05], Some([0.2, 0.3])), Some(Cause::OtherPrograms));
+        assert_eq!(cause([0.2, 0.6, 0.05], Some([0.2, 0.002])), Some(Cause::Hypervisor));
+        assert_eq!(cause([0.2, 0.6, 0.0], Some([0.2, 0.002])), Some(Cause::OwnLoad));
+        // Threads of the run waited for each other.
+        assert_eq!(cause([0.8, 0.005, 0.0], Some([0.7, 0.2])), Some(Cause::OwnLoad));
+        // Of the thread that was late: applications waited for others, and packets did not.
+        let applications = Some(ThreadUse { ran: 0.1, waited: 0.2 });
+        let run = late([0.2, 0.6, 0.05], Some([0.2, 0.002]));
+        let packets = Timekeeping { applications, ..run.clone() };
+        assert_eq!(packets.cause(), Some(Cause::Hypervisor));
+        let writes = Timekeeping { lateness: Distribution::default(), writes: run.lateness, ..packets };
+        assert_eq!(writes.cause(), Some(Cause::OtherPrograms));
+        // A thread that is never done is too slow whatever else there is.
+        assert_eq!(cause([0.5, 0.4, 0.02], Some([0.95, 0.04])), Some(Cause::OwnLoad));
+        // Where the kernel counts nothing of threads.
+        assert_eq!(cause([0.2, 0.6, 0.05], None), Some(Cause::OtherPrograms));
+        assert_eq!(cause([0.2, 0.02, 0.09], None), Some(Cause::Hypervisor));
+        // Nothing is wrong, or nothing is known.
+        let on_time = Timekeeping { limit: Span::from_millis(6), ..late([0.2, 0.6, 0.0], None) };
+        assert_eq!((on_time.fault(), on_time.cause()), (None, None));
+        assert_eq!(Timekeeping { cpu: None, ..late([0.0; 3], None) }.cause(), None);
+    }
+
+    #[test]
+    fn a_fault_says_who_took_the_time_and_what_waited() {
+        let fault = late([0.2, 0.6, 0.05], Some([0.2, 0.3])).fault().unwrap();
+        let text = "1 % of packets left 5.00 ms late or more, and 3.00 ms is the limit; of the CPU time this run took 20 %, other \
+                    programs 60 %, interrupts 0 % and the hypervisor 5 %; the thread of packets waited 30.0 % of the time for \
+                    a core, that of applications 0.0 %";
+        assert_eq!(fault, text);
+        assert!(late([0.2, 0.6, 0.05], Some([0.2, 0.3])).mend().starts_with("Stop other programs"));
     }
 }

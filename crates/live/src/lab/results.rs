@@ -1,11 +1,11 @@
 //! What is measured while the laboratory runs, and the outcome at its end.
 
 use apportion_core::units::Time;
-use apportion_linux::machine::{CpuShares, CpuTime};
+use apportion_linux::machine::{CpuShares, CpuTime, ThreadShares, ThreadTime};
 use apportion_linux::port::PortCounts;
 use apportion_linux::precision::Precision;
 use apportion_runtime::histogram::Histogram;
-use apportion_runtime::outcome::{CpuUse, FlowOutcome, LinkOutcome, Outcome, Timekeeping};
+use apportion_runtime::outcome::{CpuUse, FlowOutcome, LinkOutcome, Outcome, ThreadUse, Timekeeping};
 use apportion_runtime::probe::{Counters, LinkCounts};
 use apportion_runtime::tolerances::{LatenessLimits, TOLERANCES};
 use apportion_scenario::model::Scenario;
@@ -24,6 +24,8 @@ pub(super) struct Baseline {
     ports: PortCounts,
     malformed: u64,
     cpu: Option<CpuTime>,
+    /// Of the thread that moves packets, which counts them.
+    thread: Option<ThreadTime>,
 }
 
 impl Lab<'_> {
@@ -48,6 +50,7 @@ impl Lab<'_> {
             ports: all_ports(&mut self.engine),
             malformed: self.engine.malformed().map(|(_, count)| count).sum(),
             cpu: CpuTime::read(),
+            thread: ThreadTime::read(),
         }
     }
 
@@ -77,6 +80,7 @@ impl Lab<'_> {
         let driver: DriverOutcome = self.driver.finish()?;
         timekeeping.refused += driver.unsent;
         timekeeping.writes = driver.lateness.distribution();
+        timekeeping.applications = driver.thread.map(thread_use);
         timekeeping.failures = failures(self.scenario, &driver.failures);
         for (outcome, totals) in flows.iter_mut().zip(driver.flows) {
             outcome.goodput = Some(totals.goodput);
@@ -141,6 +145,11 @@ impl Lab<'_> {
             unusable: after.oversize + after.super_packets - before.oversize - before.super_packets
                 + malformed,
             cpu: start.cpu.zip(end.cpu).and_then(|(start, end)| end.since(&start)).map(cpu_use),
+            packets: start
+                .thread
+                .zip(end.thread)
+                .and_then(|(before, after)| after.since(&before, end.at.since(start.at)))
+                .map(thread_use),
             real_time,
             locked,
             attempts: 1,
@@ -154,6 +163,12 @@ impl Lab<'_> {
 fn cpu_use(shares: CpuShares) -> CpuUse {
     let CpuShares { own, others, interrupts, stolen } = shares;
     CpuUse { own, others, interrupts, stolen }
+}
+
+/// Shares of a thread's time as results have them.
+fn thread_use(shares: ThreadShares) -> ThreadUse {
+    let ThreadShares { ran, waited } = shares;
+    ThreadUse { ran, waited }
 }
 
 /// What all ports did together.
