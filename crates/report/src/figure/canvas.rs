@@ -120,6 +120,10 @@ pub(super) fn axis_text() -> TextStyle<'static> {
 
 /// A number on an axis: no more decimals than it has.
 pub(super) fn tick(x: f64) -> String {
+    // The margin has room for five characters.
+    if x.abs() >= 10_000.0 {
+        return tick(x / 1_000.0) + "k";
+    }
     let text = format!("{x:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
