@@ -64,7 +64,8 @@ impl<'a> Reproduction<'a> {
         self
     }
 
-    /// Whether to switch the mechanism of each scheme off, so that claims that show it must fail. Default false.
+    /// Whether to run each experiment with its controls, which switch a mechanism of the scheme off, so that claims that
+    /// show it must fail. Default false.
     pub fn ablate(mut self, ablate: bool) -> Self {
         self.ablate = ablate;
         self
@@ -156,7 +157,8 @@ impl Reproduced {
         &self.claims
     }
 
-    /// Whether no claim fails that should hold, and with the mechanism switched off none holds that must fail.
+    /// Whether no claim fails, none holds that is marked as refuted, and with the mechanism switched off none holds that
+    /// must fail. Claims may be undecided.
     #[must_use]
     pub fn holds(&self) -> bool {
         !self.claims.iter().any(Claim::fails_run)

@@ -34,14 +34,14 @@ source = "Fig. 1"
 summary = "three weights"
 [experiment.run.main]
 scenario = "drr.toml"
-ablate = { "topology.bottleneck.queue.kind" = "fifo" }
+ablate.FIFO = { "topology.bottleneck.queue.kind" = "fifo" }
 [[experiment.metric]]
 name = "r2"
 unit = "1"
 kind = "stated-claim"
 op = "ge"
 value = 0.9
-breaks = true
+breaks = ["FIFO"]
 measure = { kind = "fit", of = ["tcp"], on = "weight", give = "r2" }
 [[experiment.metric]]
 name = "throughput_mbps/1_2_3"
@@ -119,8 +119,20 @@ fn json_has_the_agreed_keys_in_the_agreed_order() {
     let run = apportion(folder.path(), &["reproduce", "drr/weights", "--seeds", "2", "--json"]);
     assert_eq!((run.status, run.err.as_str()), (0, ""));
     let second = run.out.lines().nth(1).unwrap();
-    let keys =
-        ["experiment", "metric", "unit", "published", "ideal", "measured", "ci95", "seeds", "op", "holds"];
+    let keys = [
+        "experiment",
+        "metric",
+        "unit",
+        "published",
+        "ideal",
+        "measured",
+        "ci95",
+        "deviation",
+        "seeds",
+        "op",
+        "verdict",
+        "knife_edge",
+    ];
     let places: Vec<usize> = keys.iter().map(|key| second.find(&format!("\"{key}\":")).unwrap()).collect();
     assert!(places.is_sorted(), "{second}");
     let row: serde_json::Value = serde_json::from_str(second).unwrap();
@@ -136,11 +148,18 @@ fn a_failed_claim_exits_with_1_unless_it_is_refuted() {
     let run = apportion(folder.path(), &["reproduce", "drr/total", "--seeds", "1"]);
     assert_eq!(run.status, 1, "{}", run.err);
     assert!(run.out.contains("FAILS"), "{}", run.out);
-    let refuted = wrong.replace("value = 3.8", "value = 3.8\nrefuted = \"the link has 3 Mb/s\"");
+    let refuted = wrong.replace(
+        "value = 3.8",
+        "value = 3.8\nrefuted = { reason = \"the link has 3 Mb/s\", searched = \"one seed\" }",
+    );
     let folder = checkout(&refuted);
     let run = apportion(folder.path(), &["reproduce", "drr/total", "--seeds", "1", "--json"]);
     assert_eq!(run.status, 0, "{}", run.err);
-    assert!(run.out.contains(r#""holds":false,"refuted":"the link has 3 Mb/s"}"#), "{}", run.out);
+    assert!(
+        run.out.contains(r#""refuted":{"reason":"the link has 3 Mb/s","searched":"one seed"}}"#),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
@@ -149,7 +168,7 @@ fn with_the_mechanism_off_a_claim_that_holds_exits_with_1() {
     let run = apportion(folder.path(), &["reproduce", "--ablate", "--seeds", "2", "--json"]);
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);
     // The experiment that switches nothing off is left out.
-    assert_eq!(run.out.matches("\"ablated\":true,\"must_fail\":").count(), 2, "{}", run.out);
+    assert_eq!(run.out.matches("\"control\":\"FIFO\",\"must_fail\":").count(), 2, "{}", run.out);
     assert!(!run.out.contains("drr/total"));
     assert!(folder.path().join("results/reproduce/drr-ablated.html").is_file());
     let folder = checkout(&PAPER.replace("value = 0.9", "value = -1e9"));
@@ -198,8 +217,8 @@ fn papers_are_built_in_and_a_folder_replaces_them() {
     let bare = tempfile::tempdir().unwrap();
     let list = apportion(bare.path(), &["list", "experiments"]);
     assert_eq!((list.status, list.err.as_str()), (0, ""));
-    assert!(list.out.contains("pps/table1-sender") && list.out.contains("sffc/allocator"), "{}", list.out);
-    let run = apportion(bare.path(), &["reproduce", "sffc/allocator", "--seeds", "1", "--json"]);
+    assert!(list.out.contains("pps/table1-sender") && list.out.contains("sffc/fig2"), "{}", list.out);
+    let run = apportion(bare.path(), &["reproduce", "sffc/fig2", "--seeds", "1", "--json"]);
     assert_eq!((run.status, run.err.as_str()), (0, ""));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let whole = apportion(&root, &["list", "experiments"]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use apportion_scenario::document;
+use apportion_scenario::{did_you_mean, document};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
@@ -88,19 +88,23 @@ pub struct RunSpec {
     pub set: BTreeMap<String, toml::Value>,
     /// The name of a sweep: the run is made at each of its points.
     pub sweep: Option<String>,
-    /// Overrides that switch the scheme's mechanism off.
+    /// By the name of a control: further overrides, which switch a mechanism of the scheme off.
     #[serde(default)]
-    pub ablate: BTreeMap<String, toml::Value>,
+    pub ablate: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
 impl RunSpec {
     /// Overrides as paths and texts, last those of a point of its sweep, so that the replacement of a
     /// switched-off mechanism is swept too.
-    pub(crate) fn overrides(&self, ablate: bool, point: Vec<(String, String)>) -> Vec<(String, String)> {
+    pub(crate) fn overrides(
+        &self,
+        control: Option<&str>,
+        point: Vec<(String, String)>,
+    ) -> Vec<(String, String)> {
         let texts = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
             set.iter().map(|(path, value)| (path.clone(), text_of(value))).collect()
         };
-        let ablations = if ablate { texts(&self.ablate) } else { Vec::new() };
+        let ablations = control.and_then(|name| self.ablate.get(name)).map(texts).unwrap_or_default();
         [texts(&self.set), ablations, point].concat()
     }
 }
@@ -119,8 +123,8 @@ pub struct Metric {
     pub kind: Origin,
     /// The comparison of measured and published value.
     pub op: Op,
-    /// The published value, or one for each number.
-    pub value: Numbers,
+    /// The published value, or one for each number; only a recorded number may have none.
+    pub value: Option<Numbers>,
     /// Tolerance of `approx`, as a share of the value.
     pub tol_rel: Option<f64>,
     /// Absolute tolerance of `approx`; for other comparisons it widens the bound.
@@ -129,13 +133,22 @@ pub struct Metric {
     pub def: Option<String>,
     /// A remark for readers.
     pub note: Option<String>,
-    /// Whether the claim must fail with the mechanism switched off.
+    /// The controls with which the claim must fail.
     #[serde(default)]
-    pub breaks: bool,
-    /// The reason why it is known not to be reproduced.
-    pub refuted: Option<String>,
+    pub breaks: Vec<String>,
+    /// Why it is known not to be reproduced.
+    pub refuted: Option<Refutation>,
     /// How the number is computed, for programs.
     pub measure: Measure,
+}
+
+/// Why a claim is known not to be reproduced.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Refutation {
+    /// What contradicts the claim.
+    pub reason: String,
+    /// The settings under which it was looked for.
+    pub searched: String,
 }
 
 /// The origin of a value.
@@ -289,10 +302,10 @@ const fn is_plain(c: char) -> bool {
 }
 
 impl Experiment {
-    /// Whether it defines how to switch its mechanism off.
+    /// The names of its controls, in the order of the alphabet.
     #[must_use]
-    pub fn has_ablation(&self) -> bool {
-        self.runs.values().any(|run| !run.ablate.is_empty())
+    pub fn controls(&self) -> BTreeSet<&str> {
+        self.runs.values().flat_map(|run| run.ablate.keys()).map(String::as_str).collect()
     }
 
     fn check(&self, add: &mut dyn FnMut(u32, &str, String)) {
@@ -300,48 +313,85 @@ impl Experiment {
         if self.metrics.is_empty() {
             add(self.line, "metric", "missing; an experiment needs at least one claim".to_owned());
         }
+        let controls = self.controls();
         for metric in &self.metrics {
             let place = format!("metric {}", metric.name);
+            let mut add = |key: &str, message: &str| {
+                let colon = if key.is_empty() { "" } else { ": " };
+                add(metric.line, &format!("{place}{colon}{key}"), message.to_owned());
+            };
             if !names.insert(&metric.name) {
-                add(metric.line, &place, "there are two metrics of this name; rename one".to_owned());
+                add("", "there are two metrics of this name; rename one");
             }
-            if metric.value.all().is_empty() {
-                add(metric.line, &format!("{place}: value"), "empty; write a number or several".to_owned());
+            metric.check_value(&mut add);
+            metric.check_bound(&mut add);
+            metric.check_controls(&controls, &mut add);
+        }
+    }
+}
+
+impl Metric {
+    /// The published values; none if there is nothing to compare with.
+    pub(crate) fn published(&self) -> &[f64] {
+        self.value.as_ref().map_or(&[], Numbers::all)
+    }
+
+    fn check_value(&self, add: &mut dyn FnMut(&str, &str)) {
+        match &self.value {
+            None if self.op == Op::Record => (),
+            None => add("value", "missing; write the number to compare with, or op = \"record\""),
+            Some(value) if value.all().is_empty() => add("value", "empty; write a number or several"),
+            Some(value) if !value.all().iter().all(|value| value.is_finite()) => {
+                add("value", "not a number that can be compared with");
             }
-            if !metric.value.all().iter().all(|value| value.is_finite()) {
-                add(
-                    metric.line,
-                    &format!("{place}: value"),
-                    "not a number that can be compared with".to_owned(),
-                );
+            Some(_) => (),
+        }
+    }
+
+    fn check_bound(&self, add: &mut dyn FnMut(&str, &str)) {
+        if self.op != Op::Record && !self.measure.is_measured() {
+            add("measure", "constants and entitlements are the same whatever runs do; write op = \"record\"");
+        }
+        for (key, tolerance) in [("tol_rel", self.tol_rel), ("tol_abs", self.tol_abs)] {
+            if tolerance.is_some_and(|tolerance| !tolerance.is_finite() || tolerance < 0.0) {
+                add(key, "write a number from 0, for example 0.1");
             }
-            for (key, tolerance) in [("tol_rel", metric.tol_rel), ("tol_abs", metric.tol_abs)] {
-                if tolerance.is_some_and(|tolerance| !tolerance.is_finite() || tolerance < 0.0) {
+        }
+        match self.op {
+            Op::Approx if self.tol_rel.is_some() == self.tol_abs.is_some() => {
+                add("", "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1");
+            }
+            Op::Record => {
+                let keys = [
+                    ("tol_rel", self.tol_rel.is_some()),
+                    ("tol_abs", self.tol_abs.is_some()),
+                    ("breaks", !self.breaks.is_empty()),
+                    ("refuted", self.refuted.is_some()),
+                ];
+                for (key, _) in keys.into_iter().filter(|(_, is_there)| *is_there) {
                     add(
-                        metric.line,
-                        &format!("{place}: {key}"),
-                        "write a number from 0, for example 0.1".to_owned(),
+                        key,
+                        "a recorded number has no bound and cannot fail; choose another `op`, or leave it out",
                     );
                 }
             }
-            if metric.op == Op::Approx && metric.tol_rel.is_some() == metric.tol_abs.is_some() {
-                add(
-                    metric.line,
-                    &place,
-                    "write either `tol_rel` or `tol_abs`, for example tol_rel = 0.1".to_owned(),
-                );
+            Op::Ge | Op::Gt | Op::Le | Op::Lt if self.tol_rel.is_some() => {
+                add("tol_rel", "belongs to op = \"approx\"; write `tol_abs`");
             }
-            if metric.op != Op::Approx && metric.tol_rel.is_some() {
-                add(
-                    metric.line,
-                    &format!("{place}: tol_rel"),
-                    "belongs to op = \"approx\"; write `tol_abs`".to_owned(),
-                );
-            }
-            if metric.breaks && !self.has_ablation() {
-                let message = "nothing is switched off: give a run `ablate`, or leave `breaks` out";
-                add(metric.line, &format!("{place}: breaks"), message.to_owned());
-            }
+            _ => (),
+        }
+    }
+
+    fn check_controls(&self, controls: &BTreeSet<&str>, add: &mut dyn FnMut(&str, &str)) {
+        for name in self.breaks.iter().filter(|name| !controls.contains(name.as_str())) {
+            let guess = did_you_mean(name, controls.iter().copied());
+            let message = format!(
+                "no run has a control `{name}`{guess}; write for example ablate.\"{name}\" = {{ ... }} in a run"
+            );
+            add("breaks", &message);
+        }
+        if self.refuted.is_some() && !self.breaks.is_empty() {
+            add("breaks", "a refuted claim fails with the mechanism on too; leave it out");
         }
     }
 }

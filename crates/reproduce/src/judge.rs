@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
-use crate::expect::{Metric, Op};
+use crate::expect::{Metric, Op, Refutation};
 use crate::measure::Measure;
 use crate::plan::{Plan, PlannedExperiment, Results};
 use crate::runs::{Basis, Measured, Runs};
@@ -25,8 +25,8 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Replications.
     pub seeds: usize,
-    /// Whether the mechanism was switched off.
-    pub ablated: bool,
+    /// The control with which it was measured: a mechanism is switched off.
+    pub control: Option<String>,
     /// The same claim in variants that belong to every run, by their names.
     pub variants: Vec<(String, Self)>,
 }
@@ -36,27 +36,94 @@ pub struct Claim {
 pub struct Element {
     /// Its label, such as a flow's name; empty if the claim has one number.
     pub label: String,
-    /// The published value.
-    pub published: f64,
+    /// The published value; `None` if there is nothing to compare with.
+    pub published: Option<f64>,
     /// Its value if every flow received its entitlement; `None` if undefined.
     pub ideal: Option<f64>,
     /// Mean over seeds; NaN if it could not be measured, infinite if the event never occurred.
     pub measured: f64,
     /// Half the 95 % interval.
     pub ci95: Option<f64>,
-    /// Whether the claim holds for this number.
-    pub holds: bool,
+    /// The verdict on this number.
+    pub verdict: Verdict,
+    /// Whether the mean is less than the whole width of its interval away from the bound.
+    pub knife_edge: bool,
 }
 
-/// The verdict on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The verdict on a claim. The worst is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It holds.
+    /// There is no bound: nothing can hold or fail.
+    Recorded,
+    /// The interval of the mean lies within the bound.
     Holds,
-    /// It does not hold, and the file states the reason.
+    /// The interval of the mean straddles the bound.
+    Undecided,
+    /// It fails, and the file states why and where the claim was looked for.
     Refuted,
-    /// It does not hold.
+    /// The interval of the mean lies beyond the bound, or there is no number.
     Fails,
+}
+
+impl Verdict {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Holds => "holds",
+            Self::Undecided => "undecided",
+            Self::Refuted => "refuted",
+            Self::Fails => "fails",
+        }
+    }
+}
+
+/// How many claims have which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that hold.
+    pub hold: usize,
+    /// Those of them whose bound is near.
+    pub on_edge: usize,
+    /// Those that hold although the file marks them as refuted.
+    pub hold_refuted: usize,
+    /// Those that their interval does not decide.
+    pub undecided: usize,
+    /// Those that fail as the file says.
+    pub refuted: usize,
+    /// Those that fail.
+    pub fail: usize,
+    /// Numbers without a bound, which are no claims.
+    pub recorded: usize,
+}
+
+impl Tally {
+    /// Counts `claims`.
+    #[must_use]
+    pub fn of<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Self {
+        let mut tally = Self::default();
+        for claim in claims {
+            let count = match claim.verdict {
+                Verdict::Holds => &mut tally.hold,
+                Verdict::Undecided => &mut tally.undecided,
+                Verdict::Refuted => &mut tally.refuted,
+                Verdict::Fails => &mut tally.fail,
+                Verdict::Recorded => &mut tally.recorded,
+            };
+            *count += 1;
+            tally.on_edge += usize::from(claim.verdict == Verdict::Holds && claim.knife_edge());
+            tally.hold_refuted += usize::from(claim.holds_though_refuted());
+        }
+        tally
+    }
+
+    /// All claims; what is only recorded is none.
+    #[must_use]
+    pub const fn claims(&self) -> usize {
+        self.hold + self.undecided + self.refuted + self.fail
+    }
 }
 
 /// Compares the measurements of a plan with the claims of the papers, in the order of the plan.
@@ -64,9 +131,9 @@ pub enum Verdict {
 pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
     let mut all = Vec::new();
     for paper in &plan.papers {
-        let mut claims = claims_of(&paper.experiments, plan.ablated, results);
+        let mut claims = claims_of(&paper.experiments, results);
         for planned in paper.variants.iter().filter(|planned| planned.variant.beside) {
-            for other in claims_of(&planned.experiments, plan.ablated, results) {
+            for other in claims_of(&planned.experiments, results) {
                 if let Some(claim) = claims.iter_mut().find(|claim| claim.same_claim(&other)) {
                     claim.variants.push((planned.variant.name.clone(), other));
                 }
@@ -80,14 +147,12 @@ pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
 /// The claims of these experiments.
 pub(crate) fn claims_of<'a>(
     experiments: impl IntoIterator<Item = &'a PlannedExperiment>,
-    ablated: bool,
     results: &Results,
 ) -> Vec<Claim> {
     let of_experiment = |planned: &PlannedExperiment| -> Vec<Claim> {
         let runs = planned.runs(results);
-        let claim = |(metric, labels): (&Metric, &Vec<String>)| {
-            claim(&planned.experiment.id, metric, labels, &runs, results.seeds, ablated)
-        };
+        let claim =
+            |(metric, labels): (&Metric, &Vec<String>)| claim(planned, metric, labels, &runs, results.seeds);
         planned.experiment.metrics.iter().zip(&planned.labels).map(claim).collect()
     };
     experiments.into_iter().flat_map(of_experiment).collect()
@@ -122,40 +187,31 @@ pub(crate) fn sample(
 }
 
 fn claim(
-    experiment: &str,
+    planned: &PlannedExperiment,
     metric: &Metric,
     labels: &[String],
     runs: &Runs<'_, Measured>,
     seeds: usize,
-    ablated: bool,
 ) -> Claim {
-    let published = metric.value.all();
     let element = |(k, (label, Sampled { estimate, ideal })): (usize, (&String, Sampled))| {
         let measured = estimate.map_or(f64::NAN, |estimate| estimate.mean);
-        let published = published[k % published.len()];
-        Element {
-            label: label.clone(),
-            published,
-            ideal,
-            measured,
-            ci95: estimate.and_then(|estimate| estimate.ci95).filter(|half| half.is_finite()),
-            holds: metric.holds(published, measured),
-        }
+        let published = metric.published();
+        let published = published.get(k % published.len().max(1)).copied();
+        let ci95 = estimate.and_then(|estimate| estimate.ci95).filter(|half| half.is_finite());
+        let (verdict, knife_edge) = metric.judge(published, measured, ci95.unwrap_or(0.0));
+        Element { label: label.clone(), published, ideal, measured, ci95, verdict, knife_edge }
     };
     let sampled = sample(&metric.measure, runs, seeds, labels.len());
     let elements: Vec<Element> = labels.iter().zip(sampled).enumerate().map(element).collect();
-    let verdict = match (elements.iter().all(|element| element.holds), &metric.refuted) {
-        (true, _) => Verdict::Holds,
-        (false, Some(_)) => Verdict::Refuted,
-        (false, None) => Verdict::Fails,
-    };
+    let worst = elements.iter().map(|element| element.verdict).max().unwrap_or(Verdict::Fails);
+    let is_refuted = metric.refuted.is_some() && planned.control.is_none();
     Claim {
-        experiment: experiment.to_owned(),
+        experiment: planned.experiment.id.clone(),
         metric: metric.clone(),
         elements,
-        verdict,
+        verdict: if is_refuted && worst == Verdict::Fails { Verdict::Refuted } else { worst },
         seeds,
-        ablated,
+        control: planned.control.clone(),
         variants: Vec::new(),
     }
 }
@@ -166,7 +222,8 @@ fn clean(x: f64) -> f64 {
 }
 
 impl Metric {
-    /// How far inside the bound `measured` is; NaN if nothing was measured.
+    /// How far inside the bound `measured` is; NaN if nothing was measured. Without a bound, the nearer to the published
+    /// value the more.
     fn margin(&self, value: f64, measured: f64) -> f64 {
         let widened = self.tol_abs.unwrap_or(0.0);
         match self.op {
@@ -175,20 +232,39 @@ impl Metric {
             }
             Op::Ge | Op::Gt => measured - (value - widened),
             Op::Le | Op::Lt => value + widened - measured,
-            Op::Record => 0.0,
+            Op::Record => -(measured - value).abs(),
         }
     }
 
-    fn holds(&self, value: f64, measured: f64) -> bool {
+    /// The verdict on a mean with an interval of `half` to each side, and whether its bound is less than twice that away.
+    fn judge(&self, value: Option<f64>, measured: f64, half: f64) -> (Verdict, bool) {
+        let Some(value) = value.filter(|_| self.op != Op::Record) else { return (Verdict::Recorded, false) };
+        if !measured.is_finite() {
+            return (Verdict::Fails, false);
+        }
         // A tolerance written in decimals is met by a value at its edge: 0.07 - 0.05 is 0.02 but for
         // rounding.
         let rounding = 1e-12 * value.abs().max(measured.abs());
-        match self.op {
-            _ if !measured.is_finite() => false,
-            Op::Record => true,
-            Op::Gt | Op::Lt => self.margin(value, measured) > 0.0,
-            Op::Approx | Op::Ge | Op::Le => self.margin(value, measured) >= -rounding,
-        }
+        let margin = self.margin(value, measured);
+        let is_inside = match self.op {
+            Op::Gt | Op::Lt => margin > 0.0,
+            _ => margin >= -rounding,
+        };
+        // Seeds that differ by rounding only have no interval.
+        let half = if half > rounding.max(EPSILON) { half } else { 0.0 };
+        let verdict = match is_inside {
+            _ if margin.abs() < half => Verdict::Undecided,
+            true => Verdict::Holds,
+            false => Verdict::Fails,
+        };
+        (verdict, margin.abs() < 2.0 * half)
+    }
+
+    /// How far `measured` is from the published number, as a share of it; `None` if that is a bound.
+    pub(crate) fn deviation(&self, published: Option<f64>, measured: f64) -> Option<f64> {
+        let is_number = matches!(self.op, Op::Approx | Op::Record);
+        let published = published.filter(|value| is_number && *value != 0.0)?;
+        Some(measured / published - 1.0).filter(|deviation| deviation.is_finite())
     }
 }
 
@@ -199,28 +275,45 @@ impl Claim {
         self.experiment == other.experiment && self.metric.name == other.metric.name
     }
 
-    /// With the mechanism switched off: whether the claim holds although it must fail.
+    /// Whether it was measured with a control with which it must fail.
     #[must_use]
-    pub fn survives_ablation(&self) -> bool {
-        self.ablated && self.metric.breaks && self.verdict == Verdict::Holds
+    pub fn must_fail(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| self.metric.breaks.contains(control))
     }
 
-    /// Whether this claim makes the whole run fail.
+    /// Whether it holds although the file marks it as refuted.
+    #[must_use]
+    pub fn holds_though_refuted(&self) -> bool {
+        self.control.is_none() && self.metric.refuted.is_some() && self.verdict == Verdict::Holds
+    }
+
+    /// Whether the mean of one of its numbers is less than the whole width of its interval away from the bound.
+    #[must_use]
+    pub fn knife_edge(&self) -> bool {
+        self.elements.iter().any(|element| element.knife_edge)
+    }
+
+    /// Whether this claim makes the whole run fail: it fails, holds though marked as refuted, or holds with a control with
+    /// which it must fail.
     #[must_use]
     pub fn fails_run(&self) -> bool {
-        if self.ablated { self.survives_ablation() } else { self.verdict == Verdict::Fails }
+        match self.control {
+            Some(_) => self.must_fail() && self.verdict == Verdict::Holds,
+            None => self.verdict == Verdict::Fails || self.holds_though_refuted(),
+        }
     }
 
     /// One element for each published number. Where one number is published for several, the element closest to the bound
-    /// represents them: if it holds, all do.
+    /// represents them: if it holds, all do. All elements if nothing is published.
     #[must_use]
     pub fn representatives(&self) -> Vec<&Element> {
-        let room = |element: &Element| self.metric.margin(element.published, element.measured);
+        let room =
+            |element: &Element| element.published.map(|value| self.metric.margin(value, element.measured));
         let least = |a: &&Element, b: &&Element| match (room(a), room(b)) {
-            (a, b) if a.is_nan() || b.is_nan() => b.is_nan().cmp(&a.is_nan()),
+            (Some(a), Some(b)) if a.is_nan() || b.is_nan() => b.is_nan().cmp(&a.is_nan()),
             (a, b) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
         };
-        let count = self.metric.value.all().len();
+        let count = self.metric.value.as_ref().map_or(self.elements.len(), |value| value.all().len()).max(1);
         (0..count).filter_map(|k| self.elements.iter().skip(k).step_by(count).min_by(least)).collect()
     }
 
@@ -234,18 +327,25 @@ impl Claim {
             experiment: &self.experiment,
             metric: &self.metric.name,
             unit: &self.metric.unit,
-            published: &self.metric.value,
+            published: self.metric.value.as_ref(),
             ideal: ideal.map(|ideal| as_published(ideal.into_iter().map(Some).collect())),
             measured: self.measured(),
             ci95: as_published(chosen.iter().map(|element| element.ci95).collect()),
+            deviation: as_published(chosen.iter().map(|element| self.deviation(element)).collect()),
             seeds: self.seeds,
             op: self.metric.op,
-            holds: self.verdict == Verdict::Holds,
-            refuted: self.metric.refuted.as_deref().filter(|_| self.verdict == Verdict::Refuted),
-            ablated: self.ablated.then_some(true),
-            must_fail: self.ablated.then_some(self.metric.breaks),
+            verdict: self.verdict,
+            knife_edge: self.knife_edge(),
+            refuted: self.metric.refuted.as_ref(),
+            control: self.control.as_deref(),
+            must_fail: self.control.as_ref().map(|_| self.must_fail()),
             variants: self.variants.iter().map(|(name, other)| (name.as_str(), other.measured())).collect(),
         }
+    }
+
+    /// How far a number is from the published one, as a share of it; `None` if that is a bound.
+    pub(crate) fn deviation(&self, element: &Element) -> Option<f64> {
+        self.metric.deviation(element.published, element.measured)
     }
 
     /// The measured numbers: a list if several are published, else a single number.
@@ -257,7 +357,7 @@ impl Claim {
 
     fn as_published(&self, all: Vec<Option<f64>>) -> Numbers<Option<f64>> {
         match (&self.metric.value, all.as_slice()) {
-            (Numbers::One(_), [one]) => Numbers::One(*one),
+            (Some(Numbers::One(_)) | None, [one]) => Numbers::One(*one),
             _ => Numbers::Many(all),
         }
     }
@@ -272,26 +372,30 @@ pub struct Row<'a> {
     pub metric: &'a str,
     /// The unit of all its numbers.
     pub unit: &'a str,
-    /// The published values.
-    pub published: &'a Numbers,
+    /// The published values; null if there is nothing to compare with.
+    pub published: Option<&'a Numbers>,
     /// Its values with every flow at its entitlement; `None` if that is not known.
     pub ideal: Option<Numbers<Option<f64>>>,
     /// Means over seeds; null if not finite.
     pub measured: Numbers<Option<f64>>,
     /// Half the 95 % confidence intervals.
     pub ci95: Numbers<Option<f64>>,
+    /// measured / published - 1; null where the published value is a bound, zero or missing.
+    pub deviation: Numbers<Option<f64>>,
     /// Replications.
     pub seeds: usize,
     /// The comparison of measured and published values.
     pub op: Op,
-    /// Whether the claim holds.
-    pub holds: bool,
-    /// Why the claim is known not to hold.
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether the mean is less than the whole width of its interval away from the bound.
+    pub knife_edge: bool,
+    /// Why the claim is known not to hold, whether or not it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refuted: Option<&'a str>,
-    /// Whether the mechanism was switched off.
+    pub refuted: Option<&'a Refutation>,
+    /// The control with which it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ablated: Option<bool>,
+    pub control: Option<&'a str>,
     /// Whether the claim must then fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<bool>,

@@ -1,7 +1,7 @@
 //! Compares the claims of papers with measurements: experiments as data, run in the simulator.
 //!
 //! A paper is a file `papers/KEY/expect.toml` with its scenarios in the same folder. [`find()`] reads such files,
-//! [`Plan::new`] checks them and the request, [`Plan::execute`] simulates, and [`judge()`] says which claims hold.
+//! [`Plan::new`] checks them and the request, [`Plan::execute`] simulates, and [`judge()`] gives each claim its verdict.
 //!
 //! | module | holds |
 //! |---|---|
@@ -37,6 +37,6 @@ pub mod write;
 
 pub use expect::{Paper, find};
 pub use files::Files;
-pub use judge::{Claim, Verdict, judge};
+pub use judge::{Claim, Tally, Verdict, judge};
 pub use plan::{Plan, Results, Scope};
 pub use problems::Problems;

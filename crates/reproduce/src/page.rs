@@ -7,11 +7,10 @@ use apportion_report::document;
 use apportion_report::html::escape;
 use apportion_report::statistics::number;
 
-use crate::expect::Op;
 use crate::figure::Figure;
-use crate::judge::{Claim, Element, Verdict};
+use crate::judge::{Claim, Element, Tally, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
-use crate::table::{headline, variant_names};
+use crate::table::{headline, percent, variant_names};
 use crate::variant_table::Table;
 
 mod along;
@@ -32,7 +31,7 @@ pub fn page(
 ) -> String {
     let content = &paper.paper.content;
     let owned: Vec<Claim> = claims.iter().map(|claim| (*claim).clone()).collect();
-    let ablated = claims.iter().any(|claim| claim.ablated);
+    let ablated = claims.iter().any(|claim| claim.control.is_some());
     let seeds = if results.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", results.seeds) };
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"sub\">{} · {seeds}</p>\n",
@@ -41,8 +40,8 @@ pub fn page(
     );
     if ablated {
         out.push_str(
-            "<p class=\"warn\"><b>The scheme's mechanism is switched off.</b> Claims that depend on it must fail \
-             here.</p>\n",
+            "<p class=\"warn\"><b>A mechanism of the scheme is switched off</b> in each experiment, by the control that \
+             its title names. Claims that depend on it must fail here.</p>\n",
         );
     }
     let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&headline(&owned)));
@@ -62,20 +61,27 @@ pub fn page(
 
 const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dl>
-<dt>Claim</dt><dd>A published value with the tolerance of this project; the authors state none.</dd>
+<dt>Published</dt><dd>A published value with the tolerance of this project; the authors state none.</dd>
 <dt>Ideal</dt><dd>The same number if every flow received exactly its entitlement: computed, not simulated.</dd>
 <dt>Measured</dt><dd>Mean over seeds ± half the 95 % interval (Student).</dd>
-<dt>Refuted</dt><dd>A claim that is known not to be reproduced, with the reason.</dd>
+<dt>Holds, fails</dt><dd>The whole interval lies within the bound, or beyond it. With one seed there is no interval, and the \
+mean decides.</dd>
+<dt>Knife edge</dt><dd>The mean is less than the width of its interval away from the bound.</dd>
+<dt>Undecided</dt><dd>The interval straddles the bound; more seeds may decide it.</dd>
+<dt>Refuted</dt><dd>The claim fails, as is known: with the reason, and the settings under which it was looked for.</dd>
+<dt>Recorded</dt><dd>A number without a bound. It is no claim, and nothing about it can hold.</dd>
 <dt>R²</dt><dd>Of a line through the origin: 1 - Σ(y - slope x)² / Σ(y - mean)².</dd>
 </dl>
 ";
 
 fn of_experiment<'a>(planned: &PlannedExperiment, claims: &[&'a Claim]) -> Vec<&'a Claim> {
-    claims.iter().filter(|claim| claim.experiment == planned.experiment.id).copied().collect()
+    let is_of =
+        |claim: &&&Claim| claim.experiment == planned.experiment.id && claim.control == planned.control;
+    claims.iter().filter(is_of).copied().collect()
 }
 
-fn anchor(id: &str) -> String {
-    escape(&id.replace('/', "-"))
+fn anchor(planned: &PlannedExperiment) -> String {
+    escape(&planned.title().replace(|c: char| !c.is_ascii_alphanumeric(), "-"))
 }
 
 /// All experiments, a row each.
@@ -88,16 +94,15 @@ fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     for planned in &paper.experiments {
         let experiment = &planned.experiment;
         let mine = of_experiment(planned, claims);
-        let held = mine.iter().filter(|claim| claim.verdict == Verdict::Holds).count();
-        let worst = mine.iter().map(|claim| class(claim)).max().unwrap_or_default();
+        let worst = mine.iter().map(|claim| class(claim)).max().unwrap_or(Verdict::Recorded);
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td class=\"{}\">{held} of {}</td>\
+            "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td class=\"{}\">{}</td>\
              <td class=\"words\">{}</td><td class=\"words\">{}</td></tr>",
-            anchor(&experiment.id),
-            escape(&experiment.id),
+            anchor(planned),
+            escape(&planned.title()),
             worst.name(),
-            mine.len(),
+            counts(&Tally::of(mine)),
             escape(&experiment.source),
             escape(&experiment.summary),
         );
@@ -105,30 +110,29 @@ fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// The colour class of a verdict, the worst last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    #[default]
-    Holds,
-    Refuted,
-    Fails,
-}
-
-impl Class {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Refuted => "refuted",
-            Self::Fails => "fails",
-        }
+/// Held claims of all, with the other verdicts below.
+fn counts(tally: &Tally) -> String {
+    let mut out = match tally.claims() {
+        0 => "–".to_owned(),
+        claims => format!("{} of {claims}", tally.hold),
+    };
+    let others = [
+        (tally.undecided, Verdict::Undecided),
+        (tally.refuted, Verdict::Refuted),
+        (tally.recorded, Verdict::Recorded),
+    ];
+    for (count, verdict) in others.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(out, "<small class=\"{0}\">{count} {0}</small>", verdict.name());
     }
+    out
 }
 
-fn class(claim: &Claim) -> Class {
+/// The verdict that colours a claim: what makes the run fail looks so, and what fails as it must is no failure.
+fn class(claim: &Claim) -> Verdict {
     match claim.verdict {
-        _ if claim.fails_run() => Class::Fails,
-        Verdict::Holds => Class::Holds,
-        Verdict::Refuted | Verdict::Fails => Class::Refuted,
+        _ if claim.fails_run() => Verdict::Fails,
+        Verdict::Fails => Verdict::Refuted,
+        verdict => verdict,
     }
 }
 
@@ -137,8 +141,8 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
     let mine = of_experiment(planned, claims);
     let mut out = format!(
         "<h2 id=\"{}\">{} <span class=\"sub\">{}</span></h2>\n<p>{}</p>\n",
-        anchor(&experiment.id),
-        escape(&experiment.id),
+        anchor(planned),
+        escape(&planned.title()),
         escape(&experiment.source),
         escape(&experiment.summary)
     );
@@ -156,48 +160,40 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
     out
 }
 
-/// The claims of an experiment, a row for each number.
+/// Columns of the table of claims, after claim and verdict; the one in which a number that misses is marked.
+const HEADS: [&str; 6] = ["Flow or point", "Published", "Measured", "Off published", "Ideal", "Off ideal"];
+const MEASURED: usize = 2;
+
+/// The claims of an experiment, a row for each number. Columns without any content are left out.
 fn table(claims: &[&Claim]) -> String {
     let variants = variant_names(claims.iter().copied());
-    let mut out = String::from("<div class=\"scroll\"><table class=\"claims\">\n<thead><tr>");
-    let heads =
-        ["Claim", "Flow or point", "Published", "Measured", "Difference", "Ideal", "Difference to ideal"];
-    for head in heads.iter().chain(&variants).chain(&["Verdict"]) {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(head));
+    let rows: Vec<Vec<Vec<String>>> = claims.iter().map(|claim| cells(claim, &variants)).collect();
+    let is_shown = |at: usize| rows.iter().flatten().any(|row| !matches!(row[at].as_str(), "" | "–"));
+    let columns: Vec<usize> = (0..HEADS.len() + variants.len()).filter(|at| is_shown(*at)).collect();
+    let mut out = String::from(
+        "<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th scope=\"col\">Claim</th>\
+         <th scope=\"col\">Verdict</th>",
+    );
+    let heads: Vec<&str> = HEADS.iter().chain(&variants).copied().collect();
+    for at in &columns {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(heads[*at]));
     }
     out.push_str("</tr></thead>\n");
-    for claim in claims {
-        out.push_str("<tbody>\n");
-        for (k, element) in claim.elements.iter().enumerate() {
-            out.push_str("<tr>");
-            let rows = claim.elements.len();
-            if k == 0 {
-                let _ = write!(out, "<th scope=\"rowgroup\" rowspan=\"{rows}\">{}</th>", name(claim));
-            }
-            let ideal = element.ideal;
-            let mut cells = vec![
-                element.label.clone(),
-                claim.metric.expected(element.published),
-                element.shown(),
-                // A difference to a bound has no meaning.
-                error(element, Some(element.published).filter(|_| claim.metric.op == Op::Approx)),
-                ideal.map_or_else(|| "–".to_owned(), number),
-                // Dimensionless numbers such as R² have no relative difference.
-                error(element, ideal.filter(|_| claim.metric.unit != "1")),
-            ];
-            cells.extend(variants.iter().map(|name| claim.shown_variant(name, k)));
-            let missed = if element.holds { "" } else { " class=\"missed\"" };
-            for (at, cell) in cells.iter().enumerate() {
-                let mark = if at == 2 { missed } else { "" };
-                let _ = write!(out, "<td{mark}>{}</td>", escape(cell));
-            }
-            if k == 0 {
-                let _ = write!(
-                    out,
-                    "<td rowspan=\"{rows}\" class=\"verdict {}\">{}</td>",
-                    class(claim).name(),
-                    escape(claim.verdict_in_words())
-                );
+    for (claim, rows) in claims.iter().zip(&rows) {
+        let _ = write!(
+            out,
+            "<tbody>\n<tr><th scope=\"rowgroup\" rowspan=\"{0}\">{1}</th>\
+             <td rowspan=\"{0}\" class=\"verdict {2}\">{3}</td>",
+            rows.len(),
+            name(claim),
+            class(claim).name(),
+            escape(claim.verdict_in_words())
+        );
+        for (k, (row, element)) in rows.iter().zip(&claim.elements).enumerate() {
+            out.push_str(if k == 0 { "" } else { "<tr>" });
+            for at in &columns {
+                let mark = if *at == MEASURED { missed(element) } else { "" };
+                let _ = write!(out, "<td{mark}>{}</td>", escape(&row[*at]));
             }
             out.push_str("</tr>\n");
         }
@@ -206,27 +202,53 @@ fn table(claims: &[&Claim]) -> String {
     out + "</table></div>\n"
 }
 
+/// A row for each number of a claim: [`HEADS`], then variants.
+fn cells(claim: &Claim, variants: &[&str]) -> Vec<Vec<String>> {
+    let row = |(k, element): (usize, &Element)| {
+        let mut cells = vec![
+            element.label.clone(),
+            claim.metric.expected(element.published),
+            element.shown(),
+            percent(claim.deviation(element)).unwrap_or_else(|| "–".to_owned()),
+            element.ideal.map_or_else(|| "–".to_owned(), number),
+            // Dimensionless numbers such as R² have no relative difference.
+            error(element, element.ideal.filter(|_| claim.metric.unit != "1")),
+        ];
+        cells.extend(variants.iter().map(|name| claim.shown_variant(name, k)));
+        cells
+    };
+    claim.elements.iter().enumerate().map(row).collect()
+}
+
+/// The mark of a number that misses its bound.
+fn missed(element: &Element) -> &'static str {
+    match element.verdict {
+        Verdict::Recorded | Verdict::Holds => "",
+        Verdict::Undecided => " class=\"undecided\"",
+        Verdict::Refuted | Verdict::Fails => " class=\"missed\"",
+    }
+}
+
 /// The claim's name with its unit, kind and notes.
 fn name(claim: &Claim) -> String {
     let metric = &claim.metric;
     let unit = if metric.unit == "1" { String::new() } else { format!(", {}", metric.unit) };
-    let mut out =
-        format!("{}<small>{}</small>", escape(&format!("{}{unit}", metric.name)), metric.kind.in_words());
-    let refuted = metric.refuted.as_ref().filter(|_| claim.verdict == Verdict::Refuted);
-    for text in [metric.def.as_ref(), metric.note.as_ref(), refuted].into_iter().flatten() {
+    // Names break after their words.
+    let title = escape(&format!("{}{unit}", metric.name)).replace('_', "_<wbr>").replace('/', "/<wbr>");
+    let mut out = format!("{title}<small>{}</small>", metric.kind.in_words());
+    for text in [&metric.def, &metric.note].into_iter().flatten() {
         let _ = write!(out, "<small>{}</small>", escape(text));
+    }
+    if let Some(refuted) = metric.refuted.as_ref().filter(|_| claim.control.is_none()) {
+        let (reason, searched) = (escape(&refuted.reason), escape(&refuted.searched));
+        let _ =
+            write!(out, "<small><b>Refuted:</b> {reason}</small><small><b>Searched:</b> {searched}</small>");
     }
     out
 }
 
 /// The difference between the measured number and `value`, in percent of `value`.
 fn error(element: &Element, value: Option<f64>) -> String {
-    match value.filter(|value| *value != 0.0 && element.measured.is_finite()) {
-        Some(value) => {
-            let percent = (element.measured / value - 1.0) * 100.0;
-            let text = format!("{percent:+.1} %");
-            if text == "-0.0 %" || text == "+0.0 %" { "0 %".to_owned() } else { text }
-        }
-        None => "–".to_owned(),
-    }
+    let share = value.filter(|value| *value != 0.0).map(|value| element.measured / value - 1.0);
+    percent(share.filter(|share| share.is_finite())).unwrap_or_else(|| "–".to_owned())
 }

@@ -55,7 +55,7 @@ pub enum Scope<'a> {
     Usual,
     /// Also the variants of these names, or all if there are no names.
     Variants(&'a [String]),
-    /// No variants, and mechanisms are switched off.
+    /// No variants; each experiment once with each of its controls.
     Ablated,
 }
 
@@ -64,6 +64,8 @@ pub enum Scope<'a> {
 pub struct PlannedExperiment {
     /// As in the file.
     pub experiment: Experiment,
+    /// The control with which it runs: a mechanism is switched off.
+    pub control: Option<String>,
     /// For each metric, the labels of its numbers.
     pub labels: Vec<Vec<String>>,
     runs: BTreeMap<String, PlannedRun>,
@@ -105,7 +107,7 @@ impl Plan {
         scope.check(&papers, wanted)?;
         let chosen = |paper: &Paper, experiment: &Experiment| {
             let named = wanted.iter().any(|name| *name == experiment.id || *name == paper.key);
-            (wanted.is_empty() || named) && (!ablate || experiment.has_ablation())
+            (wanted.is_empty() || named) && (!ablate || !experiment.controls().is_empty())
         };
         let mut problems = Vec::new();
         let mut planner = Planner::default();
@@ -113,10 +115,11 @@ impl Plan {
         for paper in papers {
             let mine: Vec<&Experiment> =
                 paper.content.experiments.iter().filter(|e| chosen(&paper, e)).collect();
-            let modification = if ablate { Modification::Ablated } else { Modification::Nothing };
             let mut experiments = Vec::new();
             for experiment in &mine {
-                experiments.extend(planner.experiment(&paper, experiment, modification, &mut problems));
+                for modification in modifications(experiment, ablate) {
+                    experiments.extend(planner.experiment(&paper, experiment, modification, &mut problems));
+                }
             }
             let mut variants = Vec::new();
             for variant in paper.content.variants.iter().filter(|variant| scope.has(variant)) {
@@ -174,6 +177,12 @@ impl Plan {
 }
 
 impl PlannedExperiment {
+    /// Its id, with its control.
+    #[must_use]
+    pub fn title(&self) -> String {
+        title(&self.experiment.id, self.control.as_deref())
+    }
+
     /// Its runs by name.
     #[must_use]
     pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, Measured> {
@@ -239,6 +248,11 @@ fn check_wanted(papers: &[Paper], wanted: &[String]) -> Result<(), Problems> {
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
 
+/// The id of an experiment, with its control.
+pub(crate) fn title(id: &str, control: Option<&str>) -> String {
+    control.map_or_else(|| id.to_owned(), |control| format!("{id}, {control}"))
+}
+
 /// Collects runs; those with the same canonical text are one.
 #[derive(Default)]
 struct Planner {
@@ -251,8 +265,25 @@ struct Planner {
 #[derive(Clone, Copy)]
 enum Modification<'a> {
     Nothing,
-    Ablated,
+    /// The control of this name.
+    Control(&'a str),
     Variant(&'a Variant),
+}
+
+impl<'a> Modification<'a> {
+    fn control(self) -> Option<&'a str> {
+        match self {
+            Self::Control(name) => Some(name),
+            Self::Nothing | Self::Variant(_) => None,
+        }
+    }
+}
+
+fn modifications(experiment: &Experiment, ablate: bool) -> Vec<Modification<'_>> {
+    match ablate {
+        true => experiment.controls().into_iter().map(Modification::Control).collect(),
+        false => vec![Modification::Nothing],
+    }
 }
 
 impl Planner {
@@ -293,7 +324,8 @@ impl Planner {
         let mut runs = BTreeMap::new();
         let place = match modification {
             Modification::Variant(variant) => format!("{}: variant {}", experiment.id, variant.name),
-            _ => experiment.id.clone(),
+            Modification::Control(name) => format!("{}: control {name}", experiment.id),
+            Modification::Nothing => experiment.id.clone(),
         };
         for (name, spec) in &experiment.runs {
             match self.points(paper, experiment, spec, modification) {
@@ -333,9 +365,9 @@ impl Planner {
                         ("of", "it has no numbers; name flows, or write numbers".to_owned()),
                     );
                 }
-                Ok(found) if !found.len().is_multiple_of(metric.value.all().len()) => {
+                Ok(found) if !found.len().is_multiple_of(metric.published().len().max(1)) => {
                     let message =
-                        format!("{} numbers for {} published ones", found.len(), metric.value.all().len());
+                        format!("{} numbers for {} published ones", found.len(), metric.published().len());
                     add(metric.line, &place, ("of", message));
                 }
                 Ok(found) => labels.push(found),
@@ -352,7 +384,13 @@ impl Planner {
                 add(experiment.line, &format!("figure[{at}]"), fault);
             }
         }
-        (problems.len() == before).then(|| PlannedExperiment { experiment: experiment.clone(), labels, runs })
+        let control = modification.control().map(str::to_owned);
+        (problems.len() == before).then(|| PlannedExperiment {
+            experiment: experiment.clone(),
+            control,
+            labels,
+            runs,
+        })
     }
 
     /// A run at all points of its sweep.
@@ -387,7 +425,7 @@ impl Planner {
         modification: Modification<'_>,
     ) -> Result<usize, Vec<String>> {
         let mut file = spec.scenario.display().to_string();
-        let mut overrides = spec.overrides(matches!(modification, Modification::Ablated), point);
+        let mut overrides = spec.overrides(modification.control(), point);
         if let Modification::Variant(variant) = modification {
             let (other, more) = variant.overrides(&experiment.id, &file, &mut self.used);
             file = other;
@@ -487,7 +525,7 @@ fn check_figure(
                             let guess = did_you_mean(name, owner.metrics.iter().map(|m| m.name.as_str()));
                             ("columns", format!("{id} has no metric `{name}`{guess}"))
                         })?;
-                    let values = metric.value.all().len();
+                    let values = metric.published().len();
                     if *name == column.metric && values != rows.len() {
                         return Err(("rows", format!("{} for the {values} values of `{name}`", rows.len())));
                     }

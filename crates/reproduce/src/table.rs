@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use apportion_report::statistics::{Estimate, number};
 
 use crate::expect::{Metric, Op, Origin};
-use crate::judge::{Claim, Element, Verdict};
+use crate::judge::{Claim, Element, Tally, Verdict};
+use crate::plan::title;
 use crate::value::plain;
 
 /// One JSON object a line.
@@ -20,22 +21,27 @@ pub fn json_lines<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
 #[must_use]
 pub fn tables(claims: &[Claim]) -> String {
     let mut out = String::new();
-    for claims in claims.chunk_by(|a, b| a.experiment == b.experiment) {
-        let _ = writeln!(out, "{}", claims[0].experiment);
+    for claims in claims.chunk_by(Claim::same_experiment) {
+        let _ = writeln!(out, "{}", title(&claims[0].experiment, claims[0].control.as_deref()));
         let variants = variant_names(claims);
         let mut rows: Vec<Vec<String>> =
-            vec![["claim", "of", "published", "ideal", "measured"].map(str::to_owned).to_vec()];
+            vec![["claim", "of", "published", "ideal", "measured", "deviation"].map(str::to_owned).to_vec()];
         rows[0].extend(variants.iter().map(|name| (*name).to_owned()).chain(["verdict".to_owned()]));
         for claim in claims {
             for (k, element) in claim.elements.iter().enumerate() {
                 let once = |text: &str| if k == 0 { text.to_owned() } else { String::new() };
-                let missed = if element.holds { "" } else { " !" };
+                let mark = match element.verdict {
+                    Verdict::Recorded | Verdict::Holds => "",
+                    Verdict::Undecided => " ?",
+                    Verdict::Refuted | Verdict::Fails => " !",
+                };
                 let mut row = vec![
                     once(&claim.metric.name),
                     element.label.clone(),
                     claim.metric.expected(element.published),
-                    element.ideal.map_or_else(|| "-".to_owned(), number),
-                    element.shown() + missed,
+                    element.ideal.map_or_else(|| "–".to_owned(), number),
+                    element.shown() + mark,
+                    percent(claim.deviation(element)).unwrap_or_else(|| "–".to_owned()),
                 ];
                 row.extend(variants.iter().map(|name| claim.shown_variant(name, k)));
                 row.push(once(claim.verdict_in_words()));
@@ -64,25 +70,64 @@ pub(crate) fn variant_names<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> 
     names
 }
 
-/// How many claims hold, in a sentence.
+/// A share in percent, with its sign.
+pub(crate) fn percent(share: Option<f64>) -> Option<String> {
+    let text = format!("{:+.1} %", share? * 100.0);
+    Some(if text == "-0.0 %" || text == "+0.0 %" { "0 %".to_owned() } else { text })
+}
+
+/// How many claims have which verdict, in a few sentences.
 #[must_use]
 pub fn headline(claims: &[Claim]) -> String {
-    let count = |test: &dyn Fn(&Claim) -> bool| claims.iter().filter(|claim| test(claim)).count();
-    let holds = count(&|claim| claim.verdict == Verdict::Holds);
-    if claims.iter().any(|claim| claim.ablated) {
-        let must = count(&|claim| claim.metric.breaks);
-        let survive = count(&Claim::survives_ablation);
-        return format!(
-            "With the mechanism switched off, {} of {must} claims that must fail do; {holds} of all {} hold.",
-            must - survive,
-            claims.len()
-        );
+    let mut text = match claims.iter().any(|claim| claim.control.is_some()) {
+        true => headline_of_controls(claims),
+        false => headline_of_claims(&Tally::of(claims)),
+    };
+    if claims.first().is_some_and(|claim| claim.seeds == 1) {
+        text.push_str(" One seed has no interval: these are verdicts on a single run.");
     }
-    let refuted = count(&|claim| claim.verdict == Verdict::Refuted);
-    let refuted = if refuted == 0 { String::new() } else { format!("; {refuted} refuted") };
-    let recorded = count(&|claim| claim.metric.op == Op::Record);
-    let recorded = if recorded == 0 { String::new() } else { format!(", {recorded} of them only recorded") };
-    format!("{holds} of {} claims hold{recorded}{refuted}.", claims.len())
+    text
+}
+
+fn headline_of_claims(tally: &Tally) -> String {
+    let mut text = if tally.claims() == 0 {
+        format!("{} numbers are recorded; none has a bound.", tally.recorded)
+    } else {
+        format!("{} of {} claims hold", tally.hold, tally.claims())
+    };
+    if tally.claims() == 0 {
+        return text;
+    }
+    if tally.on_edge > 0 {
+        let _ = write!(text, ", {} of them on a knife edge", tally.on_edge);
+    }
+    let others = [(tally.undecided, "undecided"), (tally.refuted, "refuted"), (tally.fail, "failed")];
+    for (count, name) in others.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(text, "; {count} {name}");
+    }
+    text.push('.');
+    if tally.hold_refuted > 0 {
+        let _ = write!(text, " {} that hold are marked as refuted: correct the file.", tally.hold_refuted);
+    }
+    if tally.recorded > 0 {
+        let _ = write!(text, " {} more numbers are recorded without a bound.", tally.recorded);
+    }
+    text
+}
+
+fn headline_of_controls(claims: &[Claim]) -> String {
+    let must: Vec<&Claim> = claims.iter().filter(|claim| claim.must_fail()).collect();
+    let tally = Tally::of(must.iter().copied());
+    let mut text =
+        format!("With a mechanism switched off, {} of {} claims that must fail do", tally.fail, must.len());
+    for (count, name) in [(tally.undecided, "undecided"), (tally.hold, "hold")] {
+        if count > 0 {
+            let _ = write!(text, "; {count} {name}");
+        }
+    }
+    let others = Tally::of(claims.iter().filter(|claim| !claim.must_fail()));
+    let _ = write!(text, ". {} of the {} others hold.", others.hold, others.claims());
+    text
 }
 
 impl Claim {
@@ -92,26 +137,31 @@ impl Claim {
         other.and_then(|(_, claim)| claim.elements.get(k)).map_or_else(|| "-".to_owned(), Element::shown)
     }
 
+    /// Whether both belong to the same experiment, with the same control.
+    fn same_experiment(&self, other: &Self) -> bool {
+        self.experiment == other.experiment && self.control == other.control
+    }
+
     /// Its verdict in words.
     #[must_use]
     pub fn verdict_in_words(&self) -> &'static str {
-        match (self.ablated, self.metric.breaks, self.verdict) {
-            (true, true, Verdict::Holds) => "HOLDS, MUST FAIL",
-            (true, true, _) => "fails, as it must",
-            (true, false, Verdict::Refuted | Verdict::Fails) => "fails",
-            (_, _, Verdict::Holds) if self.metric.op == Op::Record => "recorded",
-            (_, _, Verdict::Holds) => "holds",
-            (false, _, Verdict::Refuted) => "refuted",
-            (false, _, Verdict::Fails) => "FAILS",
+        match self.verdict {
+            Verdict::Holds if self.must_fail() => "HOLDS, MUST FAIL",
+            Verdict::Undecided if self.must_fail() => "undecided, must fail",
+            Verdict::Fails if self.must_fail() => "fails, as it must",
+            Verdict::Holds if self.holds_though_refuted() => "HOLDS, MARKED REFUTED",
+            Verdict::Holds if self.knife_edge() => "holds (knife edge)",
+            Verdict::Fails if self.control.is_none() => "FAILS",
+            verdict => verdict.name(),
         }
     }
 }
 
 impl Metric {
-    /// A published value with its comparison, such as `0.560 ± 15 %` or `≥ 0.950`.
+    /// A published value with its comparison, such as `0.560 ± 15 %` or `≥ 0.950`; a dash if there is none.
     #[must_use]
-    pub fn expected(&self, value: f64) -> String {
-        let value = plain(value);
+    pub fn expected(&self, value: Option<f64>) -> String {
+        let Some(value) = value.map(plain) else { return "–".to_owned() };
         let widened =
             self.tol_abs.filter(|tol| *tol > 0.0).map_or(String::new(), |tol| format!(" (+ {})", plain(tol)));
         let less = widened.replace('+', "-");

@@ -6,8 +6,7 @@ use apportion_report::html::{escape, table as html_table};
 use apportion_report::statistics::Estimate;
 use serde::Serialize;
 
-use crate::expect::Op;
-use crate::judge::{Claim, Sampled, Verdict, claims_of, sample};
+use crate::judge::{Claim, Sampled, Tally, Verdict, claims_of, sample};
 use crate::plan::{Plan, PlannedExperiment, PlannedPaper, Results};
 use crate::value::Numbers;
 use crate::variant::{Column, Reduction};
@@ -52,7 +51,7 @@ impl<'a> Table<'a> {
     pub(crate) fn of(paper: &'a PlannedPaper, results: &Results) -> Self {
         let content = &paper.paper.content;
         let row = |variant, about, experiments: &[&PlannedExperiment]| {
-            let claims = claims_of(experiments.iter().copied(), false, results);
+            let claims = claims_of(experiments.iter().copied(), results);
             let cells =
                 content.columns.iter().map(|column| cell(column, experiments, &claims, results)).collect();
             Row { variant, about, cells, claims }
@@ -116,9 +115,8 @@ impl<'a> Table<'a> {
         let line = |row: &Row<'_>| {
             let mut line = vec![row.name().to_owned()];
             line.extend(row.cells.iter().map(|cell| cell.map_or_else(|| "–".to_owned(), Cell::shown)));
-            let judged = row.claims.iter().filter(|claim| claim.metric.op != Op::Record);
-            let held = judged.clone().filter(|claim| claim.verdict == Verdict::Holds).count();
-            line.push(format!("{held} of {}", judged.count()));
+            let tally = Tally::of(&row.claims);
+            line.push(format!("{} of {}", tally.hold, tally.claims()));
             line
         };
         (head, self.rows.iter().map(line).collect())
@@ -138,7 +136,7 @@ impl<'a> Table<'a> {
                         experiment: &claim.experiment,
                         metric: &claim.metric.name,
                         measured: claim.measured(),
-                        holds: claim.verdict == Verdict::Holds,
+                        verdict: claim.verdict,
                     },
                 );
             }
@@ -171,7 +169,7 @@ struct ClaimLine<'a> {
     experiment: &'a str,
     metric: &'a str,
     measured: Numbers<Option<f64>>,
-    holds: bool,
+    verdict: Verdict,
 }
 
 #[derive(Serialize)]
@@ -210,7 +208,7 @@ fn cell(
                 estimate: Some(Estimate { mean: element.measured, ci95: element.ci95, n: claim.seeds }),
                 ideal: element.ideal,
             };
-            let published = claim.elements.iter().map(|element| Some(element.published)).collect();
+            let published = claim.elements.iter().map(|element| element.published).collect();
             (claim.elements.iter().map(sampled).collect(), published)
         }
         (None, None) => return None,

@@ -30,7 +30,17 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
             "safe_load_factor",
         ],
     ),
-    ("ramp/fig6-step-openloop", &["response_time_ms", "settling_time_ms", "overshoot_fraction_of_step"]),
+    (
+        "ramp/fig6-step-openloop",
+        &[
+            "response_time_ms",
+            "settling_time_ms",
+            "overshoot_fraction_of_step",
+            "response_time_ms/as_printed",
+            "settling_time_ms/as_printed",
+            "overshoot_fraction_of_step/as_printed",
+        ],
+    ),
     (
         "ramp/fig78-cc",
         &[

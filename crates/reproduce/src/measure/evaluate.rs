@@ -1,6 +1,5 @@
 //! Evaluation of measures.
 
-use apportion_core::fairness::water_filling;
 use apportion_core::queue::DropReason;
 use apportion_report::mbps;
 use apportion_report::statistics::{jain, mean, sigma};
@@ -106,10 +105,6 @@ impl Measure {
         };
         match self {
             Self::Constant { value } => Some(value.all().to_vec()),
-            Self::WaterFilling { amount, demands } => {
-                let level = water_filling::level(*amount, &mut demands.clone());
-                Some(demands.iter().map(|demand| demand.min(level)).collect())
-            }
             Self::Difference { of } => match parts(of)?.as_slice() {
                 [a, b] => Some(combine(&[a, b], |x| x[0] - x[1])),
                 _ => None,

@@ -154,13 +154,6 @@ pub enum Measure {
         /// The numbers.
         value: Numbers,
     },
-    /// The max-min fair allocations of an amount to demands, as SF-FC divides it.
-    WaterFilling {
-        /// The amount to divide.
-        amount: f64,
-        /// The demands.
-        demands: Vec<f64>,
-    },
     /// The difference of two measures, element by element; a single number is used for every element.
     Difference {
         /// Two measures.
@@ -345,7 +338,6 @@ impl Measure {
                 one_number()
             }
             Self::Constant { .. }
-            | Self::WaterFilling { .. }
             | Self::Difference { .. }
             | Self::Quotient { .. }
             | Self::RelativeError { .. }
@@ -362,6 +354,24 @@ impl Measure {
             Self::AccumulatedError(measure) => measure.labels(runs),
             Self::Differing(measure) => measure.labels(runs),
             Self::TransferTime(measure) => measure.labels(runs),
+        }
+    }
+
+    /// Whether it depends on what runs did, rather than on constants and entitlements alone.
+    pub(crate) fn is_measured(&self) -> bool {
+        let any = |of: &[Self]| of.iter().any(Self::is_measured);
+        match self {
+            Self::Constant { .. } | Self::Entitlement(_) => false,
+            Self::Difference { of }
+            | Self::Quotient { of }
+            | Self::RelativeError { of }
+            | Self::Mean { of }
+            | Self::List { of } => any(of),
+            Self::Reduced { of, .. } => of.is_measured(),
+            Self::OverSweep(measure) => measure.of.is_measured(),
+            Self::Rank(measure) => any(&measure.of),
+            Self::Best(measure) => any(&measure.of),
+            _ => true,
         }
     }
 
@@ -384,12 +394,6 @@ impl Measure {
             },
             Self::List { of } => Ok(parts(of)?.concat()),
             Self::Constant { value } => Ok(vec![String::new(); value.all().len()]),
-            Self::WaterFilling { amount, demands } => {
-                match demands.iter().chain([amount]).all(|number| number.is_finite() && *number >= 0.0) {
-                    true => Ok(vec![String::new(); demands.len()]),
-                    false => Err(("demands", "amounts are not negative".to_owned())),
-                }
-            }
             _ => one_number(),
         }
     }

@@ -25,6 +25,10 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: us
         .iter()
         .filter_map(|one| Some((one.label.as_str(), points(figure, &one.course, runs, seeds)?)))
         .collect();
+    // A control may have nothing to show, such as a FIFO without allocations.
+    if found.iter().all(|(_, line)| line.is_empty()) {
+        return String::new();
+    }
     let ends = |pick: fn(f64, f64) -> f64, start: f64| {
         found.iter().flat_map(|(_, line)| line).map(|point| point.0).fold(start, pick)
     };

@@ -120,7 +120,10 @@ fn columns_of(
 ) -> String {
     let find = |column: &Column, metric: &str| -> Option<&Claim> {
         let id = column.experiment.as_ref().unwrap_or(&planned.experiment.id);
-        claims.iter().find(|claim| claim.experiment == *id && claim.metric.name == *metric).copied()
+        let is_it = |claim: &&&Claim| {
+            claim.experiment == *id && claim.metric.name == *metric && claim.control == planned.control
+        };
+        claims.iter().find(is_it).copied()
     };
     let shown: Vec<(&Column, &Claim)> =
         columns.iter().filter_map(|column| Some((column, find(column, &column.metric)?))).collect();
@@ -134,7 +137,7 @@ fn columns_of(
     }
     let cells = |claim: &Claim, k: usize, ideal: bool| -> Vec<String> {
         let element = claim.representatives().get(k).copied();
-        let mut cells = vec![element.map_or_else(String::new, |e| plain(e.published))];
+        let mut cells = vec![element.and_then(|e| e.published).map_or_else(String::new, plain)];
         if ideal {
             cells.push(element.and_then(|e| e.ideal).map_or_else(|| "–".to_owned(), number));
         }
