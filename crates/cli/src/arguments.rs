@@ -233,7 +233,7 @@ pub struct Reproduce {
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
-    /// Switch the mechanism of each scheme off: claims that depend on it must fail
+    /// Run each experiment with each of its controls, which switch a mechanism off: claims that depend on it must fail
     #[arg(long)]
     pub ablate: bool,
     /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
