@@ -27,7 +27,7 @@ mod reports;
 const INSIDE: u32 = 0;
 const OUTSIDE: u32 = 1;
 /// Their hardware addresses.
-const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0], [2, 0, 0, 0, 1, 1]];
+pub(super) const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0], [2, 0, 0, 0, 1, 1]];
 
 /// Sends frames into a port, one every so often.
 struct Source {
@@ -55,7 +55,7 @@ impl Sent {
 }
 
 /// Two interfaces in memory.
-struct Memory {
+pub(super) struct Memory {
     now: Time,
     sources: Vec<Source>,
     sent: Vec<Sent>,
@@ -181,12 +181,12 @@ impl Memory {
 }
 
 /// A gateway in memory.
-struct Bench {
-    engine: Engine<GatewayWorld, Memory>,
+pub(super) struct Bench {
+    pub(super) engine: Engine<GatewayWorld, Memory>,
 }
 
 impl Bench {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
         let config = GatewayConfig::load(&text, Path::new("x.toml"))
             .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));

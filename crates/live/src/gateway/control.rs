@@ -14,6 +14,9 @@
 //!
 //! SIGHUP reloads; SIGTERM and SIGINT stop. Several connections are served at once, within the limits of `http.rs`, and those
 //! of one socket take no place from those of the other.
+//!
+//! Nothing waits for the thread that moves packets: a reload is an order to it, and its answer is looked for in each round.
+//! Until it comes there is no second order: another `POST /reload` is refused, and after a SIGHUP the file is read once more.
 
 use std::fs;
 use std::io;
@@ -22,12 +25,12 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use apportion_core::system::Catalog;
-use apportion_core::units::Span;
+use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Difference, GatewayConfig};
@@ -44,8 +47,11 @@ use super::http::{self, Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 
-/// How long the thread that moves packets may take to apply a configuration.
-const TO_APPLY: Duration = Duration::from_secs(10);
+/// How long the thread that moves packets may take to apply a configuration, before the client is told that it did not.
+/// Chosen: some hundred times what the most flows and rules take.
+const TO_APPLY: Span = Span::from_secs(10);
+/// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
+const TO_ANSWER: Duration = Duration::from_secs(20);
 /// How long it waits for requests at most, so that it is seen to be alive.
 const ROUND: Span = Span::from_secs(1);
 /// Connections that are accepted before signals and other clients have their turn.
@@ -71,6 +77,8 @@ pub(crate) struct Shared {
     pub snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// Readable when there is an order.
     pub wake: EventFd,
+    /// Readable when there is an answer to one.
+    pub answered: EventFd,
     /// What happened to the interfaces.
     pub events: Events,
     /// Rounds of the control thread, at least one a second.
@@ -86,6 +94,7 @@ impl Shared {
         Ok(Self {
             snapshot: Mutex::new(None),
             wake: EventFd::from_value_and_flags(0, flags)?,
+            answered: EventFd::from_value_and_flags(0, flags)?,
             events: Events::default(),
             rounds: AtomicU64::new(0),
             restarts: Arc::default(),
@@ -104,10 +113,27 @@ pub(crate) struct Control {
     metrics: Option<TcpListener>,
     signals: SignalFd,
     reloads: Reloads,
+    /// The reload that is ordered and not answered.
+    ordered: Option<Ordered>,
+    /// Whether a SIGHUP came since.
+    again: bool,
     clock: Clock,
     /// Of the control socket, and those of metrics.
     commanders: Clients,
     readers: Clients,
+}
+
+/// A reload that was ordered.
+#[derive(Debug)]
+struct Ordered {
+    /// Gets the answer of the other thread.
+    answer: Receiver<Result<(), String>>,
+    /// What the file changes.
+    changes: String,
+    /// What serves metrics once it is applied, if that changes.
+    metrics: Option<Option<TcpListener>>,
+    /// When it is reported that it is not applied; [`Time::MAX`] once it was.
+    deadline: Time,
 }
 
 /// Why the control thread cannot start.
@@ -179,15 +205,14 @@ pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Re
                 continue;
             }
         };
-        let limit = TO_APPLY + TO_APPLY;
         let asked = stream
-            .set_read_timeout(Some(limit))
-            .and_then(|()| stream.set_write_timeout(Some(limit)))
+            .set_read_timeout(Some(TO_ANSWER))
+            .and_then(|()| stream.set_write_timeout(Some(TO_ANSWER)))
             .and_then(|()| http::request(stream, method, path));
         return asked.map_err(|error| {
             let why = match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!("not within {} s; it may have executed the command", limit.as_secs())
+                    format!("not within {} s; it may have executed the command", TO_ANSWER.as_secs())
                 }
                 _ => error.to_string(),
             };
@@ -256,6 +281,8 @@ impl Control {
             metrics,
             signals,
             reloads: Reloads::default(),
+            ordered: None,
+            again: false,
             clock: Clock::start(),
             commanders: Clients::default(),
             readers: Clients::default(),
@@ -271,17 +298,29 @@ impl Control {
         loop {
             self.shared.rounds.fetch_add(1, Ordering::Relaxed);
             self.wait()?;
-            if !self.take_signals() {
+            if !self.round(self.clock.now()) {
                 return Ok(());
             }
-            self.serve_commands();
-            self.serve_metrics();
         }
     }
 
-    /// Waits for signals and clients.
+    /// Does all that can be done at once; whether to go on.
+    fn round(&mut self, now: Time) -> bool {
+        if !self.take_signals() {
+            let answer = "the gateway stops; whether the reload is applied is not known\n";
+            self.commanders.answer_waiting(now, &Answer::text(503, answer));
+            return false;
+        }
+        self.follow_reload(now);
+        self.serve_commands(now);
+        self.serve_metrics(now);
+        true
+    }
+
+    /// Waits for signals, clients and the answer of the other thread.
     fn wait(&self) -> Result<(), Errno> {
-        let listeners = [self.signals.as_fd(), self.commands.as_fd()].into_iter();
+        let listeners =
+            [self.signals.as_fd(), self.shared.answered.as_fd(), self.commands.as_fd()].into_iter();
         let listeners = listeners.chain(self.metrics.iter().map(|metrics| metrics.as_fd()));
         let clients = self.commanders.interests().chain(self.readers.interests());
         let mut watched: Vec<PollFd<'_>> = listeners
@@ -289,7 +328,8 @@ impl Control {
             .chain(clients)
             .map(|(fd, flags)| PollFd::new(fd, flags))
             .collect();
-        let deadline = [&self.commanders, &self.readers].into_iter().filter_map(Clients::deadline).min();
+        let deadlines = [&self.commanders, &self.readers].into_iter().filter_map(Clients::deadline);
+        let deadline = deadlines.chain(self.ordered.as_ref().map(|ordered| ordered.deadline)).min();
         let until = deadline.map_or(ROUND, |deadline| self.clock.until(deadline).min(ROUND));
         // Rounded up, and below the limit, which fits.
         match poll(&mut watched, PollTimeout::from(until.as_nanos().div_ceil(1_000_000) as u16)) {
@@ -303,8 +343,7 @@ impl Control {
         while let Ok(Some(info)) = self.signals.read_signal() {
             let stop = match Signal::try_from(info.ssi_signo as i32) {
                 Ok(Signal::SIGHUP) => {
-                    // The log has the result.
-                    let _ = self.reload();
+                    self.again = true;
                     continue;
                 }
                 Ok(Signal::SIGINT) => "SIGINT",
@@ -316,43 +355,41 @@ impl Control {
         true
     }
 
-    fn serve_commands(&mut self) {
+    fn serve_commands(&mut self, now: Time) {
         let mut clients = std::mem::take(&mut self.commanders);
         for _ in 0..ACCEPTS {
             let Ok((stream, _)) = self.commands.accept() else { break };
             if stream.set_nonblocking(true).is_ok() {
-                clients.add(self.clock.now(), stream, |method, path| self.answer_command(method, path));
+                clients.add(now, stream, |method, path| self.answer_command(now, method, path));
             }
         }
-        clients.serve(self.clock.now(), |method, path| self.answer_command(method, path));
+        clients.serve(now, |method, path| self.answer_command(now, method, path));
         self.commanders = clients;
     }
 
-    fn serve_metrics(&mut self) {
+    fn serve_metrics(&mut self, now: Time) {
         let mut clients = std::mem::take(&mut self.readers);
         for _ in 0..ACCEPTS {
             let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { break };
             if stream.set_nonblocking(true).is_ok() {
-                clients.add(self.clock.now(), stream, |method, path| self.answer(method, path));
+                clients.add(now, stream, |method, path| Some(self.answer(method, path)));
             }
         }
-        clients.serve(self.clock.now(), |method, path| self.answer(method, path));
+        clients.serve(now, |method, path| Some(self.answer(method, path)));
         self.readers = clients;
     }
 
-    fn answer_command(&mut self, method: &str, path: &str) -> Answer {
-        match (method, path) {
-            ("POST", "/reload") => match self.reload() {
-                Ok(changes) => Answer::text(200, changes),
-                Err(problems) => Answer::text(409, problems),
-            },
+    /// The answer to a command; none if it is not known yet.
+    fn answer_command(&mut self, now: Time, method: &str, path: &str) -> Option<Answer> {
+        Some(match (method, path) {
+            ("POST", "/reload") => Answer::text(409, self.begin_reload(now).err()?),
             ("GET", "/config") => match self.snapshot() {
                 Some(snapshot) => Answer::text(200, snapshot.config.canonical()),
                 None => starting(),
             },
             ("GET", "/file") => Answer::text(200, format!("{}\n", self.path.display())),
             _ => self.answer(method, path),
-        }
+        })
     }
 
     fn answer(&self, method: &str, path: &str) -> Answer {
@@ -388,27 +425,29 @@ impl Control {
         }
     }
 
-    /// Reads the configuration again and has it applied; what changed, or why nothing did.
-    fn reload(&mut self) -> Result<String, String> {
-        notify(NotifyState::Reloading);
-        let result = self.try_reload();
-        match &result {
-            Ok(changes) => {
-                self.reloads.applied += 1;
-                tracing::info!(changes = changes.lines().count(), "reloaded");
-                changes.lines().for_each(|change| tracing::info!(change, "changed"));
-            }
-            Err(problems) => {
-                self.reloads.refused += 1;
-                problems.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
-            }
+    /// Reads the configuration again and orders the other thread to apply it; [`Self::follow_reload`] reports the result.
+    ///
+    /// # Errors
+    /// What is wrong, or that another reload is not over.
+    fn begin_reload(&mut self, now: Time) -> Result<(), String> {
+        if let Some(ordered) = &self.ordered {
+            let busy = match ordered.deadline {
+                Time::MAX => "an earlier reload is not applied yet; restart the gateway if this lasts\n",
+                _ => "another reload is being applied; try again\n",
+            };
+            self.record(Err(busy.to_owned()));
+            return Err(busy.to_owned());
         }
-        self.reloads.last = Some(result.clone());
-        notify(NotifyState::Ready);
-        result
+        notify(NotifyState::Reloading);
+        let ordered = self.order(now).map(|ordered| self.ordered = Some(ordered));
+        if let Err(problems) = &ordered {
+            self.record(Err(problems.clone()));
+            notify(NotifyState::Ready);
+        }
+        ordered
     }
 
-    fn try_reload(&mut self) -> Result<String, String> {
+    fn order(&mut self, now: Time) -> Result<Ordered, String> {
         let snapshot = self.snapshot().ok_or("the gateway is starting; try again\n")?;
         let new = load(&self.path, &self.catalog)?;
         let difference = snapshot.config.difference(&new).map_err(|pinned| {
@@ -423,16 +462,69 @@ impl Control {
         let changes = difference.to_string();
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
-        let applied = answer.recv_timeout(TO_APPLY).map_err(|_| {
-            let limit = TO_APPLY.as_secs();
-            format!(
-                "not applied within {limit} s; `apportion gateway show --running` shows whether it was applied later\n"
-            )
-        })?;
-        if let Some(metrics) = metrics {
-            self.metrics = metrics;
+        Ok(Ordered { answer, changes, metrics, deadline: now + TO_APPLY })
+    }
+
+    /// Reports the reload that was ordered if it is applied or late, and begins the next one if a signal asked for it.
+    fn follow_reload(&mut self, now: Time) {
+        // It may not have been woken.
+        let _ = self.shared.answered.read();
+        if let Some(result) = self.take_result(now) {
+            let answer = match &result {
+                Ok(changes) => Answer::text(200, changes.as_str()),
+                Err(problems) => Answer::text(409, problems.as_str()),
+            };
+            self.commanders.answer_waiting(now, &answer);
+            self.record(result);
+            notify(NotifyState::Ready);
         }
-        outcome(changes, applied)
+        if self.ordered.is_none() && std::mem::take(&mut self.again) {
+            // The log has the result.
+            let _ = self.begin_reload(now);
+        }
+    }
+
+    /// The result of the reload that was ordered, if there is something to report.
+    fn take_result(&mut self, now: Time) -> Option<Result<String, String>> {
+        let ordered = self.ordered.as_mut()?;
+        match ordered.answer.try_recv() {
+            Err(TryRecvError::Empty) if now < ordered.deadline => None,
+            Err(TryRecvError::Empty) => {
+                // It may be applied yet.
+                ordered.deadline = Time::MAX;
+                let limit = TO_APPLY.as_secs_f64();
+                Some(Err(format!(
+                    "not applied within {limit} s; `apportion gateway show --running` shows whether it was applied later\n"
+                )))
+            }
+            Err(TryRecvError::Disconnected) => {
+                self.ordered = None;
+                Some(Err("the gateway stops, and does not apply it\n".to_owned()))
+            }
+            Ok(applied) => {
+                let Ordered { changes, metrics, .. } = self.ordered.take()?;
+                if let Some(metrics) = metrics {
+                    self.metrics = metrics;
+                }
+                Some(outcome(changes, applied))
+            }
+        }
+    }
+
+    /// Counts and logs the result of a reload.
+    fn record(&mut self, result: Result<String, String>) {
+        match &result {
+            Ok(changes) => {
+                self.reloads.applied += 1;
+                tracing::info!(changes = changes.lines().count(), "reloaded");
+                changes.lines().for_each(|change| tracing::info!(change, "changed"));
+            }
+            Err(problems) => {
+                self.reloads.refused += 1;
+                problems.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
+            }
+        }
+        self.reloads.last = Some(result);
     }
 }
 
@@ -484,60 +576,4 @@ pub(crate) fn take_orders<S>(shared: &Shared, orders: &Receiver<Order<S>>) -> Ve
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn titles_that_look_alike_have_sockets_of_their_own() {
-        assert_eq!(socket_name("home-1.a_b"), "apportion-home-1.a_b.sock");
-        let long = "x".repeat(41);
-        let names = ["a_b", "a b", "a/b", &long, &long[1..], "\u{e4}"].map(socket_name);
-        for (at, name) in names.iter().enumerate() {
-            assert!(!names[..at].contains(name) && name.len() <= 72 && name.is_ascii(), "{name}");
-            assert!(!name.contains('/') && !name.contains(' '), "{name}");
-        }
-    }
-
-    #[test]
-    fn one_that_does_not_start_leaves_no_socket_behind() {
-        let folder = tempfile::tempdir().unwrap();
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let text = format!(
-            "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\nmetrics = \"{}\"\n",
-            taken.local_addr().unwrap()
-        );
-        let path = folder.path().join("x.toml");
-        let config = GatewayConfig::load(&text, &path).unwrap();
-        let error =
-            Control::open(&path, &Catalog::default(), &config, folder.path(), std::sync::mpsc::channel().0)
-                .unwrap_err();
-        assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() {
-        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
-        let error = request(&paths, "x", "GET", "/").unwrap_err();
-        for path in &paths {
-            let line = format!("  {}/apportion-x.sock: No such file", path.display());
-            assert!(error.contains(&line), "{error}");
-        }
-        let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
-        let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        let error = request(&paths, "x", "GET", "/").unwrap_err();
-        assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
-        dropping.join().unwrap();
-    }
-
-    #[test]
-    fn what_was_applied_is_reported_even_if_something_else_is_read_back() {
-        let changes = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
-        assert_eq!(outcome(changes.clone(), Ok(())), Ok(changes.clone()));
-        let said = outcome(changes.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
-        let lines: Vec<_> = said.lines().collect();
-        assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied:"));
-        assert!(said.ends_with(&changes), "{said}");
-    }
-}
+mod tests;

@@ -2,8 +2,8 @@
 //!
 //! [`Clients`] serves several connections at once and never waits for any: a slow or silent client delays no other. Each has
 //! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
-//! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. Bodies of
-//! requests are not read.
+//! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. An answer
+//! that is not known yet is given later, and delays no other client either. Bodies of requests are not read.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
@@ -40,6 +40,25 @@ impl Answer {
     pub fn text(status: u16, body: impl Into<String>) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: body.into() }
     }
+
+    /// What is sent.
+    fn with_head(&self) -> Vec<u8> {
+        let Self { status, kind, body } = self;
+        let reason = match status {
+            200 => "OK",
+            400 => "Bad Request",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            409 => "Conflict",
+            503 => "Service Unavailable",
+            _ => "Internal Server Error",
+        };
+        let head = format!(
+            "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        [head.as_bytes(), body.as_bytes()].concat()
+    }
 }
 
 /// A connection whose calls do not block.
@@ -54,7 +73,7 @@ pub struct Clients(Vec<Client>);
 #[derive(Debug)]
 struct Client {
     stream: Box<dyn Stream>,
-    /// When it is dropped.
+    /// When it is dropped; [`Time::MAX`] while it waits for its answer.
     deadline: Time,
     state: State,
 }
@@ -64,6 +83,8 @@ struct Client {
 enum State {
     /// The rest of its request.
     Asking(Vec<u8>),
+    /// Nothing: its answer is not known yet.
+    Waiting,
     /// That it takes the rest of the answer, from this byte on.
     Taking(Vec<u8>, usize),
 }
@@ -74,7 +95,7 @@ impl Clients {
         &mut self,
         now: Time,
         stream: impl Stream + 'static,
-        mut answer: impl FnMut(&str, &str) -> Answer,
+        mut answer: impl FnMut(&str, &str) -> Option<Answer>,
     ) {
         let state = State::Asking(Vec::new());
         let mut client = Client { stream: Box::new(stream), deadline: now + TO_ASK, state };
@@ -94,12 +115,14 @@ impl Clients {
 
     /// What to wait for, of each client.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        self.0.iter().map(|client| {
+        self.0.iter().filter_map(|client| {
             let flags = match client.state {
                 State::Asking(_) => PollFlags::POLLIN,
+                // One that has gone would be reported again and again.
+                State::Waiting => return None,
                 State::Taking(..) => PollFlags::POLLOUT,
             };
-            (client.stream.as_fd(), flags)
+            Some((client.stream.as_fd(), flags))
         })
     }
 
@@ -109,15 +132,32 @@ impl Clients {
     }
 
     /// Reads and writes what can be at once, and drops clients that are done, failed or too slow. `answer` is given method and
-    /// path of each request that is complete.
-    pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&str, &str) -> Answer) {
+    /// path of each request that is complete; if it returns none, [`answer_waiting`](Self::answer_waiting) answers later.
+    pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&str, &str) -> Option<Answer>) {
         self.0.retain_mut(|client| client.stays(now, &mut answer));
+    }
+
+    /// Answers the clients that wait for their answer.
+    pub fn answer_waiting(&mut self, now: Time, answer: &Answer) {
+        self.0.retain_mut(|client| {
+            if !matches!(client.state, State::Waiting) {
+                return true;
+            }
+            client.give(now, answer);
+            client.stays(now, &mut |_, _| None)
+        });
     }
 }
 
 impl Client {
+    /// Lets it take this answer from `now` on.
+    fn give(&mut self, now: Time, answer: &Answer) {
+        self.deadline = now + TO_TAKE;
+        self.state = State::Taking(answer.with_head(), 0);
+    }
+
     /// Does what can be done at once. Whether something is left to do.
-    fn stays(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Answer) -> bool {
+    fn stays(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Option<Answer>) -> bool {
         match self.advance(now, answer) {
             Ok(()) => false,
             Err(error) if error.kind() == ErrorKind::WouldBlock && now < self.deadline => true,
@@ -132,14 +172,19 @@ impl Client {
     ///
     /// # Errors
     /// If the stream fails, the request is too long, or nothing can be done at once.
-    fn advance(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Answer) -> io::Result<()> {
+    fn advance(
+        &mut self,
+        now: Time,
+        answer: &mut impl FnMut(&str, &str) -> Option<Answer>,
+    ) -> io::Result<()> {
         if let State::Asking(request) = &mut self.state {
             read_request(&mut self.stream, request)?;
-            let answer = reply(&String::from_utf8_lossy(request), answer);
-            self.deadline = now + TO_TAKE;
-            self.state = State::Taking(answer, 0);
+            match asked(&String::from_utf8_lossy(request), answer) {
+                Some(answer) => self.give(now, &answer),
+                None => (self.state, self.deadline) = (State::Waiting, Time::MAX),
+            }
         }
-        let State::Taking(answer, taken) = &mut self.state else { return Ok(()) };
+        let State::Taking(answer, taken) = &mut self.state else { return Err(ErrorKind::WouldBlock.into()) };
         while *taken < answer.len() {
             match self.stream.write(&answer[*taken..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -152,27 +197,13 @@ impl Client {
     }
 }
 
-/// The answer to `request`, with its head.
-fn reply(request: &str, answer: impl FnOnce(&str, &str) -> Answer) -> Vec<u8> {
+/// The answer to `request`; none if it is not known yet.
+fn asked(request: &str, answer: impl FnOnce(&str, &str) -> Option<Answer>) -> Option<Answer> {
     let mut words = request.lines().next().unwrap_or_default().split_ascii_whitespace();
-    let answer = match (words.next(), words.next()) {
+    match (words.next(), words.next()) {
         (Some(method), Some(path)) => answer(method, path),
-        _ => Answer::text(400, "this is no HTTP request\n"),
-    };
-    let Answer { status, kind, body } = answer;
-    let reason = match status {
-        200 => "OK",
-        400 => "Bad Request",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        409 => "Conflict",
-        _ => "Internal Server Error",
-    };
-    let head = format!(
-        "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    [head, body].concat().into_bytes()
+        _ => Some(Answer::text(400, "this is no HTTP request\n")),
+    }
 }
 
 /// Adds to `request` until its head is complete, or the client sends no more.
@@ -229,10 +260,8 @@ mod tests {
     fn answered(request: &[u8], piece: usize) -> io::Result<String> {
         let mut read = Vec::new();
         read_request(&mut Sender(request.to_vec(), piece), &mut read)?;
-        let answer = reply(&String::from_utf8_lossy(&read), |method, path| {
-            Answer::text(200, format!("{method} of {path}"))
-        });
-        Ok(String::from_utf8(answer).unwrap())
+        let answer = asked(&String::from_utf8_lossy(&read), answer).unwrap();
+        Ok(String::from_utf8(answer.with_head()).unwrap())
     }
 
     /// A new client of `clients`.
@@ -255,8 +284,8 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET /x HTTP/1.0\r\n\r\n";
 
-    fn answer(method: &str, path: &str) -> Answer {
-        Answer::text(200, format!("{method} of {path}"))
+    fn answer(method: &str, path: &str) -> Option<Answer> {
+        Some(Answer::text(200, format!("{method} of {path}")))
     }
 
     #[test]
@@ -303,7 +332,7 @@ mod tests {
         for at in [now, last].into_iter().chain(std::iter::repeat_n(last, 1_000)) {
             clients.serve(at, |_, _| {
                 asked += 1;
-                Answer::text(200, long.as_str())
+                Some(Answer::text(200, long.as_str()))
             });
             let mut buffer = vec![0; 100_000];
             while let Ok(count @ 1..) = slow.read(&mut buffer) {
@@ -323,9 +352,31 @@ mod tests {
         let long = "x".repeat(4 << 20);
         let mut taking = client(&mut clients, now);
         taking.write_all(REQUEST).unwrap();
-        clients.serve(now, |_, _| Answer::text(200, long.as_str()));
+        clients.serve(now, |_, _| Some(Answer::text(200, long.as_str())));
         let _slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
         assert!(matches!(clients.0[0].state, State::Taking(..)) && clients.0.len() == MAX_CLIENTS);
+    }
+
+    #[test]
+    fn a_client_whose_answer_is_not_known_yet_waits_and_delays_no_other() {
+        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
+        let [mut waiting, mut gone, mut other] = [(), (), ()].map(|()| client(&mut clients, now));
+        waiting.write_all(REQUEST).unwrap();
+        gone.write_all(REQUEST).unwrap();
+        clients.serve(now, |_, _| None);
+        drop(gone);
+        // Longer than any client may take to ask or to take its answer; nothing of it is watched meanwhile.
+        let later = now + TO_TAKE + TO_TAKE;
+        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
+        assert_eq!(clients.interests().count(), 1);
+        other.write_all(REQUEST).unwrap();
+        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
+        assert!(received(&mut other).unwrap().ends_with("GET of /x"));
+        clients.serve(later, answer);
+        assert_eq!((received(&mut waiting), clients.0.len(), clients.deadline()), (None, 2, Some(Time::MAX)));
+        clients.answer_waiting(later, &Answer::text(409, "no"));
+        assert!(received(&mut waiting).unwrap().starts_with("HTTP/1.0 409 Conflict\r\n"));
+        assert_eq!(clients.0.len(), 0);
     }
 
     #[test]

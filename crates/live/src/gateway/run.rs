@@ -229,6 +229,7 @@ impl<I: FrameIo> Runner<I> {
                     self.publish();
                     // The control thread may have given up waiting.
                     let _ = reply.try_send(applied);
+                    let _ = shared.answered.write(1);
                 }
             }
         }

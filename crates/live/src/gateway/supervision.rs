@@ -14,7 +14,8 @@ use sd_notify::NotifyState;
 
 /// Before a thread is started again. Chosen: long enough that one that fails at once does not take a processor.
 const PAUSE: Span = Span::from_secs(1);
-/// Silence of the control thread after which the watchdog is not fed. Chosen: twice the time that a reload may take.
+/// Silence of the control thread after which the watchdog is not fed. Chosen: it makes a round each second, and a disk may take
+/// seconds to read the configuration file.
 const SILENCE: Span = Span::from_secs(20);
 
 /// Runs `work` on a thread called `name` until it returns without an error; again when it fails or panics. `restarts`

@@ -1,0 +1,204 @@
+//! Sockets, and reloads that the other thread does not answer.
+
+use std::io::{Read as _, Write as _};
+use std::sync::mpsc::channel;
+
+use nix::sys::signal::raise;
+
+use super::*;
+use crate::gateway::Gateway;
+use crate::gateway::attacks::{Bench, HARDWARE, Memory};
+use crate::gateway::run::Runner;
+
+/// A gateway whose two threads take turns.
+struct Place {
+    folder: tempfile::TempDir,
+    control: Control,
+    runner: Runner<Memory>,
+    orders: Receiver<Order>,
+    now: Time,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.toml");
+        let text = file(1);
+        fs::write(&path, &text).unwrap();
+        let config = GatewayConfig::load(&text, &path).unwrap();
+        let (sender, orders) = channel();
+        let (control, shared) =
+            Control::open(&path, &Catalog::default(), &config, folder.path(), sender).unwrap();
+        let engine = Bench::new(RATES).engine;
+        let gateway = Gateway { config, engine, hardware: HARDWARE, left_out: [0; 2] };
+        let runner = Runner::new(gateway, shared);
+        let mut place = Self { folder, control, runner, orders, now: Time::from_secs(1_000) };
+        place.move_packets();
+        place
+    }
+
+    /// The file has this rate up, in Mb/s.
+    fn write(&self, mbit: u64) {
+        fs::write(self.folder.path().join("x.toml"), file(mbit)).unwrap();
+    }
+
+    /// The thread that moves packets has its turn.
+    fn move_packets(&mut self) {
+        assert_eq!(self.runner.round(&self.orders).unwrap(), None);
+    }
+
+    /// A client that has asked, after a round of the control thread.
+    fn ask(&mut self, request: &str) -> UnixStream {
+        let mut client = UnixStream::connect(self.folder.path().join("apportion-x.sock")).unwrap();
+        client.set_nonblocking(true).unwrap();
+        write!(client, "{request} HTTP/1.0\r\n\r\n").unwrap();
+        assert!(self.control.round(self.now));
+        client
+    }
+
+    /// What that client got by now; empty if nothing.
+    fn answer(&mut self, request: &str) -> String {
+        got(&mut self.ask(request))
+    }
+}
+
+/// What is in the file of [`Bench`] beyond the interfaces.
+const RATES: &str = "up.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\n";
+
+/// The same with this rate up.
+fn file(mbit: u64) -> String {
+    let rates = RATES.replacen('1', &mbit.to_string(), 1);
+    format!("inside = \"a\"\noutside = \"b\"\n{rates}")
+}
+
+fn got(client: &mut UnixStream) -> String {
+    let mut answer = String::new();
+    let _ = client.read_to_string(&mut answer);
+    answer
+}
+
+#[test]
+fn clients_are_answered_while_a_reload_waits_for_a_thread_that_does_not_answer() {
+    let mut place = Place::new();
+    place.write(3);
+    let mut first = place.ask("POST /reload");
+    for _ in 0..3 {
+        assert_eq!(got(&mut first), "");
+        assert!(place.answer("GET /healthz").ends_with("frames pass\n"));
+        assert!(place.answer("GET /metrics").contains("reloads_total{result=\"applied\"} 0\n"));
+        place.now += Span::from_secs(3);
+    }
+    let other = place.answer("POST /reload");
+    assert!(other.starts_with("HTTP/1.0 409 ") && other.ends_with("being applied; try again\n"), "{other}");
+    // As late as it may be, and one nanosecond more.
+    place.now = Time::from_secs(1_010) - Span::from_nanos(1);
+    assert!(place.control.round(place.now) && got(&mut first).is_empty());
+    place.now += Span::from_nanos(1);
+    assert!(place.control.round(place.now));
+    let late = got(&mut first);
+    assert!(late.starts_with("HTTP/1.0 409 ") && late.contains("not applied within 10 s"), "{late}");
+    // Orders do not pile up.
+    assert!(place.answer("POST /reload").ends_with("restart the gateway if this lasts\n"));
+    assert!(place.answer("GET /stats.json").contains("\"refused\": 3"));
+    assert_eq!(place.orders.try_iter().count(), 1);
+}
+
+#[test]
+fn a_reload_is_answered_once_it_is_applied_and_a_signal_meanwhile_reads_the_file_again() {
+    let mut place = Place::new();
+    place.write(3);
+    let mut first = place.ask("POST /reload");
+    place.write(4);
+    // Two are one.
+    for _ in 0..2 {
+        raise(Signal::SIGHUP).unwrap();
+        assert!(place.control.round(place.now));
+    }
+    assert_eq!(got(&mut first), "");
+    place.move_packets();
+    assert!(place.control.round(place.now));
+    assert!(got(&mut first).ends_with("\r\n\r\nup.rate: 1Mbit -> 3Mbit\n"));
+    place.move_packets();
+    let stats = place.answer("GET /stats.json");
+    assert!(stats.contains("\"applied\": \"up.rate: 3Mbit -> 4Mbit\\n\""), "{stats}");
+    assert!(stats.contains("\"applied\": 2,") && place.orders.try_recv().is_err(), "{stats}");
+}
+
+#[test]
+fn a_reload_that_is_applied_late_counts_and_the_next_one_is_ordered() {
+    let mut place = Place::new();
+    place.write(3);
+    let mut first = place.ask("POST /reload");
+    place.now += TO_APPLY;
+    assert!(place.control.round(place.now) && got(&mut first).contains("not applied within"));
+    place.move_packets();
+    let stats = place.answer("GET /stats.json");
+    assert!(stats.contains("\"applied\": 1,") && stats.contains("\"refused\": 1"), "{stats}");
+    place.write(5);
+    let mut next = place.ask("POST /reload");
+    place.move_packets();
+    assert!(place.control.round(place.now));
+    assert!(got(&mut next).ends_with("up.rate: 3Mbit -> 5Mbit\n"));
+}
+
+#[test]
+fn a_client_that_waits_for_a_reload_is_answered_when_the_gateway_stops() {
+    let mut place = Place::new();
+    let mut first = place.ask("POST /reload");
+    raise(Signal::SIGTERM).unwrap();
+    assert!(!place.control.round(place.now));
+    let answer = got(&mut first);
+    assert!(answer.starts_with("HTTP/1.0 503 Service Unavailable\r\n"), "{answer}");
+}
+
+#[test]
+fn titles_that_look_alike_have_sockets_of_their_own() {
+    assert_eq!(socket_name("home-1.a_b"), "apportion-home-1.a_b.sock");
+    let long = "x".repeat(41);
+    let names = ["a_b", "a b", "a/b", &long, &long[1..], "\u{e4}"].map(socket_name);
+    for (at, name) in names.iter().enumerate() {
+        assert!(!names[..at].contains(name) && name.len() <= 72 && name.is_ascii(), "{name}");
+        assert!(!name.contains('/') && !name.contains(' '), "{name}");
+    }
+}
+
+#[test]
+fn one_that_does_not_start_leaves_no_socket_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        "inside = \"a\"\noutside = \"b\"\nup.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\nmetrics = \"{}\"\n",
+        taken.local_addr().unwrap()
+    );
+    let path = folder.path().join("x.toml");
+    let config = GatewayConfig::load(&text, &path).unwrap();
+    let error = Control::open(&path, &Catalog::default(), &config, folder.path(), channel().0).unwrap_err();
+    assert!(matches!(error, ControlError::Metrics { .. }), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
+    let error = request(&paths, "x", "GET", "/").unwrap_err();
+    for path in &paths {
+        let line = format!("  {}/apportion-x.sock: No such file", path.display());
+        assert!(error.contains(&line), "{error}");
+    }
+    let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
+    let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let error = request(&paths, "x", "GET", "/").unwrap_err();
+    assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
+    dropping.join().unwrap();
+}
+
+#[test]
+fn what_was_applied_is_reported_even_if_something_else_is_read_back() {
+    let changes = "up.rate: 1Mbit -> 2Mbit\nup.delay: 0s -> 1ms\n".to_owned();
+    assert_eq!(outcome(changes.clone(), Ok(())), Ok(changes.clone()));
+    let said = outcome(changes.clone(), Err("up.rate is 1Mbit, not 2Mbit\n".to_owned())).unwrap_err();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied:"));
+    assert!(said.ends_with(&changes), "{said}");
+}
