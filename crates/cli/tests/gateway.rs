@@ -14,6 +14,9 @@ mod refusals;
 #[path = "gateway/reloads.rs"]
 mod reloads;
 
+#[path = "gateway/service.rs"]
+mod service;
+
 use std::process::ExitCode;
 
 use processes::{Case, cases};
@@ -35,6 +38,7 @@ const CASES: &[Case] = cases! {
         a_socket_that_one_left_behind_is_taken_over;
     reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
         packets_dropped_by_a_smaller_queue_are_reported;
+    service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
 };
 
 fn main() -> ExitCode {

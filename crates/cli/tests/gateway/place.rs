@@ -59,7 +59,11 @@ impl Place {
     }
 
     fn start_with(&self, arguments: &[&str], path: &Path) -> Silent {
-        let mut child = self.command(arguments, path).stderr(Stdio::piped()).spawn().unwrap();
+        Self::spawn(self.command(arguments, path))
+    }
+
+    fn spawn(mut command: Command) -> Silent {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("the gateway is running") {
@@ -76,6 +80,13 @@ impl Place {
     /// The same, and it fails open.
     pub fn start_open(&self, path: &Path) -> Gateway {
         Self::listen(self.start_with(&["--fail-open"], path))
+    }
+
+    /// The same, and it reports to the service manager at this socket, whose watchdog has this limit.
+    pub fn start_service(&self, path: &Path, socket: &Path, limit: Duration) -> Gateway {
+        let mut command = self.command(&[], path);
+        command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", limit.as_micros().to_string());
+        Self::listen(Self::spawn(command))
     }
 
     fn listen(Silent { child, mut log }: Silent) -> Gateway {

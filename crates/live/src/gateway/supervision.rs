@@ -3,6 +3,7 @@
 //! The thread that moves packets is the process: if it fails, the process ends with a message and a status. The others serve
 //! it, and a failure of theirs must not cost the link.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,22 +27,38 @@ const SILENCE: Span = Span::from_secs(20);
 pub(crate) fn supervise<E: std::fmt::Display>(
     name: &'static str,
     restarts: Arc<AtomicU64>,
-    mut work: impl FnMut() -> Result<(), E> + Send + 'static,
+    work: impl FnMut() -> Result<(), E> + Send + 'static,
 ) -> io::Result<()> {
-    let again = move || {
-        loop {
-            match catch_unwind(AssertUnwindSafe(&mut work)) {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => {
-                    tracing::error!(thread = name, %error, "a thread failed and is started again");
-                }
-                Err(_) => tracing::error!(thread = name, "a thread panicked and is started again"),
+    let keep = move || keep_running(name, &restarts, work);
+    thread::Builder::new().name(name.to_owned()).spawn(keep).map(drop)
+}
+
+/// Runs `work` on this thread until it returns without an error.
+fn keep_running<E: std::fmt::Display>(
+    name: &str,
+    restarts: &AtomicU64,
+    mut work: impl FnMut() -> Result<(), E>,
+) {
+    loop {
+        match catch_unwind(AssertUnwindSafe(&mut work)) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => {
+                tracing::error!(thread = name, %error, "a thread failed and is started again");
             }
-            restarts.fetch_add(1, Ordering::Relaxed);
-            pause(PAUSE);
+            Err(panic) => {
+                let error = message(&*panic);
+                tracing::error!(thread = name, error, "a thread panicked and is started again");
+            }
         }
-    };
-    thread::Builder::new().name(name.to_owned()).spawn(again).map(drop)
+        restarts.fetch_add(1, Ordering::Relaxed);
+        pause(PAUSE);
+    }
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// Notifies systemd, if it started this process with a notification socket (sd_notify(3)). A failure is ignored.
@@ -64,43 +81,82 @@ impl Watchdog {
     /// As the environment asks for, from `now` on.
     #[must_use]
     pub fn new(now: Time) -> Self {
-        // Half of the limit, as sd_watchdog_enabled(3) advises.
-        let period = sd_notify::watchdog_enabled().map(|limit| Span::from_nanos(limit.as_nanos() as u64 / 2));
+        // sd_watchdog_enabled(3) advises half of the limit. A quarter, as this is asked only now and then.
+        let period = sd_notify::watchdog_enabled().map(|limit| Span::from_nanos(limit.as_nanos() as u64 / 4));
         Self { period, next: now, rounds: (0, now) }
     }
 
     /// The control thread has made so many rounds at `now`.
     pub fn feed(&mut self, now: Time, rounds: u64) {
+        if self.is_due(now, rounds) {
+            notify(NotifyState::Watchdog);
+        }
+    }
+
+    /// Whether it is to be fed at `now`; if so, it counts as fed.
+    fn is_due(&mut self, now: Time, rounds: u64) -> bool {
         if rounds != self.rounds.0 {
             self.rounds = (rounds, now);
         }
-        let Some(period) = self.period else { return };
-        if now >= self.next && now.since(self.rounds.1) < SILENCE {
-            notify(NotifyState::Watchdog);
-            self.next = now + period;
-        }
+        let is_due = now >= self.next && now.since(self.rounds.1) < SILENCE;
+        let Some(period) = self.period.filter(|_| is_due) else { return false };
+        self.next = now + period;
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
+    /// A log in memory.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn a_thread_that_fails_or_panics_is_started_again() {
-        let restarts = Arc::new(AtomicU64::new(0));
-        let (sender, ended) = std::sync::mpsc::channel();
-        let mut runs = 0;
-        supervise("test", Arc::clone(&restarts), move || {
-            runs += 1;
-            match runs {
-                1 => Err("first"),
-                2 => panic!("second"),
-                _ => sender.send(runs).map_err(|_| "nobody waits"),
-            }
-        })
-        .unwrap();
-        assert_eq!(ended.recv_timeout(std::time::Duration::from_secs(10)), Ok(3));
-        assert_eq!(restarts.load(Ordering::Relaxed), 2);
+    fn work_that_fails_or_panics_is_done_again_counted_and_logged() {
+        let (restarts, lines, mut runs) = (AtomicU64::new(0), Lines::default(), 0);
+        let log = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || log.clone());
+        tracing::subscriber::with_default(subscriber.with_target(false).finish(), || {
+            keep_running("test", &restarts, || {
+                runs += 1;
+                match runs {
+                    1 => Err("first"),
+                    2 => panic!("number {runs}"),
+                    _ => Ok(()),
+                }
+            });
+        });
+        assert_eq!((runs, restarts.into_inner()), (3, 2));
+        let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let expected = "ERROR a thread failed and is started again thread=\"test\" error=first\n\
+                        ERROR a thread panicked and is started again thread=\"test\" error=\"number 2\"\n";
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn the_watchdog_is_not_fed_while_the_control_thread_is_silent() {
+        let start = Time::from_secs(5);
+        let mut watchdog = Watchdog { period: Some(Span::from_secs(3)), next: start, rounds: (0, start) };
+        let mut fed = |ms, rounds| watchdog.is_due(start + Span::from_millis(ms), rounds);
+        assert!(fed(0, 7) && !fed(2_999, 8) && fed(3_000, 8));
+        // Its last round was seen after 2.999 s, and 20 s of silence are too many.
+        assert!(fed(22_998, 8) && !fed(25_998, 8) && !fed(60_000, 8));
+        assert!(fed(60_001, 9) && !fed(60_002, 10));
     }
 }

@@ -3,12 +3,14 @@
 use std::io::{Read as _, Write as _};
 use std::sync::mpsc::channel;
 
+use apportion_linux::clock::pause;
 use nix::sys::signal::raise;
 
 use super::*;
 use crate::gateway::Gateway;
 use crate::gateway::attacks::{Bench, HARDWARE, Memory};
 use crate::gateway::run::Runner;
+use crate::gateway::supervision::supervise;
 
 /// A gateway whose two threads take turns.
 struct Place {
@@ -201,4 +203,24 @@ fn what_was_applied_is_reported_even_if_something_else_is_read_back() {
     let lines: Vec<_> = said.lines().collect();
     assert_eq!((lines.len(), lines[1], lines[2]), (5, "up.rate is 1Mbit, not 2Mbit", "applied:"));
     assert!(said.ends_with(&changes), "{said}");
+}
+
+#[test]
+fn a_control_thread_that_panicked_answers_again_and_is_counted() {
+    let Place { folder, mut control, mut runner, orders, .. } = Place::new();
+    let restarts = Arc::clone(&control.shared.restarts);
+    let (mut runs, began) = (0, Clock::start());
+    let serve = move || {
+        runs += 1;
+        assert!(runs > 2, "run {runs}");
+        control.run()
+    };
+    supervise("control", Arc::clone(&restarts), serve).unwrap();
+    while restarts.load(Ordering::Relaxed) < 2 && began.now() < Time::from_secs(20) {
+        pause(Span::from_millis(10));
+    }
+    // As the thread that moves packets does all the time.
+    assert_eq!(runner.round(&orders).unwrap(), None);
+    let (status, metrics) = request(&[folder.path().to_owned()], "x", "GET", "/metrics").unwrap();
+    assert!(status == 200 && metrics.contains("\napportion_gateway_thread_restarts_total 2\n"), "{metrics}");
 }
