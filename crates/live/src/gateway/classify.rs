@@ -21,7 +21,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment}
 
 use super::guarantees::{Claim, Guarantees};
 use super::hosts::{End, Ends, HostNumbers};
-use super::label_limit::LabelLimit;
+use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
 use super::standing::Standing;
 use crate::flow_table::{FlowTable, Numbered};
@@ -70,7 +70,6 @@ struct More {
     account: u32,
     /// The only addresses that it matches, as sources and as destinations.
     addresses: [Option<IpAddr>; 2],
-    label_limit: Option<LabelLimit>,
 }
 
 /// A flow by addresses and ports.
@@ -95,6 +94,8 @@ struct Slot {
     /// If its rule has a guarantee.
     claim: Option<Box<Claim>>,
     marks: Option<Box<FlowMarks>>,
+    /// If its rule limits labels and it is the number of a network, or of the rule.
+    labelled: Labelled,
 }
 
 /// What a link knows of a flow.
@@ -170,7 +171,6 @@ impl Classifier {
             treatment: rule.gives.clone(),
             account: *account,
             addresses: [rule.when.from, rule.when.to].map(|prefix| prefix?.address()),
-            label_limit: rule.gives.label_limit.map(LabelLimit::new),
         };
         self.more = config.rules.iter().zip(accounts).map(more).collect();
         self.guarantees.begin_again(treatments())
@@ -244,7 +244,7 @@ impl Classifier {
         if numbered.is_new {
             // What is kept under this number is another flow's, or of long ago.
             let slot = &mut self.slots[numbered.flow.index()];
-            slot.marks = None;
+            (slot.marks, slot.labelled) = (None, Labelled::default());
             self.take_back(numbered.flow, settings);
             self.slots[numbered.flow.index()].claim = None;
         }
@@ -336,15 +336,19 @@ impl Classifier {
     }
 
     /// Whether the label of a packet of this size counts that came in at `now`: whether it is within the limit of its
-    /// rule.
+    /// rule, which is that of each network if the rule makes one flow of each.
     pub fn admits_label(&mut self, now: Time, id: FlowId, size: Bytes) -> bool {
-        let rule = match self.table.key(id) {
-            Some(Key::Network(rule, _)) => Some(usize::from(*rule)),
-            Some(Key::Tuple(_)) => self.flows[(id.0 - FIRST) as usize].rule.map(usize::from),
-            None => id.index().checked_sub(1),
+        let (rule, all) = match self.table.key(id) {
+            Some(Key::Network(rule, _)) => (Some(usize::from(*rule)), id),
+            Some(Key::Tuple(_)) => {
+                let rule = self.flows[(id.0 - FIRST) as usize].rule;
+                (rule.map(usize::from), FlowId(rule.map_or(0, |rule| u32::from(rule) + 1)))
+            }
+            None => (id.index().checked_sub(1), id),
         };
-        let more = rule.and_then(|rule| self.more.get_mut(rule));
-        more.and_then(|more| more.label_limit.as_mut()).is_none_or(|limit| limit.admits(now, size))
+        let limit = rule.and_then(|rule| self.more.get(rule)?.treatment.label_limit);
+        let labelled = self.slots.get_mut(all.index()).map(|slot| &mut slot.labelled);
+        limit.zip(labelled).is_none_or(|(rate, labelled)| labelled.admits(rate, now, size))
     }
 
     /// Decides on the flow at this place of the table by the rules. `keeps`: it had a guarantee, and needs no trial for
@@ -466,7 +470,7 @@ impl Classifier {
     ) {
         let mut turns = self.take_rules(config, accounts);
         turns.retain(|&(turn, id)| self.holder(turn, id).is_some());
-        self.slots.iter_mut().for_each(|slot| (slot.marks, slot.claim) = (None, None));
+        self.slots.iter_mut().for_each(|slot| *slot = Slot { given: slot.given, ..Slot::default() });
         let rules = (1..FIRST).map(FlowId);
         let networks = (FIRST..self.slots.len() as u32).map(FlowId);
         let networks: Vec<FlowId> = networks.filter(|id| self.is_network(*id)).collect();

@@ -1,10 +1,10 @@
-//! The limit of what labelled packets of a rule may claim.
+//! The limit of what labelled packets of a rule may claim, or of each network if the rule makes one flow of each.
 //!
 //! A core believes labels, so who writes small rates on the packets of a large flow takes the shares of others. The limit
-//! bounds that without state per flow: labels count as long as all packets of the rule that have one keep to a rate, such
-//! as that of the customer's contract. A packet above it loses its label and is treated as one that came without: a
+//! bounds that without state per flow: labels count as long as all packets of the rule or network that have one keep to a
+//! rate, such as that of the customer's contract. A packet above it loses its label and is treated as one that came without: a
 //! queue with the role `any` measures its flow as an edge does, a `core` drops it. The label is removed, not replaced by the
-//! rate of all packets of the rule: that says nothing of one flow, and many small flows would pay for one large one.
+//! rate of all these packets: that says nothing of one flow, and many small flows would pay for one large one.
 //!
 //! The virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm), with packets in place of cells.
 //! Cost: O(1) per labelled packet.
@@ -14,27 +14,20 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 /// How far packets may be ahead of the rate. Chosen: the time over which an edge measures rates, `k` of CSFQ.
 const AHEAD: Span = Span::from_millis(100);
 
-/// The packets of a rule that have trusted labels.
-#[derive(Clone, Copy, Debug)]
-pub struct LabelLimit {
-    rate: Rate,
+/// Packets with trusted labels so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Labelled {
     /// When all that kept to the rate would have been sent at that rate.
     due: Time,
 }
 
-impl LabelLimit {
-    /// A limit of this rate, with nothing sent.
-    #[must_use]
-    pub const fn new(rate: Rate) -> Self {
-        Self { rate, due: Time::ZERO }
-    }
-
-    /// Whether a packet keeps to the rate. If so, it counts.
-    pub fn admits(&mut self, now: Time, size: Bytes) -> bool {
+impl Labelled {
+    /// Whether a packet keeps to this rate. If so, it counts.
+    pub fn admits(&mut self, rate: Rate, now: Time, size: Bytes) -> bool {
         if self.due.since(now) > AHEAD {
             return false;
         }
-        self.due = self.due.max(now) + self.rate.time_for(size);
+        self.due = self.due.max(now) + rate.time_for(size);
         true
     }
 }
@@ -47,8 +40,9 @@ mod tests {
     fn what_keeps_to_the_rate_passes_and_what_exceeds_it_is_cut_to_the_rate() {
         // 1000 B a millisecond are 8 Mb/s.
         let admitted = |mbit| {
-            let mut limit = LabelLimit::new(Rate::from_mbit(mbit));
-            (0..10_000).filter(|ms| limit.admits(Time::from_millis(*ms), Bytes::new(1_000))).count()
+            let (mut labelled, rate) = (Labelled::default(), Rate::from_mbit(mbit));
+            let admits = |ms: &u64| labelled.admits(rate, Time::from_millis(*ms), Bytes::new(1_000));
+            (0..10_000).filter(admits).count()
         };
         assert_eq!([8, 9].map(admitted), [10_000, 10_000]);
         // A packet takes 4 ms of 2 Mb/s. The last one comes at 9,999 ms, 100 ms ahead.

@@ -222,8 +222,9 @@ pub(super) const RULE: &[Key] = &[
         "label_limit",
         RATE,
         Optional,
-        "Maximum rate of all packets of this rule whose labels are trusted. Packets above it lose their label, as if \
-         they had come without one. No limit if absent.",
+        "Maximum rate of all packets of this rule whose labels are trusted; if the rule makes one flow of each address or \
+         network, of those of each. Packets above it lose their label, as if they had come without one. No limit if \
+         absent.",
     ),
     key("rtt", SPAN, Optional, "Round-trip time of each flow, for queues that divide buffer space by it."),
     key(

@@ -80,6 +80,50 @@ fn the_limit_of_a_rule_bounds_what_labels_claim() {
 }
 
 #[test]
+fn one_customer_of_a_rule_above_its_limit_costs_the_others_no_label() {
+    let rule = "[[rule]]\nname = \"customers\"\nfrom = \"10.0.0.0/8\"\nlabel_limit = \"6100kbit\"\n";
+    let over = |flows: &str, liar: u64| {
+        let text = format!(
+            "down.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\noverhead = \"0B\"\nlabels = {{ reads = true }}\n\
+             queue = {{ kind = \"csfq\", egress = true }}\n{rule}flows = \"{flows}\"\n"
+        );
+        let mut bench = Bench::new(&text);
+        for (host, per_second) in [(1, liar), (2, PACKETS), (3, PACKETS)] {
+            let frame = labelled(datagram([inside(host), SERVER], [host, 80], 1_000), LIE);
+            bench.play(INSIDE, [0, 10_000], per_second, move |_| frame.clone());
+        }
+        bench.run(10_000);
+        bench.direction(Direction::Up).over_limit
+    };
+    // 6 Mb/s of each are below the limit of each; 24 Mb/s of one are above it by 17.9 Mb/s, 22375 packets in 10 s.
+    assert_eq!(over("address/32", PACKETS), 0);
+    let one = over("address/32", 4 * PACKETS);
+    assert!((22_200..22_400).contains(&one), "{one}");
+    // Two in a network share its limit, and the third has its own: 5.9 Mb/s too much.
+    let two = over("address/31", PACKETS);
+    assert!((7_250..7_400).contains(&two), "{two}");
+    // All of the rule share its limit.
+    let all = over("each", PACKETS);
+    assert!((14_750..14_900).contains(&all), "{all}");
+}
+
+#[test]
+fn the_state_of_limits_is_bounded_and_a_new_customer_inherits_none() {
+    let rule = "[[rule]]\nname = \"customers\"\nlabel_limit = \"100kbit\"\nflows = \"address/32\"\n";
+    let mut bench = Bench::new(&format!(
+        "flows = 64\ndown.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\nlabels = {{ reads = true }}\n\
+         queue = {{ kind = \"csfq\", egress = true }}\n{rule}"
+    ));
+    // Each address sends one packet, within the limit, and takes the number of another one.
+    bench.play(INSIDE, [0, 5_000], 1_000, |number| {
+        labelled(datagram([inside(number as u16), SERVER], [1, 80], 1_000), LIE)
+    });
+    bench.run(5_000);
+    let state = bench.direction(Direction::Up);
+    assert_eq!((state.over_limit, state.flows.count()), (0, 64));
+}
+
+#[test]
 fn a_customer_within_its_limit_keeps_its_labels() {
     let rule = "[[rule]]\nname = \"customer\"\nfrom = \"10.0.0.2\"\nlabel_limit = \"6100kbit\"\n";
     let (_, counts) = shares("any", "true", rule);
