@@ -367,6 +367,11 @@ fn values_of_a_rule_are_refused_with_a_fix() {
              `guarantee_limit` out",
         ),
         (
+            "guarantee_limit_per_host = \"3Mbit\"\nguarantee = \"1Mbit\"\nflows = \"address/24\"",
+            "guarantee_limit_per_host: each address or network is one flow of this rule and has one guarantee; leave \
+             `guarantee_limit_per_host` out, or write `guarantee_limit` for all of them",
+        ),
+        (
             "guarantee_limit_per_host = \"3Mbit\"\nguarantee = \"1Mbit\"\nflows = \"one\"",
             "guarantee_limit_per_host: the flows of this rule are one and share one guarantee; leave \
              `guarantee_limit_per_host` out",

@@ -19,7 +19,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
-use super::guarantees::{Claim, Guarantees};
+use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
@@ -387,11 +387,15 @@ impl Classifier {
         }
         // That of flows that are one is there with the first of them.
         if id == own || slot.claim.is_none() {
-            let host = (grouping != Grouping::One).then_some(inside(self.direction, headers));
+            let holder = match grouping {
+                Grouping::One => Holder::Rule,
+                Grouping::Network(_) => Holder::Network,
+                Grouping::Each => Holder::FlowOf(inside(self.direction, headers)),
+            };
             let guarantee = more.map_or(Rate::ZERO, |more| more.treatment.guarantee);
             slot.claim = rule
                 .filter(|_| guarantee > Rate::ZERO)
-                .map(|rule| Box::new(Claim::new(now, rule, guarantee, host)));
+                .map(|rule| Box::new(Claim::new(now, rule, guarantee, holder)));
             if keeps && !slot.claim.as_mut().is_some_and(|claim| self.guarantees.admit(now, id, claim)) {
                 self.guarantees.counts_mut().withdrawn += 1;
             }

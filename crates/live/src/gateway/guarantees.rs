@@ -13,7 +13,8 @@
 //!   passed its trial and exceeds one is refused, and tries again after the next trial.
 //!
 //! The guarantee of flows that a rule makes one belongs to the rule. It needs no trial, ends with silence, and is given
-//! again with the next packet.
+//! again with the next packet. If the rule makes one flow of each network, that of a network belongs to the network, which
+//! has no other.
 //!
 //! Cost: O(1) per packet of a flow with a claim, O(log holders) to give and take back, O(holders) per tick. Memory: 120
 //! bytes for each flow with a claim, within the bound of the table of flows, and 100 bytes for each holder.
@@ -68,6 +69,17 @@ impl Exceeded {
     }
 }
 
+/// Whose a guarantee is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A flow of this inside host, which may have others.
+    FlowOf(IpAddr),
+    /// All that a network sends under the rule.
+    Network,
+    /// All that matches the rule.
+    Rule,
+}
+
 /// What a flow sent since some time.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
@@ -95,8 +107,7 @@ impl Activity {
 pub struct Claim {
     rule: usize,
     rate: Rate,
-    /// The inside host of the flow; none if the rule makes all its flows one.
-    host: Option<IpAddr>,
+    holder: Holder,
     activity: Activity,
     /// Which of all guarantees it is, if it is given.
     turn: Option<u64>,
@@ -105,11 +116,10 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of a flow whose first packet comes at `now`: of the rule with this number if `host` is none, otherwise
-    /// of this inside host.
+    /// The claim of a flow whose first packet comes at `now`, by the rule with this number.
     #[must_use]
-    pub const fn new(now: Time, rule: usize, rate: Rate, host: Option<IpAddr>) -> Self {
-        Self { rule, rate, host, activity: Activity::begin(now), turn: None, is_refused: false }
+    pub const fn new(now: Time, rule: usize, rate: Rate, holder: Holder) -> Self {
+        Self { rule, rate, holder, activity: Activity::begin(now), turn: None, is_refused: false }
     }
 
     /// What is guaranteed.
@@ -151,7 +161,7 @@ impl Claim {
         if self.is_held() {
             return false;
         }
-        if self.host.is_none() {
+        if self.holder == Holder::Rule {
             return true;
         }
         if now.since(self.activity.begun) < TRIAL {
@@ -167,7 +177,7 @@ impl Claim {
         if now.since(self.activity.last) >= SILENCE {
             return false;
         }
-        if self.host.is_none() || now.since(self.activity.begun) < WINDOW {
+        if self.holder == Holder::Rule || now.since(self.activity.begun) < WINDOW {
             return true;
         }
         let is_kept = self.activity.uses(now, self.rate, KEPT);
@@ -247,7 +257,7 @@ impl Guarantees {
         if let Some(rule) = self.rules.get_mut(claim.rule) {
             rule.given = sum(rule.given, claim.rate);
         }
-        if let Some(host) = claim.host {
+        if let Holder::FlowOf(host) = claim.holder {
             let given = self.hosts.entry((claim.rule, host)).or_default();
             *given = sum(*given, claim.rate);
         }
@@ -259,10 +269,13 @@ impl Guarantees {
         if sum(self.reserved, claim.rate) > self.rate {
             return Some(Exceeded::Rate);
         }
-        let host = claim.host?;
+        if claim.holder == Holder::Rule {
+            return None;
+        }
         if rule.limit.is_some_and(|limit| sum(rule.given, claim.rate) > limit) {
             return Some(Exceeded::Rule);
         }
+        let Holder::FlowOf(host) = claim.holder else { return None };
         let given = self.hosts.get(&(claim.rule, host)).copied().unwrap_or_default();
         (sum(given, claim.rate) > rule.per_host).then_some(Exceeded::Host)
     }
@@ -277,12 +290,12 @@ impl Guarantees {
         if let Some(rule) = self.rules.get_mut(claim.rule) {
             rule.given = difference(rule.given, claim.rate);
         }
-        if let Some(key) = claim.host.map(|host| (claim.rule, host))
-            && let Some(given) = self.hosts.get_mut(&key)
+        if let Holder::FlowOf(host) = claim.holder
+            && let Some(given) = self.hosts.get_mut(&(claim.rule, host))
         {
             *given = difference(*given, claim.rate);
             if *given == Rate::ZERO {
-                self.hosts.remove(&key);
+                self.hosts.remove(&(claim.rule, host));
             }
         }
     }
@@ -352,7 +365,7 @@ mod tests {
     const G: Rate = Rate::from_kbit(160);
 
     fn claim() -> Claim {
-        Claim::new(Time::ZERO, 0, G, Some("192.0.2.1".parse().unwrap()))
+        Claim::new(Time::ZERO, 0, G, Holder::FlowOf("192.0.2.1".parse().unwrap()))
     }
 
     /// When a flow first earns 160 kb/s that sends so many bytes every so many ms, of 5 s.
@@ -413,7 +426,7 @@ mod tests {
 
     /// Whether a further flow of this host is given its guarantee, and its claim.
     fn give(all: &mut Guarantees, rule: usize, host: u8) -> (bool, Claim) {
-        let mut claim = Claim::new(Time::ZERO, rule, G, Some([10, 0, 0, host].into()));
+        let mut claim = Claim::new(Time::ZERO, rule, G, Holder::FlowOf([10, 0, 0, host].into()));
         (all.admit(Time::ZERO, FlowId(5), &mut claim), claim)
     }
 

@@ -18,7 +18,8 @@ const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 const TCP: u8 = 6;
 
 /// Keys that limit sums of guarantees.
-const LIMITS: [&str; 2] = ["guarantee_limit", "guarantee_limit_per_host"];
+const LIMITS: [&str; 2] = ["guarantee_limit", PER_HOST];
+const PER_HOST: &str = "guarantee_limit_per_host";
 
 /// A rule and where it was written.
 pub(super) struct Placed<'a> {
@@ -118,7 +119,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
     };
     let [guarantee_limit, guarantee_limit_per_host] = LIMITS.map(|key| {
         let limit = fields.rate(key, 1, problems)?;
-        check_limit(fields, key, (limit, guarantee?), grouping == Grouping::One, problems);
+        check_limit(fields, key, (limit, guarantee?), grouping, problems);
         Some(limit)
     });
     let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, 1, problems));
@@ -149,7 +150,7 @@ fn check_limit(
     fields: &Fields<'_>,
     key: &str,
     (limit, guarantee): (Rate, Rate),
-    one: bool,
+    grouping: Grouping,
     problems: &mut Problems,
 ) {
     if guarantee == Rate::ZERO {
@@ -157,8 +158,14 @@ fn check_limit(
             "the rule guarantees nothing; write for example guarantee = \"1Mbit\", or leave `{key}` out"
         );
         fields.refuse(key, message, problems);
-    } else if one {
+    } else if grouping == Grouping::One {
         let message = format!("the flows of this rule are one and share one guarantee; leave `{key}` out");
+        fields.refuse(key, message, problems);
+    } else if key == PER_HOST && grouping != Grouping::Each {
+        let message = format!(
+            "each address or network is one flow of this rule and has one guarantee; leave `{key}` out, or write \
+             `guarantee_limit` for all of them"
+        );
         fields.refuse(key, message, problems);
     } else if limit < guarantee {
         let message = format!("no flow fits: each is guaranteed {guarantee}; write at least \"{guarantee}\"");

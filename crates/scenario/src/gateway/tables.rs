@@ -193,7 +193,7 @@ pub(super) const RULE: &[Key] = &[
         RATE,
         Optional,
         "The same for the flows of one inside host: of one source up, of one destination down. Four times \
-         `guarantee` if absent.",
+         `guarantee` if absent. Not where an address or a network is one flow, since that has one guarantee.",
     ),
     key(
         "tickets",

@@ -119,6 +119,25 @@ fn one_host_and_one_rule_have_limits() {
 }
 
 #[test]
+fn a_network_has_one_guarantee_whichever_of_its_hosts_sends() {
+    let mut bench = congested("flows = \"address/24\"\nguarantee_limit = \"200kbit\"\n");
+    let mut play = |host: u16, times| {
+        bench.play(INSIDE, times, CALL_RATE, move |_| datagram([inside(host), SERVER], [CALL, 5_004], 200));
+    };
+    // Host 1 hands over to host 2 of its network; those of two other networks want a guarantee each.
+    play(0x0101, [0, 3_000]);
+    play(0x0102, [3_000, 9_000]);
+    play(0x0201, [4_000, 9_000]);
+    play(0x0301, [4_500, 9_000]);
+    bench.run(3_990);
+    assert_eq!(reserved(&bench), G);
+    bench.run(9_000);
+    assert_eq!((reserved(&bench), refused(&bench, Exceeded::Rule)), (Rate::from_kbit(200), 1));
+    let counts = bench.direction(Direction::Up).flows.guarantees().counts();
+    assert_eq!((counts.unused, refused(&bench, Exceeded::Host)), (0, 0));
+}
+
+#[test]
 fn silence_gives_a_guarantee_back_within_two_seconds_and_another_flow_gets_it() {
     let mut bench = congested("guarantee_limit = \"100kbit\"\n");
     call(&mut bench, [0, 5_000]);
