@@ -23,6 +23,7 @@ use crate::cancel::Counter;
 use crate::results::Results;
 use crate::run::{Run, RunError};
 use crate::scenario::Scenario;
+use crate::size::MAX_SECONDS;
 
 pub use apportion_live::lab::{LabError, Precision, enter};
 
@@ -87,9 +88,10 @@ impl Run<'_> {
     /// [`jobs`](Self::jobs) has no effect, and nothing is captured.
     ///
     /// # Errors
-    /// If the lab cannot run the scenario or fails; what was finished before is in the error, and in the folder. If the folder cannot
-    /// be written, all results are in the error.
+    /// If it is [too large](Self::force), or the lab cannot run the scenario or fails; what was finished before is in the error, and
+    /// in the folder. If the folder cannot be written, all results are in the error.
     pub fn lab(&self) -> Result<Results, RunError> {
+        self.check_real_time()?;
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         check(self.scenario)?;
         let (results, failed) = self.in_real_time();
@@ -100,6 +102,18 @@ impl Run<'_> {
             (Ok(()), Some(cause)) => Err(self.lab_failed(cause, results)),
             (Ok(()), None) => Ok(results),
         }
+    }
+
+    /// Refuses what takes more than a day in real time, and what would be too large for the simulator: in the lab packets take more
+    /// time, and flows more memory.
+    fn check_real_time(&self) -> Result<(), RunError> {
+        let points = self.scenario.points().iter();
+        let once: f64 = points.map(|point| point.scenario.stop.as_secs_f64()).sum();
+        let seconds = once * self.seeds as f64;
+        if seconds > MAX_SECONDS && !self.force {
+            return Err(RunError::TooLong { scenario: self.scenario.origin().to_owned(), seconds });
+        }
+        self.check_size()
     }
 
     /// What was finished, and the failure that ended it.
@@ -153,16 +167,19 @@ impl Run<'_> {
     /// # Errors
     /// As [`lab`](Self::lab) and [`simulate`](Self::simulate).
     pub fn parity(&self) -> Result<ParityResults, RunError> {
+        let seeds = self.seeds.max(SIMULATED);
+        let sim = Run::new(self.scenario).seeds(seeds).cancel(&self.cancel).force(self.force);
+        // What is too large for the simulator must not take hours of real time first.
+        self.check_real_time().and_then(|()| sim.check_size())?;
         let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));
         let folders = [folder("lab"), folder("sim")];
         folders.iter().flatten().try_for_each(|folder| apportion_report::check(folder))?;
         check_parity(self.scenario)?;
-        let seeds = self.seeds.max(SIMULATED);
         let (lab, failed) = self.in_real_time();
         if let Some(cause) = failed {
             return Err(self.lab_failed(cause, lab));
         }
-        let sim = Run::new(self.scenario).seeds(seeds).cancel(&self.cancel).simulate()?;
+        let sim = sim.simulate()?;
         for (folder, results) in folders.iter().zip([&lab, &sim]) {
             folder.as_deref().map(|folder| results.write(folder)).transpose()?;
         }

@@ -64,6 +64,7 @@ mod run;
 mod scenario;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod shell;
+mod size;
 
 pub use apportion_core;
 pub use apportion_core::system::Catalog;

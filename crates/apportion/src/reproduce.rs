@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::write::WriteError;
 use apportion_reproduce::{Claim, Plan, Problems, Results, Scope, find, judge, variant_table, write};
+use apportion_scenario::Estimate;
 use apportion_sim::replicate::ReplicateError;
 
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
+use crate::size;
 
 /// Papers in this folder replace those that are built in.
 const PAPERS: &str = "papers";
@@ -33,6 +35,7 @@ pub struct Reproduction<'a> {
     cancel: Cancel,
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
+    force: bool,
 }
 
 impl<'a> Reproduction<'a> {
@@ -49,6 +52,7 @@ impl<'a> Reproduction<'a> {
             cancel: Cancel::new(),
             progress: None,
             folder: None,
+            force: false,
         }
     }
 
@@ -96,19 +100,51 @@ impl<'a> Reproduction<'a> {
         self
     }
 
-    /// Runs the experiments and judges their claims.
+    /// Runs them even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// What all runs take: time and packets of all of them, memory of those that run at once.
+    ///
+    /// ```
+    /// let estimate = apportion::Reproduction::new(["pps/table1-sender"]).seeds(5).estimate()?;
+    /// assert!(estimate.seconds() < 600.0);
+    /// # Ok::<(), apportion::ReproduceError>(())
+    /// ```
     ///
     /// # Errors
-    /// If experiments are not found or wrong, a run is too large, or the folder cannot be written;
-    /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
-    pub fn run(&self) -> Result<Reproduced, ReproduceError> {
+    /// If experiments are not found or wrong.
+    pub fn estimate(&self) -> Result<Estimate, ReproduceError> {
+        Ok(self.size_of(&self.plan()?))
+    }
+
+    fn size_of(&self, plan: &Plan) -> Estimate {
+        size::estimate(plan.scenarios(), self.seeds, self.jobs)
+    }
+
+    fn plan(&self) -> Result<Plan, ReproduceError> {
         let (papers, wanted) = find(Path::new(PAPERS), &self.names)?;
         let scope = match &self.variants {
             _ if self.ablate => Scope::Ablated,
             Some(names) => Scope::Variants(names),
             None => Scope::Usual,
         };
-        let plan = Plan::new(papers, &wanted, scope)?;
+        Ok(Plan::new(papers, &wanted, scope)?)
+    }
+
+    /// Runs the experiments and judges their claims.
+    ///
+    /// # Errors
+    /// If experiments are not found or wrong, they are [too large](Self::force), or the folder cannot be written;
+    /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
+    pub fn run(&self) -> Result<Reproduced, ReproduceError> {
+        let plan = self.plan()?;
+        let estimate = self.size_of(&plan);
+        if size::is_too_large(&estimate) && !self.force {
+            return Err(ReproduceError::TooLarge(estimate));
+        }
         self.folder.as_deref().map(write::check).transpose()?;
         let counter =
             Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
@@ -227,6 +263,12 @@ pub enum ReproduceError {
     /// Papers or experiments are not found or wrong: one problem a line.
     #[error(transparent)]
     Problems(#[from] Problems),
+    /// It would take too long, or too much memory.
+    #[error(
+        "the experiments would take {0}, which is more than a day or 2 GB: name fewer of them, reduce the seeds, or run them all the \
+         same with --force"
+    )]
+    TooLarge(Estimate),
     /// The simulator refused or failed.
     #[error(transparent)]
     Simulator(#[from] ReplicateError),

@@ -13,11 +13,7 @@ use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::results::Results;
 use crate::scenario::Scenario;
-
-/// CPU time from which on a run is refused. Chosen: a day, longer than any example or paper takes.
-const MAX_SECONDS: f64 = 86_400.0;
-/// Memory from which on a run is refused, bytes. Chosen: half of a small machine's.
-const MAX_MEMORY: f64 = 2e9;
+use crate::size;
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -43,7 +39,7 @@ pub struct Run<'a> {
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) folder: Option<PathBuf>,
-    force: bool,
+    pub(crate) force: bool,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
 }
@@ -142,35 +138,19 @@ impl<'a> Run<'a> {
     /// ```
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        let seeds = self.seeds as f64;
-        let points = self.scenario.points();
-        let threads = match self.jobs {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            jobs => jobs,
-        };
-        let mut sum = Estimate::default();
-        let mut largest: f64 = 0.0;
-        for point in points {
-            let of_one = point.scenario.estimate();
-            sum.hops += seeds * of_one.hops;
-            sum.writes += seeds * of_one.writes;
-            largest = largest.max(of_one.memory);
-        }
-        sum.memory = largest * (points.len() as f64 * seeds).min(threads as f64);
-        sum
+        size::estimate(self.scenario.points().iter().map(|point| &point.scenario), self.seeds, self.jobs)
     }
 
-    /// Simulates it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default:
-    /// false.
+    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
+    /// than a day in real time. Default: false.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    fn check_size(&self) -> Result<(), RunError> {
+    pub(crate) fn check_size(&self) -> Result<(), RunError> {
         let estimate = self.estimate();
-        let is_too_large = estimate.seconds() > MAX_SECONDS || estimate.memory > MAX_MEMORY;
-        if is_too_large && !self.force {
+        if size::is_too_large(&estimate) && !self.force {
             return Err(RunError::TooLarge { scenario: self.scenario.origin().to_owned(), estimate });
         }
         Ok(())
@@ -236,7 +216,7 @@ impl<'a> Run<'a> {
 pub enum RunError {
     /// It would take too long, or too much memory.
     #[error(
-        "{}: the simulation would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
+        "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
          the seeds, or run it all the same with --force",
         scenario.display()
     )]
@@ -245,6 +225,19 @@ pub enum RunError {
         scenario: PathBuf,
         /// What it would take.
         estimate: Estimate,
+    },
+    /// The lab would take too long.
+    #[error(
+        "{}: the lab would take {:.1} days in real time, which is more than a day: reduce the time, the points or the seeds, or run it all the \
+         same with --force",
+        scenario.display(),
+        seconds / 86_400.0
+    )]
+    TooLong {
+        /// What the scenario is called.
+        scenario: PathBuf,
+        /// How long it would take, s.
+        seconds: f64,
     },
     /// The simulator refused or failed.
     #[error("{}: {cause}", scenario.display())]

@@ -273,6 +273,37 @@ fn no_example_and_no_scenario_of_a_paper_is_too_large() {
 }
 
 #[test]
+fn no_paper_is_too_large_with_all_its_variants() {
+    // Tests run in the folder of their crate, where the papers are those that are built in.
+    let all = apportion::Reproduction::new(Vec::<String>::new()).variants(Vec::<String>::new());
+    let estimate = all.seeds(20).estimate().unwrap();
+    println!("{estimate}");
+    assert!(estimate.seconds() < 86_400.0 && estimate.memory < 2e9, "{estimate}");
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+#[test]
+fn what_takes_more_than_a_day_in_the_lab_is_refused_unless_it_is_forced() {
+    let refused = |path: &str, value: &str, seeds| {
+        let scenario = ScenarioBuilder::from_text(TEXT).set(path, value).load().unwrap();
+        let error = Run::new(&scenario).seeds(seeds).lab().unwrap_err();
+        let parity = Run::new(&scenario).seeds(seeds).parity().unwrap_err();
+        assert_eq!(error.to_string(), parity.to_string());
+        error.to_string()
+    };
+    // Two points of 2 s each.
+    let long = refused("title", "long", 21_601);
+    assert!(long.contains("the lab would take 1.0 days in real time") && long.contains("--force"), "{long}");
+    // Cancelled before it starts.
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let forced = Run::new(&scenario()).seeds(21_601).force(true).cancel(&cancel).lab().unwrap();
+    assert!(!forced.is_complete());
+    let large = refused("flow.tcp.count", "900000", 1);
+    assert!(large.contains(" GB of memory, which"), "{large}");
+}
+
+#[test]
 fn the_estimate_is_of_the_right_size() {
     for name in ["quickstart", "parking-lot", "short-flows", "unresponsive"] {
         let scenario = ScenarioBuilder::example(name).unwrap().set("stop", "20s").set("measure_from", "0s");

@@ -67,6 +67,9 @@ pub struct Lab {
     pub wanted: Wanted,
     #[command(flatten)]
     pub late: Late,
+    /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What to do about runs that were too late to be valid.
@@ -127,6 +130,9 @@ pub struct Compare {
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub late: Late,
+    /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
+    #[arg(long, requires = "parity")]
+    pub force: bool,
     /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
@@ -239,6 +245,9 @@ pub struct Reproduce {
     /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
     pub variants: Option<Vec<String>>,
+    /// Run them even if they would take more than a day of CPU time or 2 GB of memory, by an estimate
+    #[arg(long)]
+    pub force: bool,
     /// Print verdicts as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::arguments::{Compare, Late, Wanted};
+use crate::arguments::{Compare, Wanted};
 use crate::lab::in_real_time;
 use crate::output;
 use crate::run::load;
@@ -16,7 +16,7 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         let quiet = arguments.json;
         let wanted =
             Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
-        return parity(&wanted, arguments.late);
+        return parity(&wanted, arguments);
     }
     let runs = arguments.runs.iter().map(apportion::load).collect::<Result<Vec<_>, _>>()?;
     let invalid = runs.iter().find(|run| !run.faults.is_empty() && !arguments.late.allow_late);
@@ -33,12 +33,14 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.
-fn parity(wanted: &Wanted, late: Late) -> anyhow::Result<ExitCode> {
+fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<ExitCode> {
+    let late = arguments.late;
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
     apportion::lab::check_parity(&scenario)?;
-    let results = in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).parity())?;
+    let run = |run: apportion::Run<'_>| run.retries(late.retries).force(arguments.force).parity();
+    let results = in_real_time(&scenario, wanted, &folder, run)?;
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(ExitCode::from(1));

@@ -14,7 +14,7 @@ use crate::progress::Bar;
 use crate::run::{load, print_numbers, print_results};
 
 pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
-    let Lab { wanted, late } = arguments;
+    let Lab { wanted, late, force } = arguments;
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
@@ -23,7 +23,8 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check(&scenario)?;
-    let results = match in_real_time(&scenario, wanted, &folder, |run| run.retries(late.retries).lab())? {
+    let run = |run: Run<'_>| run.retries(late.retries).force(*force).lab();
+    let results = match in_real_time(&scenario, wanted, &folder, run)? {
         Err(RunError::Unwritten { cause, finished }) => {
             // What took minutes to measure is shown even if it cannot be kept.
             print_numbers(&finished, wanted)?;

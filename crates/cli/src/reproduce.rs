@@ -17,6 +17,7 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         .seeds(arguments.seeds)
         .jobs(arguments.jobs)
         .ablate(arguments.ablate)
+        .force(arguments.force)
         .folder(&arguments.out)
         .cancel(&cancel)
         .progress(|progress| bar.show(progress));

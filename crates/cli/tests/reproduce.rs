@@ -114,6 +114,29 @@ fn claims_that_hold_exit_with_0_and_leave_a_page_and_lines() {
 }
 
 #[test]
+fn what_would_eat_the_machine_is_refused_with_an_estimate_unless_it_is_forced() {
+    let folder = checkout(PAPER);
+    let arguments = ["reproduce", "drr/total", "--seeds", "2", "--quiet"];
+    let scenario = |rate: &str, delay: &str, stop: &str| {
+        let text = format!(
+            "seed = 1\nstop = \"{stop}\"\nlink.x = {{ from = \"a\", to = \"b\", rate = \"{rate}\", delay = \"{delay}\" }}\n\
+             flow.tcp = {{ count = 3, from = \"a\", to = \"b\", tcp = \"ns2-2000\" }}\n"
+        );
+        std::fs::write(folder.path().join("papers/drr/drr.toml"), text).unwrap();
+        apportion(folder.path(), &arguments)
+    };
+    let long = scenario("30Gbit", "10ms", "100000s");
+    assert_eq!((long.status, long.out.as_str()), (2, ""), "{}", long.err);
+    assert!(long.err.contains(" days of CPU time (") && long.err.contains("with --force"), "{}", long.err);
+    // The link has room for 10^9 packets, but none arrives before the end.
+    let large = scenario("1000Gbit", "9s", "8s");
+    assert!(large.status == 2 && large.err.contains(" GB of memory, which"), "{}", large.err);
+    assert!(!folder.path().join("results").exists());
+    let forced = apportion(folder.path(), &[&arguments[..], &["--force"]].concat());
+    assert!(forced.status != 2 && forced.err.is_empty(), "it runs: {}", forced.err);
+}
+
+#[test]
 fn json_has_the_agreed_keys_in_the_agreed_order() {
     let folder = checkout(PAPER);
     let run = apportion(folder.path(), &["reproduce", "drr/weights", "--seeds", "2", "--json"]);

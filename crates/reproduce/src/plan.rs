@@ -149,6 +149,11 @@ impl Plan {
         self.scenarios.len()
     }
 
+    /// The scenarios of the distinct runs.
+    pub fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
+        self.scenarios.iter()
+    }
+
     /// Runs everything with `seeds` seeds on `threads` threads (0: one per core), calling `done` as each
     /// ends. `None` if `cancel` was set before all had ended.
     ///
