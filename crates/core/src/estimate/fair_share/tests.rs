@@ -3,6 +3,7 @@
 use super::*;
 use crate::aqm::csfq::{CSFQ, MCSFQ};
 use crate::param::EntryArgs;
+use crate::units::{Ratio, Span};
 
 const C: f64 = 8e6;
 const SIZE: Bytes = Bytes::new(1_000);
