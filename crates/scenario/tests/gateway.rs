@@ -8,7 +8,6 @@ mod common;
 
 use std::path::Path;
 
-use apportion_core::aqm::sffc::Trust;
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
@@ -17,7 +16,7 @@ use apportion_scenario::gateway::classifier::{Headers, Prefix};
 use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, TrustedSources};
 use apportion_scenario::queue::from_text;
 
-use common::{EVERYTHING, error, load, minimal, try_load};
+use common::{EVERYTHING, error, load, minimal, refused, try_load};
 
 #[test]
 fn every_key_is_read() {
@@ -144,11 +143,6 @@ fn the_examples_load_and_say_what_they_are() {
         })
         .collect();
     assert_eq!(titles, ["core", "edge", "home", "tickets-sink", "tickets-source"]);
-}
-
-/// A value that is refused, as a file, and what is said of it.
-fn refused(text: &str, line: u32, expected: &str) {
-    assert_eq!(error(text), format!("dir/x.toml:{line}: {expected}"), "{text}");
 }
 
 #[test]
@@ -474,61 +468,6 @@ fn guarantees_fit_each_direction_by_one_flow_of_each_rule() {
          rule (6Mbit to `rule 1`, 4100kbit to `rule 2`); guarantee 100kbit less, or give the direction a \
          rate of 10100kbit",
     );
-}
-
-#[test]
-fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {
-    let key = format!("report_key = \"{}\"", "ab".repeat(16));
-    refused(
-        &minimal(&key, "queue = \"sffc\"", ""),
-        7,
-        "address: missing: the queue of `up` sends reports, which carry the gateway's address; write for \
-         example address = \"192.0.2.1\", or reports = false for the queue",
-    );
-    load(&minimal("", "queue = { kind = \"sffc\", reports = false }", ""));
-    for (line, name) in [(key.as_str(), "report_key"), ("insecure = true", "insecure")] {
-        for queue in ["", "queue = { kind = \"sffc\", reports = false }"] {
-            let expected = format!(
-                "{name}: no queue sends reports that this concerns; write for example queue = \"sffc\" for a \
-                 direction, or leave `{name}` out"
-            );
-            refused(&minimal(line, queue, ""), 3, &expected);
-        }
-    }
-}
-
-#[test]
-fn reports_without_a_key_must_be_asked_for_and_are_trusted_within_bounds() {
-    let file = |line: &str, queue: &str| minimal(&format!("address = \"192.0.2.1\"\n{line}"), queue, "");
-    let key = format!("report_key = \"{}\"", "ab".repeat(16));
-    refused(
-        &file("", "queue = \"sffc\""),
-        8,
-        "report_key: missing: the queue of `up` takes reports of others, which anybody can forge without a key; \
-         write the same 16 to 64 random bytes in hexadecimal in all gateways, or reports = false for the queue, \
-         or insecure = true",
-    );
-    refused(
-        &file(&format!("{key}\ninsecure = true"), "queue = \"sffc\""),
-        5,
-        "insecure: reports have a key; leave `insecure` or `report_key` out",
-    );
-    let full = "queue = { kind = \"drr\", drop = \"nbq\", trust = \"full\" }";
-    refused(
-        &file("insecure = true", full),
-        8,
-        "up.queue: with insecure = true everybody on the link could starve flows; write trust = \"bounded\", or a \
-         `report_key`",
-    );
-    let trust = |line: &str, queue: &str| load(&file(line, queue)).up.queue.params.report_trust();
-    assert_eq!(trust(&key, full), Some(Trust::Full));
-    for queue in ["queue = \"sffc\"", "queue = { drop = \"nbq\", kind = \"drr\" }"] {
-        for line in [&key, "insecure = true"] {
-            assert_eq!(trust(line, queue), Some(Trust::Bounded), "{queue}");
-            let config = load(&file(line, queue));
-            assert_eq!(load(&config.canonical()), config);
-        }
-    }
 }
 
 #[test]

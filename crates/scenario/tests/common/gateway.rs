@@ -31,3 +31,8 @@ pub fn error(text: &str) -> String {
     assert_eq!(errors.len(), 1, "{errors:#?}\n{text}");
     errors.remove(0)
 }
+
+/// A value that is refused, as a file, and what is said of it.
+pub fn refused(text: &str, line: u32, expected: &str) {
+    assert_eq!(error(text), format!("dir/x.toml:{line}: {expected}"), "{text}");
+}
