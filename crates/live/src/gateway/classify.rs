@@ -29,6 +29,8 @@ use crate::frame::FlowTuple;
 use crate::packet::Packet;
 use apportion_runtime::link::FlowSetting;
 
+mod guaranteed;
+
 /// The number of the first flow that has one of its own.
 const FIRST: u32 = MAX_RULES as u32 + 1;
 
@@ -323,18 +325,6 @@ impl Classifier {
         }
     }
 
-    /// A packet of this size of a flow came in at `now`: a flow on trial may have earned its guarantee.
-    pub fn arrived(&mut self, now: Time, id: FlowId, size: Bytes, settings: &mut Settings) {
-        let Some(slot) = self.slots.get_mut(id.index()) else { return };
-        if let Some(claim) = &mut slot.claim
-            && claim.arrived(now, size)
-            && self.guarantees.admit(now, id, claim)
-        {
-            let to = Given { guarantee: claim.rate(), ..slot.given };
-            self.give(id, to, settings);
-        }
-    }
-
     /// Whether the label of a packet of this size counts that came in at `now`: whether it is within the limit of its
     /// rule, which is that of each network if the rule makes one flow of each.
     pub fn admits_label(&mut self, now: Time, id: FlowId, size: Bytes) -> bool {
@@ -431,37 +421,6 @@ impl Classifier {
         update(is_guaranteed, FlowSetting::Guarantee(to.guarantee, to.rtt));
     }
 
-    /// Takes back the guarantee of a flow, if it has one.
-    fn take_back(&mut self, id: FlowId, settings: &mut Settings) {
-        let Some(slot) = self.slots.get_mut(id.index()) else { return };
-        if let Some(claim) = &mut slot.claim {
-            self.guarantees.take_back(claim);
-        }
-        let to = Given { guarantee: Rate::ZERO, ..slot.given };
-        self.give(id, to, settings);
-    }
-
-    /// The claim of the flow that got its guarantee in this turn, if it still has it.
-    fn holder(&mut self, turn: u64, id: FlowId) -> Option<&mut Claim> {
-        let claim = self.slots.get_mut(id.index())?.claim.as_deref_mut();
-        claim.filter(|claim| claim.is_turn(turn))
-    }
-
-    /// Takes back guarantees that are not used. To be called every 100 ms.
-    pub fn release(&mut self, now: Time, settings: &mut Settings) {
-        let mut turns = self.guarantees.take_turns();
-        turns.retain(|&(turn, id)| {
-            let Some(claim) = self.holder(turn, id) else { return false };
-            let is_kept = claim.is_kept(now);
-            if !is_kept {
-                self.guarantees.counts_mut().unused += 1;
-                self.take_back(id, settings);
-            }
-            is_kept
-        });
-        self.guarantees.put_turns(turns);
-    }
-
     /// Decides anew on all flows, by the rules of `config`. Flows that have a guarantee keep it as far as the rules allow,
     /// the oldest guarantees first; trials and markers begin again. Cost: O(flows · rules).
     pub fn set_rules(
@@ -512,22 +471,6 @@ impl Classifier {
             dscp,
         };
         self.decide(now, at, &headers, other, keeps, settings);
-    }
-
-    /// The rate that guarantees are admitted against from now on, and the silence after which flows are
-    /// forgotten. Guarantees that no longer fit are taken back, the latest first.
-    pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
-        self.guarantees.set_rate(rate);
-        while let Some((turn, id)) = self.guarantees.pop_excess() {
-            if self.holder(turn, id).is_some() {
-                self.guarantees.counts_mut().withdrawn += 1;
-                self.take_back(id, settings);
-            }
-        }
-        self.table.set_idle(idle);
-        if let Some(hosts) = &mut self.hosts {
-            hosts.set_idle(idle);
-        }
     }
 
     /// What marks the packets of a flow, if something does.

@@ -48,6 +48,8 @@ use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 
 /// How long the thread that moves packets may take to apply a configuration, before the client is told that it did not.
+/// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
+const STALLED: Span = Span::from_secs(2);
 /// Chosen: some hundred times what the most flows and rules take.
 const TO_APPLY: Span = Span::from_secs(10);
 /// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
@@ -118,6 +120,8 @@ pub(crate) struct Control {
     /// Whether a SIGHUP came since.
     again: bool,
     clock: Clock,
+    /// The time in the latest snapshot, and when it was first seen.
+    heard: Option<(Time, Time)>,
     /// Of the control socket, and those of metrics.
     commanders: Clients,
     readers: Clients,
@@ -284,6 +288,7 @@ impl Control {
             ordered: None,
             again: false,
             clock: Clock::start(),
+            heard: None,
             commanders: Clients::default(),
             readers: Clients::default(),
         };
@@ -311,10 +316,30 @@ impl Control {
             self.commanders.answer_waiting(now, &Answer::text(503, answer));
             return false;
         }
+        self.hear(now);
         self.follow_reload(now);
         self.serve_commands(now);
         self.serve_metrics(now);
         true
+    }
+
+    /// Notes whether the other thread has published a snapshot since.
+    fn hear(&mut self, now: Time) {
+        if let Some(latest) = self.snapshot().map(|snapshot| snapshot.now)
+            && self.heard.is_none_or(|(before, _)| before != latest)
+        {
+            self.heard = Some((latest, now));
+        }
+    }
+
+    /// Why frames cannot pass, one reason a line; empty if they can.
+    fn obstacles(&self, now: Time, snapshot: &Snapshot) -> String {
+        let silence = self.heard.map_or(Span::ZERO, |(_, heard)| now.since(heard));
+        let mut obstacles = snapshot.obstacles();
+        if silence > STALLED {
+            obstacles += &format!("the thread that moves packets has not reported for {silence}\n");
+        }
+        obstacles
     }
 
     /// Waits for signals, clients and the answer of the other thread.
@@ -372,10 +397,10 @@ impl Control {
         for _ in 0..ACCEPTS {
             let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { break };
             if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, |method, path| Some(self.answer(method, path)));
+                clients.add(now, stream, |method, path| Some(self.answer(now, method, path)));
             }
         }
-        clients.serve(now, |method, path| Some(self.answer(method, path)));
+        clients.serve(now, |method, path| Some(self.answer(now, method, path)));
         self.readers = clients;
     }
 
@@ -388,11 +413,11 @@ impl Control {
                 None => starting(),
             },
             ("GET", "/file") => Answer::text(200, format!("{}\n", self.path.display())),
-            _ => self.answer(method, path),
+            _ => self.answer(now, method, path),
         })
     }
 
-    fn answer(&self, method: &str, path: &str) -> Answer {
+    fn answer(&self, now: Time, method: &str, path: &str) -> Answer {
         let Some(snapshot) = self.snapshot() else { return starting() };
         match (method, path) {
             ("GET", "/metrics") => Answer {
@@ -405,7 +430,7 @@ impl Control {
                 kind: "application/json",
                 body: format!("{:#}\n", snapshot.json(&self.reloads)),
             },
-            ("GET", "/healthz") => match snapshot.obstacles() {
+            ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
                 obstacles if obstacles.is_empty() => Answer::text(200, "frames pass\n"),
                 obstacles => Answer::text(503, obstacles),
             },

@@ -23,7 +23,7 @@ use super::bypass::{BypassError, FailOpen};
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
 use super::interfaces::{self, Interface};
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
-use super::supervision::{Watchdog, notify, supervise};
+use super::supervision::{Watchdog, log_panics, notify, supervise};
 use super::{Gateway, TICK, claim, rights};
 use crate::engine::EngineError;
 
@@ -67,6 +67,7 @@ pub enum GatewayError {
 /// # Errors
 /// Why it did not start, or ended.
 pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
+    log_panics();
     // As it was named: a link is followed each time that the file is read.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let config = load(&path, catalog).map_err(GatewayError::Config)?;
