@@ -51,6 +51,11 @@ impl List {
         self.head == NIL
     }
 
+    /// Whether there is exactly one element.
+    pub fn is_single(&self) -> bool {
+        self.head == self.tail && self.head != NIL
+    }
+
     /// The element behind `index`, which must be in this list.
     pub fn behind<T: Linked>(&self, elements: &mut [T], index: usize) -> Option<usize> {
         (self.tail != index as u32).then(|| elements[index].link().next as usize)

@@ -127,7 +127,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   labels, with no `egress` in between.
 - **Hosts.** With `isolate` a queue of any kind divides the link among hosts first, and the part of each host among its
   flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
-  their `destination`, or `both`, where a flow belongs to the end with more backlogged flows. Refused are queues that go by what
+  their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of
+  a host is divided among its peers, which weigh alike, before it is divided among their flows. Refused are queues that go by what
   hosts do not have (real-rate classes, customers, tickets, colours, reports), and guarantees of flows that cross such a link.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for

@@ -1,4 +1,5 @@
-//! Isolation of hosts: any discipline divides the link among hosts, and each host's part is divided among its flows.
+//! Isolation of hosts: any discipline divides the link among hosts, and each host's part is divided among its flows,
+//! with `both` among the hosts at their other ends first.
 //!
 //! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways",
 //! LANMAN 2018, section III-B. A discipline that divides by flows gives more to a host that opens, or forges, more
@@ -9,19 +10,29 @@
 //!   its backlogged flows; a turn is worth the largest packet times the weight of the flow. When it drops a token,
 //!   the flow of the host with the most bytes per weight loses a packet, from the end at which the token was. A mark
 //!   goes to the packet that leaves, or to the next one of the host that is ECN-capable.
+//! - With `both` the flows of a host are grouped by their other ends, its *peers*. These take turns worth the largest packet
+//!   first, then the flows of the peer whose turn it is; and the peer with the most bytes loses a packet of its longest flow.
+//!   Two sources that send to one destination are its peers, so one gains nothing by more flows.
 //! - With one flow per host each token stands for its own packet: then the discipline does what it does without
 //!   isolation, except CHOKe, which drops from the middle of a queue.
-//! - Hosts weigh alike. The weight of a flow divides the part of its host.
-//! - With `both`, a packet belongs to that end of its flow at which more flows are backlogged when it arrives (if equally
-//!   many, to the source). CAKE instead gives each flow the part 1/max(flows of the source, flows of the destination):
-//!   the two differ where flows of one host belong to several others.
+//! - Hosts weigh alike, and so do peers. The weight of a flow divides the part of its host, with `both` that of a peer.
+//! - With `both`, a packet belongs to that end of its flow which has more peers with backlogged flows when it arrives (if
+//!   equally many, to the source). Peers count, not flows: a host could keep its flood at a server with many flows of others,
+//!   and by a single flow to another server have a part of its own besides.
+//! - Packets of two hosts can wait at both, since the one with more peers changes while they wait. A peer that has a part of
+//!   its own meanwhile takes one turn in 16, so that it has no two parts by sending in bursts.
+//! - Deviation: CAKE gives each flow the part 1/max(flows of the source, flows of the destination). A host with one flow to a
+//!   server that another host floods has one part in as many as there are flows then.
+//! - Limit: hosts and servers that are connected in a chain (A and B send to S, and B to T as well) can be divided from either
+//!   end. If more hosts send to S than B has peers, or hosts are destinations, B can have up to two parts.
 //! - Sizes: a token is as large as the packet that arrives with it, but another packet may leave by it, or be dropped.
 //!   While a host is backlogged, what it has sent and what it has paid for differ by at most its backlog. What it
 //!   lost in packets and in tokens is balanced by the sizes of its next tokens, within the sizes of packets that were
 //!   seen, so that no host gains by mixing sizes. A limit in packets is kept exactly, a limit in bytes by the tokens.
 //!
-//! Cost: O(log flows of the host) per packet, besides the discipline's own; at most 256 bytes per flow, 160 per host
-//! and 12 per packet. Parameters: [`ENTRY`].
+//! Cost: O(log flows of the host) per packet, besides the discipline's own, and O(log pairs of hosts) when a flow becomes
+//! backlogged; at most 256 bytes per flow, 160 per host, 480 per pair of hosts (for as many as had packets at the same time;
+//! with `source` and `destination` a host is its own peer) and 12 per packet. Parameters: [`ENTRY`].
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -37,6 +48,7 @@ use crate::units::{Rate, Time, Weight};
 
 mod hosts;
 mod longest;
+mod pairs;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +65,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Isolation,
     summary: "Isolation of hosts: the queue divides among hosts, and each host's part among its flows.",
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
-    cost: "O(log flows of the host) per packet, at most 256 bytes per flow and 160 per host",
+    cost: "O(log flows of the host) per packet, at most 256 bytes per flow, 160 per host, 480 per pair of hosts",
     params: &[Param {
         name: KEY,
         symbol: "–",
@@ -61,7 +73,8 @@ pub const ENTRY: Entry = Entry {
         default: None,
         source: "off unless set",
         doc: "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
-              destinations, or both, where a flow belongs to its end with more backlogged flows.",
+              destinations, or both, where a flow belongs to its end with more peers, and the part of a host is divided \
+              among its peers before it is divided among their flows.",
     }],
 };
 
@@ -72,7 +85,7 @@ pub enum Isolate {
     Source,
     /// Its destination.
     Destination,
-    /// The one at which more flows are backlogged; its source if equally many are.
+    /// The one that has backlogged flows with more hosts; its source if both have with equally many.
     Both,
 }
 

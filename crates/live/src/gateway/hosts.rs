@@ -161,8 +161,9 @@ mod tests {
     }
 
     /// The share of one flow that sends as fast as the link, against a host that sends twice as fast with a new tuple in each
-    /// packet: 65536 ports, and forged sources if `forged`. Over 130 thousand packets of the link.
-    fn share_against_a_flood(queue: &str, forged: bool) -> f64 {
+    /// packet: 65536 ports, and forged sources if `forged`; or, if `answered`, with 4096 ports to the same server, which
+    /// answers. Over 130 thousand packets of the link.
+    fn share_against_a_flood(queue: &str, forged: bool, answered: bool) -> f64 {
         let mut bench = Bench::new(&config(queue, ""));
         let (mut counts, mut tuple) = ([0; 2], 0_u32);
         for step in 0..130_000_u64 {
@@ -172,9 +173,14 @@ mod tests {
             bench.enter(now, &own, 0);
             bench.answer(now, &own);
             for _ in 0..2 {
-                let [_, a, b, c] = tuple.to_be_bytes();
+                let [_, a, b, c] = if answered { tuple % 4_096 } else { tuple }.to_be_bytes();
+                let server = [192, 0, 2, if answered { 1 } else { 2 }];
                 let source = if forged { [11, a, b, c] } else { [10, 0, 0, 2] };
-                bench.enter(now, &udp(source, [192, 0, 2, 2], (u16::from_be_bytes([b, c]), a.into())), 1);
+                let flood = udp(source, server, (u16::from_be_bytes([b, c]), a.into()));
+                bench.enter(now, &flood, 1);
+                if answered {
+                    bench.answer(now, &flood);
+                }
                 tuple += 1;
             }
             bench.left(now, &mut counts);
@@ -194,11 +200,22 @@ mod tests {
             (fq_codel.to_owned(), false),
             (fq_codel.to_owned(), true),
         ] {
-            let share = share_against_a_flood(&queue, forged);
+            let share = share_against_a_flood(&queue, forged, false);
             assert!((share - 0.5).abs() < 0.01, "{queue}, {forged}: {share}");
         }
-        let without = share_against_a_flood(&drr(""), false);
+        let without = share_against_a_flood(&drr(""), false, false);
         assert!(without < 0.05, "{without}");
+    }
+
+    #[test]
+    fn a_flood_to_the_same_server_leaves_another_host_its_half() {
+        for kind in ["drr", "fq_codel", "stfq"] {
+            for isolate in ["source", "both"] {
+                let queue = format!("{{ kind = \"{kind}\", limit = \"1000p\", isolate = \"{isolate}\" }}");
+                let share = share_against_a_flood(&queue, false, true);
+                assert!((share - 0.5).abs() < 0.01, "{queue}: {share}");
+            }
+        }
     }
 
     /// The numbers that the link learns for the flow of these headers, if they change.

@@ -1,18 +1,19 @@
-//! Hosts, their flows and the packets of these; and the tokens that stand for packets in the discipline.
+//! Hosts, their peers and flows, and the packets of these; and the tokens that stand for packets in the discipline.
 
 use alloc::vec::Vec;
 
 use super::Isolate;
-use super::longest::Longest;
+use super::longest::{Longest, Ranked};
+use super::pairs::{ENDS, NONE, Pairs};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{Ecn, FlowId, HostPair, LabelKind, Packet, SimplePacket};
 use crate::queue::Backlog;
-use crate::schedule::drr::{Quanta, scaled};
+use crate::schedule::drr::scaled;
 use crate::schedule::{End, Queued};
 use crate::units::{Bytes, Time, Weight};
 
-/// Ends of a flow: its source and its destination.
-const ENDS: usize = 2;
+mod turns;
+
 /// Hosts that the waiting packets of a flow can belong to: it may change from one to another while packets wait.
 const SEATS: usize = 2;
 
@@ -22,20 +23,22 @@ struct Flow {
     queue: PacketQueue,
     hosts: HostPair,
     weight: Weight,
+    /// The pair of its hosts, or one that was it, when it was last backlogged.
+    pair: u32,
 }
 
-/// A flow at a host: how many of its packets belong to that host, and its turn among the flows there. Those of a flow
-/// stand next to each other.
+/// A flow at a host: how many of its packets belong to that host, and its turn among the flows of its group there. Those
+/// of a flow stand next to each other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seat {
-    /// In the round of the host.
+struct Seat {
+    /// In the round of the group.
     link: Link,
     /// Bytes per weight.
-    pub length: f64,
-    /// Its place in the heap of the host.
-    pub place: u32,
-    /// The host, while there are packets.
-    host: u32,
+    length: f64,
+    /// Its place in the heap of the group.
+    place: u32,
+    /// The group, while there are packets.
+    group: u32,
     packets: u32,
     /// Of these packets. Packets of a flow leave in order, by the turn of either host: with packets at two hosts, this
     /// is what came less what left, and the sum over both is right.
@@ -50,18 +53,27 @@ impl Linked for Seat {
     }
 }
 
+impl Ranked for Seat {
+    fn length(&self) -> f64 {
+        self.length
+    }
+    fn place(&mut self) -> &mut u32 {
+        &mut self.place
+    }
+}
+
 /// A host as a source, or as a destination.
 #[derive(Clone, Debug)]
 struct Host {
-    /// Seats with packets, in turn.
+    /// Groups with packets, in turn.
     round: List,
-    /// Whether the seat at the front has had its quantum of this turn.
+    /// Whether the group at the front has had its quantum of this turn.
     in_turn: bool,
     longest: Longest,
     /// Tokens in the discipline, in order of arrival.
     tokens: List,
-    /// Flows that are backlogged and have this end, whichever end their packets belong to.
-    load: u32,
+    /// Other ends of the flows that are backlogged and have this end, whichever end their packets belong to.
+    peers: u32,
     /// Marks that wait for a packet that is ECN-capable.
     marks: u32,
     /// Bytes that its next tokens must have in addition to their packets: what was dropped of tokens less what was dropped
@@ -74,7 +86,7 @@ const IDLE: Host = Host {
     in_turn: false,
     longest: Longest::EMPTY,
     tokens: List::EMPTY,
-    load: 0,
+    peers: 0,
     marks: 0,
     carry: 0,
 };
@@ -98,6 +110,7 @@ pub(super) struct Hosts<P> {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     seats: Vec<Seat>,
+    pairs: Pairs,
     tokens: Vec<Token>,
     free_tokens: Vec<u32>,
     packets: Pool<P>,
@@ -115,6 +128,7 @@ impl<P: Packet> Hosts<P> {
             hosts: Vec::new(),
             flows: Vec::new(),
             seats: Vec::new(),
+            pairs: Pairs::new(),
             tokens: Vec::new(),
             free_tokens: Vec::new(),
             packets: Pool::new(),
@@ -140,11 +154,11 @@ impl<P: Packet> Hosts<P> {
         let at = self.flow(flow);
         let is_backlogged = !self.flows[at].queue.is_empty();
         if is_backlogged {
-            self.count_flow(at, false);
+            self.leave_pair(at);
         }
         self.flows[at].hosts = hosts;
         if is_backlogged {
-            self.count_flow(at, true);
+            self.join_pair(at);
         }
     }
 
@@ -157,24 +171,20 @@ impl<P: Packet> Hosts<P> {
         if self.flows[flow].weight < self.smallest_weight {
             self.smallest_weight = self.flows[flow].weight;
         }
+        if self.flows[flow].queue.is_empty() {
+            self.join_pair(flow);
+        }
         let seat = self.seat(flow);
-        let host = self.seats[seat].host;
-        let token = self.issue(host as usize, &packet, sizes);
-        let was_idle = self.flows[flow].queue.is_empty();
+        let (host, _) = self.pairs.hosts(self.seats[seat].group as usize);
+        let token = self.issue(host, &packet, sizes);
         self.backlog.add(&packet);
         self.seats[seat].packets += 1;
-        self.seats[seat].bytes += signed(packet.size());
+        self.add_bytes(seat, signed(packet.size()));
         self.flows[flow].queue.push(&mut self.packets, Queued { packet, arrived: now });
         if self.seats[seat].packets == 1 {
-            let host = &mut self.hosts[host as usize];
-            host.round.push_back(&mut self.seats, seat);
-            self.seats[seat].length = self.flows[flow].length(&self.seats[seat]);
-            host.longest.insert(&mut self.seats, seat);
+            self.enter(seat);
         } else {
             self.weigh(seat);
-        }
-        if was_idle {
-            self.count_flow(flow, true);
         }
         token
     }
@@ -183,9 +193,14 @@ impl<P: Packet> Hosts<P> {
     pub fn serve(&mut self, token: &SimplePacket) -> Option<P> {
         let (host, _) = self.take_back(token)?;
         let seat = self.turn(host)?;
+        let group = self.seats[seat].group as usize;
         let packet = self.remove(seat, End::Head)?;
         if self.seats[seat].packets > 0 {
             self.seats[seat].deficit -= scaled(packet.size());
+        }
+        let group = &mut self.pairs.groups[group];
+        if !group.round.is_empty() {
+            group.deficit -= scaled(packet.size());
         }
         Some(packet)
     }
@@ -204,13 +219,14 @@ impl<P: Packet> Hosts<P> {
     /// The packet that is dropped for a token that the discipline has dropped.
     pub fn drop_for(&mut self, token: &SimplePacket) -> Option<P> {
         let (host, end) = self.take_back(token)?;
-        let seat = self.hosts[host].longest.first()?;
+        let group = self.hosts[host].longest.first()?;
+        let seat = self.pairs.groups[group].longest.first()?;
         let packet = self.remove(seat, end)?;
         self.hosts[host].carry += signed(token.size) - signed(packet.size());
         Some(packet)
     }
 
-    /// The memory of flows and hosts; that of packets and tokens is apart.
+    /// The memory of flows, hosts and pairs of hosts; that of packets and tokens is apart.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let heaps: usize = self.hosts.iter().map(|host| host.longest.bytes()).sum();
@@ -218,70 +234,87 @@ impl<P: Packet> Hosts<P> {
         flows * size_of::<Flow>()
             + seats * size_of::<Seat>()
             + self.hosts.capacity() * size_of::<Host>()
+            + self.pairs.bytes()
             + heaps
     }
 
     /// The place of a flow, which may be new.
     fn flow(&mut self, id: FlowId) -> usize {
         if id.slot() >= self.flows.len() {
-            let idle = Flow { queue: PacketQueue::EMPTY, hosts: HostPair::default(), weight: Weight::ONE };
+            let hosts = HostPair::default();
+            let idle = Flow { queue: PacketQueue::EMPTY, hosts, weight: Weight::ONE, pair: NONE };
             let seat =
-                Seat { link: Link::NONE, length: 0.0, place: 0, host: 0, packets: 0, bytes: 0, deficit: 0 };
+                Seat { link: Link::NONE, length: 0.0, place: 0, group: 0, packets: 0, bytes: 0, deficit: 0 };
             self.flows.resize(id.slot() + 1, idle);
             self.seats.resize(SEATS * self.flows.len(), seat);
         }
         id.slot()
     }
 
-    /// The numbers of the hosts of a flow: the ends have numbers of their own.
-    fn ends(&mut self, flow: usize) -> [usize; ENDS] {
+    /// The numbers of the hosts of a flow: with `both` the ends have numbers of their own, else the host is its own peer.
+    fn ends(&mut self, flow: usize) -> [u32; ENDS] {
         let HostPair { source, destination } = self.flows[flow].hosts;
+        let slot = |host: u32, slots: usize| host as usize % slots;
         let ends = match self.isolate {
-            Isolate::Both => [(source, 0), (destination, 1)].map(|(host, end)| {
-                let host = host as usize % (FlowId::SLOTS / ENDS);
-                ENDS * host + end
-            }),
-            Isolate::Source | Isolate::Destination => [source, destination].map(|host| FlowId(host).slot()),
+            Isolate::Source => [slot(source, FlowId::SLOTS); ENDS],
+            Isolate::Destination => [slot(destination, FlowId::SLOTS); ENDS],
+            Isolate::Both => {
+                let each = FlowId::SLOTS / ENDS;
+                [ENDS * slot(source, each), ENDS * slot(destination, each) + 1]
+            }
         };
         let most = ends[0].max(ends[1]);
         if most >= self.hosts.len() {
             self.hosts.resize(most + 1, IDLE);
         }
-        ends
+        // Below `FlowId::SLOTS`.
+        ends.map(|end| end as u32)
     }
 
-    /// The seat that a packet of `flow` belongs to now.
-    fn seat(&mut self, flow: usize) -> usize {
+    /// Counts a flow that becomes backlogged at its ends.
+    fn join_pair(&mut self, flow: usize) {
         let ends = self.ends(flow);
-        let end = match self.isolate {
-            Isolate::Source => 0,
-            Isolate::Destination => 1,
-            Isolate::Both => usize::from(self.hosts[ends[1]].load > self.hosts[ends[0]].load),
-        };
-        // At most `FlowId::SLOTS`.
-        let host = ends[end] as u32;
+        let (pair, is_first) = self.pairs.join(self.flows[flow].pair, ends);
+        self.flows[flow].pair = pair;
+        if is_first {
+            for host in ends {
+                self.hosts[host as usize].peers += 1;
+            }
+        }
+    }
+
+    /// Counts a flow that was backlogged out at its ends.
+    fn leave_pair(&mut self, flow: usize) {
+        let pair = self.flows[flow].pair;
+        if self.pairs.leave(pair) {
+            for host in self.pairs.ends(pair) {
+                self.hosts[host as usize].peers -= 1;
+            }
+        }
+    }
+
+    /// The one of the two groups of a pair that its packets belong to when they arrive now.
+    fn owner(&self, pair: usize) -> usize {
+        let source = ENDS * pair;
+        let [at_source, at_destination] = self.pairs.hosts(source).into();
+        source + usize::from(self.hosts[at_destination].peers > self.hosts[at_source].peers)
+    }
+
+    /// The seat that a packet of `flow`, which is in its pair, belongs to now.
+    fn seat(&mut self, flow: usize) -> usize {
+        // At most twice as many as pairs, of which each seat keeps one at most.
+        let group = self.owner(self.flows[flow].pair as usize) as u32;
         let own = SEATS * flow..SEATS * (flow + 1);
-        let is_there = |seat: &usize| self.seats[*seat].packets > 0 && self.seats[*seat].host == host;
+        let is_there = |seat: &usize| self.seats[*seat].packets > 0 && self.seats[*seat].group == group;
         if let Some(seat) = own.clone().find(is_there) {
             return seat;
         }
         let free = own.clone().find(|seat| self.seats[*seat].packets == 0);
         if let Some(seat) = free {
-            self.seats[seat].host = host;
+            self.seats[seat].group = group;
         }
         // A flow that changes twice while packets wait stays where it is until the first have left.
         free.unwrap_or(own.start)
-    }
-
-    /// Counts a flow that is or was backlogged in or out at both ends, where that is asked for.
-    fn count_flow(&mut self, flow: usize, enters: bool) {
-        if self.isolate != Isolate::Both {
-            return;
-        }
-        for host in self.ends(flow) {
-            let load = &mut self.hosts[host].load;
-            *load = if enters { *load + 1 } else { *load - 1 };
-        }
     }
 
     /// A token for a packet that arrives.
@@ -318,67 +351,96 @@ impl<P: Packet> Hosts<P> {
         Some((number, end))
     }
 
-    /// The seat whose turn it is at a host, and that can pay for the packet at its head.
-    ///
-    /// Terminates: a quantum is at least the largest packet, so at most one seat passes its turn on.
-    fn turn(&mut self, number: usize) -> Option<usize> {
-        let largest = self.sizes.map_or(Bytes::ZERO, |(_, largest)| largest);
-        let host = &mut self.hosts[number];
-        loop {
-            let seat = host.round.front()?;
-            let flow = &self.flows[seat / SEATS];
-            if !host.in_turn {
-                self.seats[seat].deficit += Quanta::new(largest, self.smallest_weight).of(flow.weight);
-                host.in_turn = true;
-            }
-            let head = flow.queue.front(&self.packets)?;
-            if scaled(head.packet.size()) <= self.seats[seat].deficit {
-                return Some(seat);
-            }
-            host.round.rotate(&mut self.seats);
-            host.in_turn = false;
-        }
-    }
-
     /// Takes a packet of a seat out.
     fn remove(&mut self, seat: usize, end: End) -> Option<P> {
         let flow = seat / SEATS;
         let Queued { packet, .. } = self.flows[flow].queue.pop(&mut self.packets, end)?;
         self.backlog.remove(&packet);
         self.seats[seat].packets -= 1;
-        self.seats[seat].bytes -= signed(packet.size());
+        self.add_bytes(seat, -signed(packet.size()));
         if self.seats[seat].packets == 0 {
             self.leave(seat);
         } else {
             self.weigh(seat);
         }
         if self.flows[flow].queue.is_empty() {
-            self.count_flow(flow, false);
+            self.leave_pair(flow);
         }
         Some(packet)
     }
 
-    /// Takes a seat without packets out of the round of its host.
-    fn leave(&mut self, seat: usize) {
-        let host = &mut self.hosts[self.seats[seat].host as usize];
-        if host.round.front() == Some(seat) {
-            host.in_turn = false;
+    /// Takes a seat with its first packet into its group, and that into the round of its host.
+    fn enter(&mut self, seat: usize) {
+        let number = self.seats[seat].group as usize;
+        let (host, _) = self.pairs.hosts(number);
+        let (host, groups) = (&mut self.hosts[host], &mut self.pairs.groups);
+        if groups[number].round.is_empty() {
+            host.round.push_back(groups, number);
+            host.longest.insert(groups, number);
         }
-        host.round.remove(&mut self.seats, seat);
-        host.longest.remove(&mut self.seats, seat);
+        let group = &mut groups[number];
+        group.round.push_back(&mut self.seats, seat);
+        self.seats[seat].length = self.flows[seat / SEATS].length(&self.seats[seat]);
+        group.longest.insert(&mut self.seats, seat);
+        self.weigh_group(number);
+    }
+
+    /// Takes a seat without packets out of its group, and that out of the round of its host if it was the last.
+    fn leave(&mut self, seat: usize) {
+        let number = self.seats[seat].group as usize;
+        let group = &mut self.pairs.groups[number];
+        if group.round.front() == Some(seat) {
+            group.in_turn = false;
+        }
+        group.round.remove(&mut self.seats, seat);
+        group.longest.remove(&mut self.seats, seat);
         self.seats[seat].deficit = 0;
-        let rest = core::mem::take(&mut self.seats[seat].bytes);
-        self.seats[seat ^ 1].bytes += rest;
+        let rest = self.seats[seat].bytes;
+        self.add_bytes(seat, -rest);
+        if self.pairs.groups[number].round.is_empty() {
+            self.leave_round(number);
+        } else {
+            self.weigh_group(number);
+        }
+        self.add_bytes(seat ^ 1, rest);
         self.weigh(seat ^ 1);
     }
 
-    /// Brings the heap of the host up to date with the length of a seat, if that has packets.
+    /// Takes a group without packets out of the round of its host.
+    fn leave_round(&mut self, number: usize) {
+        let (host, _) = self.pairs.hosts(number);
+        let (host, groups) = (&mut self.hosts[host], &mut self.pairs.groups);
+        if host.round.front() == Some(number) {
+            host.in_turn = false;
+        }
+        host.round.remove(groups, number);
+        host.longest.remove(groups, number);
+        (groups[number].deficit, groups[number].passed) = (0, 0);
+        self.pairs.settle(number / ENDS);
+    }
+
+    /// Counts bytes, which may be negative, to a seat and its group. Without packets in it a seat has no bytes to move.
+    fn add_bytes(&mut self, seat: usize, bytes: i64) {
+        if bytes != 0 {
+            self.seats[seat].bytes += bytes;
+            self.pairs.groups[self.seats[seat].group as usize].bytes += bytes;
+        }
+    }
+
+    /// Brings the heaps up to date with the length of a seat, if that has packets.
     fn weigh(&mut self, seat: usize) {
         if self.seats[seat].packets > 0 {
             self.seats[seat].length = self.flows[seat / SEATS].length(&self.seats[seat]);
-            let host = &mut self.hosts[self.seats[seat].host as usize];
-            host.longest.update(&mut self.seats, seat);
+            let number = self.seats[seat].group as usize;
+            self.pairs.groups[number].longest.update(&mut self.seats, seat);
+            self.weigh_group(number);
         }
+    }
+
+    /// Brings the heap of the host of a group that has packets up to date with its bytes.
+    fn weigh_group(&mut self, number: usize) {
+        let (host, _) = self.pairs.hosts(number);
+        self.hosts[host].longest.update(&mut self.pairs.groups, number);
     }
 }
 

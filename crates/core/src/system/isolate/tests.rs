@@ -96,7 +96,22 @@ fn memory_is_bounded_by_flows_hosts_and_packets() {
             hosts.serve(&token);
         }
     }
-    // 256 bytes per flow, 160 per host: each flow has a destination, and those are numbered with twice as many.
+    // 256 bytes per flow, 160 per host, 480 per pair of hosts: each flow has a destination, and those are numbered with twice
+    // as many. Pairs are kept for as many as had packets at the same time, whichever they were.
     let (flows, ends) = (count as usize, 2 * (count as usize + 100));
-    assert!(hosts.bytes() <= 256 * flows + 160 * ends, "{}", hosts.bytes());
+    assert!(hosts.bytes() <= 256 * flows + 160 * ends + 480 * flows, "{}", hosts.bytes());
+}
+
+#[test]
+fn peers_take_turns_and_that_with_the_most_bytes_loses_a_packet() {
+    let (mut queue, mut log) = (fifo(Isolate::Both, 5), Log::default());
+    for (flow, source) in [(1, 1), (2, 2), (3, 2), (4, 2)] {
+        queue.set_hosts(FlowId(flow), HostPair { source, destination: 0 });
+    }
+    // The first belongs to its source, all others to the destination, which has two peers by then.
+    for (id, flow) in [(1, 2), (2, 1), (3, 2), (4, 3), (5, 4), (6, 1)] {
+        queue.enqueue(Time::ZERO, packet(id, flow, 1_000), &mut log);
+    }
+    assert_eq!(log.dropped, [(Time::ZERO, 3, DropReason::Overflow)]);
+    assert_eq!(served(&mut queue), [1, 2, 4, 6, 5]);
 }
