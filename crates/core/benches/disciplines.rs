@@ -14,7 +14,7 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{DropReason, FlowClass, FlowId, LabelKind, Packet, Queue, Sink};
+use apportion_core::{DropReason, FlowClass, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -58,20 +58,27 @@ fn packets(flows: u32) -> Vec<Small> {
         .collect()
 }
 
+/// Ends of flows: ten sources, each with flows to the same five destinations.
+fn host(flow: u32) -> HostPair {
+    HostPair { source: flow % 10, destination: flow / 10 % 5 }
+}
+
 fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
     let mut selection = Selection::new(kind, drop, None).expect("known");
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    let setup = LinkContext::new(Rate::from_mbit(1_000), 1, "bench");
+    // Unused without `isolate`.
+    let hosts: Vec<HostPair> = (0..1_000).map(host).collect();
+    let setup = LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
 /// A name, `kind`, `drop` and the other keys.
-type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
+type Case<'a> = (&'a str, &'a str, Option<&'a str>, &'a [(&'a str, &'a str)]);
 
 fn disciplines(criterion: &mut Criterion) {
-    let cases: [Case; 14] = [
+    let cases: [Case<'_>; 14] = [
         ("fifo", "fifo", None, &[("limit", "1000000p")]),
         ("fifo+red", "red", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
         ("fifo+rio", "rio", None, &[("limit", "1000000p"), ("out_max_th", "900000p")]),
@@ -100,6 +107,11 @@ fn disciplines(criterion: &mut Criterion) {
     for case in cases {
         measure(criterion, case, &[1, 1_000, 100_000]);
     }
+    for (name, isolate) in [("fq_codel isolate=source", "source"), ("fq_codel isolate=both", "both")] {
+        let limits = [("limit", "1000000p"), ("memory_limit", "4000MB")];
+        let pairs = [limits[0], limits[1], ("isolate", isolate)];
+        measure(criterion, (name, "fq_codel", None, &pairs), &[1_000]);
+    }
     for (name, kind) in [
         ("rr+lqd", "rr"),
         ("drr+lqd", "drr"),
@@ -113,7 +125,7 @@ fn disciplines(criterion: &mut Criterion) {
     }
 }
 
-fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case, flows: &[u32]) {
+fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case<'_>, flows: &[u32]) {
     let mut group = criterion.benchmark_group(name);
     for &flows in flows {
         let mut queue = build(kind, drop, pairs);
