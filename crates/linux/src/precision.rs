@@ -47,7 +47,7 @@ impl Precision {
         raise(Resource::RLIMIT_RTPRIO);
         raise(Resource::RLIMIT_MEMLOCK);
         // What it has it could not get again in a user namespace.
-        if priority().is_none() && !run_in_real_time(FIRST, 0) && !run_in_real_time(SECOND, 0) {
+        if priority().is_none() && !run_in_real_time(FIRST) && !run_in_real_time(SECOND) {
             shorten_slice(0);
         }
         if getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY) {
@@ -61,16 +61,14 @@ impl Precision {
     pub fn seal() {
         let leader = priority();
         SECOND_THREADS.get_or_init(|| start_keeper(leader));
-        match leader {
-            Some(leader) => _ = run_in_real_time(leader, libc::SCHED_RESET_ON_FORK),
-            None => shorten_slice(RESET_ON_FORK),
+        if leader.is_none() || !keep_from_children() {
+            shorten_slice(RESET_ON_FORK);
         }
     }
 
     /// What the calling thread has now.
     #[must_use]
     pub fn read() -> Self {
-        // SAFETY: it takes a number.
         Self { real_time: priority().is_some(), locked: locked_kib() > 0 }
     }
 }
@@ -127,18 +125,27 @@ fn start_keeper(leader: Option<Priority>) -> Option<SyncSender<Start>> {
 /// ordinary thread, it is therefore an ordinary thread.
 fn run_behind(leader: Option<Priority>) {
     // A priority may be lowered without any right.
-    if leader <= Some(SECOND) || !run_in_real_time(SECOND, 0) {
+    if leader <= Some(SECOND) || !run_in_real_time(SECOND) {
         shorten_slice(0);
     }
 }
 
 /// Gives the calling thread a real-time priority. Whether that was permitted.
-fn run_in_real_time(Priority(priority): Priority, flags: libc::c_int) -> bool {
-    if !is_throttled() {
-        return false;
-    }
+fn run_in_real_time(priority: Priority) -> bool {
+    is_throttled() && schedule(libc::SCHED_RR, priority)
+}
+
+/// Keeps what the calling thread starts from inheriting its policy and priority, which stay. Whether that was done.
+fn keep_from_children() -> bool {
+    // SAFETY: it takes a number. The C library of musl does not have this call.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    let own = i32::try_from(policy).ok().filter(|policy| *policy >= 0).zip(priority());
+    own.is_some_and(|(policy, priority)| schedule(policy | libc::SCHED_RESET_ON_FORK, priority))
+}
+
+/// Whether the calling thread was given this policy and priority.
+fn schedule(policy: libc::c_int, Priority(priority): Priority) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
-    let policy = libc::SCHED_RR | flags;
     // SAFETY: the kernel reads the parameters of the calling thread. The C library of musl does not have this call.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) == 0 }
 }

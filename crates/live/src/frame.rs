@@ -172,6 +172,9 @@ impl Segment {
     }
 }
 
+/// The protocol number of ICMP for IPv6 (RFC 4443 section 1).
+const ICMPV6: u8 = 58;
+
 /// A parsed frame. It describes the frame as it was then: edits do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
@@ -199,6 +202,17 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// Whether this frame, which was parsed, is neighbour discovery of IPv6 that no router forwarded (RFC 4861 section 4).
+    #[must_use]
+    pub fn is_neighbour_discovery(&self, frame: &[u8]) -> bool {
+        const HOP_LIMIT: usize = 7;
+        let has = |at, fits: fn(u8) -> bool| frame.get(at).copied().is_some_and(fits);
+        self.network == Network::Ipv6
+            && self.headers.is_some_and(|headers| headers.protocol == ICMPV6)
+            && has(self.network_offset + HOP_LIMIT, |hops| hops == u8::MAX)
+            && self.transport_offset.is_some_and(|at| has(at, |kind| (133..=137).contains(&kind)))
+    }
+
     /// Its IP header, for edits; none if it is no IP packet.
     #[must_use]
     pub fn ip(&self) -> Option<IpHeader> {

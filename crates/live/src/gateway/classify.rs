@@ -29,6 +29,7 @@ use crate::frame::FlowTuple;
 use crate::packet::Packet;
 use apportion_runtime::link::FlowSetting;
 
+mod established;
 mod guaranteed;
 
 /// The number of the first flow that has one of its own.
@@ -52,6 +53,8 @@ pub struct Classifier {
     customer_weights: Vec<Weight>,
     guarantees: Guarantees,
     maker: Maker,
+    /// Whether some flow was answered: the gateway sees both directions.
+    has_answers: bool,
     /// Whether acknowledgements matter to some rule: it marks packets, or guarantees a rate.
     follows_acknowledgements: bool,
 }
@@ -118,8 +121,8 @@ pub struct Found {
     pub flow: FlowId,
     /// Where it is counted.
     pub account: u32,
-    /// Whether it is the first of its flow that neither opens nor resets a connection.
-    pub is_first_word: bool,
+    /// Whether it is the first of its flow that [converses](super::standing).
+    pub is_first: bool,
 }
 
 /// Updates of flows for links.
@@ -144,11 +147,13 @@ impl Classifier {
             customer_weights: Vec::new(),
             guarantees: Guarantees::default(),
             maker: Maker::new(config.seed, direction),
+            has_answers: false,
             follows_acknowledgements: false,
         };
         classifier.take_rules(config, accounts);
         classifier.guarantees.set_rate(config.direction(direction).rate);
         classifier.isolate(config);
+        classifier.slots[0].given.hosts = HostNumbers::NO_FLOW;
         classifier.prime();
         classifier
     }
@@ -211,12 +216,12 @@ impl Classifier {
         })
     }
 
-    /// The flow of a packet of `tuple` that came in at `now`. `speaks`: it neither opens nor resets a connection. Updates for
+    /// The flow of a packet of `tuple` that came in at `now`. `converses`: it neither opens nor resets a connection. Updates for
     /// the link go to `settings`; `other` is the account of flows that no rule matches.
     pub fn find(
         &mut self,
         now: Time,
-        (tuple, speaks): (FlowTuple, bool),
+        (tuple, converses): (FlowTuple, bool),
         headers: &Headers,
         other: u32,
         settings: &mut Settings,
@@ -229,10 +234,10 @@ impl Classifier {
         if numbered.is_new || !self.note_network(now, at, headers) {
             self.decide(now, at, headers, other, false, settings);
         }
-        let is_first_word = self.flows[at].standing.arrived(now, numbered.silence, speaks);
+        let is_first = self.flows[at].standing.arrived(now, numbered.silence, converses);
         self.note_hosts(now, at, &tuple, settings);
         let Flow { id, account, .. } = self.flows[at];
-        Found { flow: id, account, is_first_word }
+        Found { flow: id, account, is_first }
     }
 
     /// The number of `key` in the table of flows, with the state kept under it.
@@ -269,20 +274,19 @@ impl Classifier {
     }
 
     /// Gives the flow of a packet, at this place of the table, the numbers of its hosts, if the queue divides among hosts.
-    /// Flows that are not established are of one host together, so that forged addresses are one host and no more.
+    /// Flows and networks that nobody answered are of one host together, so that forged addresses are one host and no more.
     fn note_hosts(&mut self, now: Time, at: usize, tuple: &FlowTuple, settings: &mut Settings) {
         if self.hosts.is_none() {
             return;
         }
-        let Flow { id, standing, .. } = self.flows[at];
+        let id = self.flows[at].id;
         let given = self.slots[id.index()].given;
-        let is_own = id.0 == FIRST + at as u32;
-        let hosts = if is_own && !standing.is_established(now, Span::ZERO) {
-            HostPair::default()
-        } else {
+        let hosts = if self.has_hosts(now, id) {
             let ends = self.ends(id, tuple);
             let Some(numbers) = &mut self.hosts else { return };
             if numbers.note(now, ends, given.hosts) { given.hosts } else { numbers.pair(now, ends) }
+        } else {
+            HostPair::default()
         };
         if hosts != given.hosts {
             self.give(id, Given { hosts, ..given }, settings);
@@ -318,6 +322,8 @@ impl Classifier {
     pub fn set_isolation(&mut self, now: Time, config: &GatewayConfig, settings: &mut Settings) {
         let before = self.hosts.is_some();
         self.isolate(config);
+        let given = Given { hosts: HostNumbers::NO_FLOW, ..self.slots[0].given };
+        self.give(FlowId(0), given, settings);
         for at in 0..if before { 0 } else { self.flows.len() } {
             if let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() {
                 self.note_hosts(now, at, &tuple, settings);
@@ -362,7 +368,13 @@ impl Classifier {
         let network = number.and_then(|rule| self.network(rule, headers));
         let id = match (grouping, rule, network) {
             (Grouping::One, Some(rule), _) => FlowId(rule as u32 + 1),
-            (_, _, Some(network)) => self.number_of(now, network, settings).flow,
+            (_, _, Some(network)) => {
+                let Numbered { flow, is_new, .. } = self.number_of(now, network, settings);
+                if is_new {
+                    self.flows[(flow.0 - FIRST) as usize].standing = Standing::new(now);
+                }
+                flow
+            }
             _ => own,
         };
         let more = rule.and_then(|rule| self.more.get(rule));
@@ -505,34 +517,6 @@ impl Classifier {
             claim.acknowledge();
         }
         slot.marks.as_ref().map(|_| (flow.id, new))
-    }
-
-    /// The [first word](Found::is_first_word) of the flow `tuple` came. `opposite` are the flows of the other direction: if
-    /// its answer has spoken, both are established.
-    pub fn speaks(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
-        if let Some((own, flow)) = self.known(tuple)
-            && let Some((answer, back)) = opposite.known(&tuple.reversed())
-            && back.standing.has_spoken()
-        {
-            flow.standing.answered();
-            back.standing.answered();
-            self.table.keep(own);
-            opposite.table.keep(answer);
-        }
-    }
-
-    /// Whether the flow `tuple` is established.
-    pub fn is_established(&mut self, now: Time, tuple: &FlowTuple) -> bool {
-        let Some((own, flow)) = self.known(tuple) else { return false };
-        let standing = flow.standing;
-        let silence = self.table.last_seen(own).map_or(Span::ZERO, |last_seen| now.since(last_seen));
-        standing.is_established(now, silence)
-    }
-
-    /// The flow `tuple` and its place in the table, if it has one.
-    fn known(&mut self, tuple: &FlowTuple) -> Option<(FlowId, &mut Flow)> {
-        let own = self.table.find(&Key::Tuple(*tuple))?;
-        Some((own, self.flows.get_mut((own.0 - FIRST) as usize)?))
     }
 
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.

@@ -1,7 +1,7 @@
 //! Numbers of hosts in one direction of a gateway, for queues that divide among hosts.
 //!
 //! Sources and destinations have numbers of their own. A host that has been silent for long enough gives its number to
-//! the next new one, as flows do. Flows that are not [established](super::standing) are of host 0 together.
+//! the next new one, as flows do. Flows that were not [answered](super::standing) are of host 0 together.
 //!
 //! Cost: a comparison of two addresses per packet, and two hashes for a new flow; 64 bytes per host.
 
@@ -12,8 +12,9 @@ use apportion_core::units::{Span, Time};
 
 use crate::flow_table::FlowTable;
 
-/// Hosts at either end. Chosen: with both ends apart they are as many as `fq_codel` has queues unless told otherwise.
-const MAX_HOSTS: usize = (1 << 15) - 1;
+/// Hosts at either end. Chosen: with both ends apart, and two for what has none, they are as many as `fq_codel` has queues
+/// by default.
+const MAX_HOSTS: usize = (1 << 15) - 2;
 
 /// The end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +28,7 @@ pub enum End {
 /// Source and destination.
 pub type Ends = [End; 2];
 
-/// Hosts that have numbers. 0 is that of flows whose hosts are not known to be there.
+/// Hosts that have numbers, from 1 on. 0 is that of flows that were not answered.
 #[derive(Debug)]
 pub struct HostNumbers {
     sources: FlowTable<End>,
@@ -35,6 +36,10 @@ pub struct HostNumbers {
 }
 
 impl HostNumbers {
+    /// Of what belongs to no flow, such as ARP: a host of its own, so that no flood delays it.
+    pub const NO_FLOW: HostPair =
+        HostPair { source: MAX_HOSTS as u32 + 1, destination: MAX_HOSTS as u32 + 1 };
+
     /// No hosts yet; one that has been silent for `idle` gives up its number when another needs one.
     #[must_use]
     pub fn new(idle: Span) -> Self {
@@ -118,8 +123,8 @@ mod tests {
             let (mut settings, tuple) = (Settings::new(), FlowTuple::new(headers).unwrap());
             let (down, up) = self.world.both_ways();
             let found = down.find(now, (tuple.reversed(), true), headers, 0, &mut settings);
-            if found.is_first_word {
-                down.speaks(&tuple.reversed(), up);
+            if found.is_first {
+                down.converse(&tuple.reversed(), up);
             }
         }
 
@@ -218,6 +223,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn forged_flows_gain_no_hosts_by_patience() {
+        // A thousand forged hosts send for 15 s without a pause, twice as fast as the link.
+        let mut bench = Bench::new(&config("{ kind = \"drr\", limit = \"2000p\", isolate = \"both\" }", ""));
+        let own = udp([10, 0, 0, 1], [192, 0, 2, 1], (1, 1));
+        let mut counts = [0; 2];
+        for step in 0..187_500_u64 {
+            let now = Time::from_nanos(80_000 * step);
+            bench.enter(now, &own, 0);
+            bench.answer(now, &own);
+            for packet in [2 * step, 2 * step + 1] {
+                let [a, b] = ((packet % 1_000) as u16).to_be_bytes();
+                bench.enter(now, &udp([11, 0, a, b], [192, 0, 2, 1], (1, 1)), 1);
+            }
+            bench.left(now, &mut counts);
+            if step == 150_000 {
+                counts = [0; 2];
+            }
+        }
+        let share = counts[0] as f64 / (counts[0] + counts[1]) as f64;
+        assert!((share - 0.5).abs() < 0.01, "{share}");
+    }
+
     /// The numbers that the link learns for the flow of these headers, if they change.
     fn pair(bench: &mut Bench, seconds: u64, headers: &Headers) -> Option<HostPair> {
         let mut settings = Settings::new();
@@ -231,9 +259,9 @@ mod tests {
 
     /// The same once it is established.
     fn established(bench: &mut Bench, headers: &Headers) -> Option<HostPair> {
-        pair(bench, 0, headers);
-        bench.answer(Time::ZERO, headers);
-        pair(bench, 0, headers)
+        pair(bench, 1, headers);
+        bench.answer(Time::from_secs(1), headers);
+        pair(bench, 1, headers)
     }
 
     #[test]
@@ -244,7 +272,7 @@ mod tests {
         let [x, y, z] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 7]];
         let server = [192, 0, 2, 1];
         let numbers = |source, destination| Some(HostPair { source, destination });
-        assert_eq!(pair(&mut bench, 0, &udp(x, server, (1, 1))), None, "nobody answered");
+        assert_eq!(pair(&mut bench, 0, &udp(x, server, (1, 1))), None, "no answer yet");
         assert_eq!(established(&mut bench, &udp(x, server, (1, 1))), numbers(1, 1));
         assert_eq!(established(&mut bench, &udp(y, server, (1, 1))), numbers(2, 1));
         assert_eq!(established(&mut bench, &udp(x, y, (1, 1))), numbers(1, 2));
@@ -254,9 +282,9 @@ mod tests {
         assert_eq!(pair(&mut bench, 1, &udp(z, y, (1, 22))), None);
         assert_eq!(established(&mut bench, &udp(z, server, (1, 1))), numbers(3, 1));
         // What an address sends together is of that host; what a network sends together is a host of its own.
-        assert_eq!(pair(&mut bench, 1, &udp(x, server, (1, 7))), numbers(1, 4));
+        assert_eq!(established(&mut bench, &udp(x, server, (1, 7))), numbers(1, 4));
         assert_eq!(pair(&mut bench, 1, &udp(x, y, (1, 7))), None);
-        assert_eq!(pair(&mut bench, 1, &udp(x, server, (1, 8))), numbers(4, 5));
+        assert_eq!(established(&mut bench, &udp(x, server, (1, 8))), numbers(4, 5));
         assert_eq!(pair(&mut bench, 1, &udp(y, server, (1, 8))), None);
     }
 

@@ -1,14 +1,15 @@
-//! Which flows are established: they have priority when more comes in than the gateway can move.
+//! Which flows are established: they have priority when more comes in than the gateway can move, and hosts of their own where
+//! the queue divides among hosts.
 //!
-//! A flow is established once packets came in both directions that are neither the opening nor the reset of a TCP connection,
-//! which hosts send in answer to forged packets; or, since streams may have no answer or one between other ports, once it has
-//! sent for [`TRIAL`] without a [`PAUSE`].
+//! A packet *converses* unless it opens or resets a TCP connection: these hosts send in answer to forged packets. A flow is
+//! established once it is answered, that is once packets that converse came in both directions; or, since streams may have no
+//! answer or one between other ports, once it has sent for [`TRIAL`] without a [`PAUSE`].
 
 use apportion_core::units::{Span, Time};
 
-/// Chosen: longer than a flood lasts before the gateway is overloaded by it; then new flows no longer get so far.
+/// Chosen: most floods overload a gateway sooner, and an overloaded gateway admits few of their packets.
 const TRIAL: Span = Span::from_secs(10);
-/// Chosen: a stream sends several packets a second. A flood of 40,000 packets a second cannot keep up that many flows.
+/// Chosen: a stream sends several packets a second. To keep up 40,000 flows takes as many packets a second.
 const PAUSE: Span = Span::from_secs(1);
 
 /// The standing of a flow in one direction.
@@ -16,35 +17,39 @@ const PAUSE: Span = Span::from_secs(1);
 pub(super) struct Standing {
     /// When its first packet came after the last pause.
     since: Time,
-    has_spoken: bool,
+    has_conversed: bool,
     is_answered: bool,
 }
 
 impl Standing {
     /// A flow whose first packet came at `now`.
     pub const fn new(now: Time) -> Self {
-        Self { since: now, has_spoken: false, is_answered: false }
+        Self { since: now, has_conversed: false, is_answered: false }
     }
 
-    /// A packet came at `now` after so much silence. Whether it is the first that `speaks`: that neither opens nor resets a
-    /// connection.
-    pub fn arrived(&mut self, now: Time, silence: Span, speaks: bool) -> bool {
+    /// A packet came at `now` after so much silence. Whether it is the first that `converses`.
+    pub fn arrived(&mut self, now: Time, silence: Span, converses: bool) -> bool {
         if silence >= PAUSE {
             self.since = now;
         }
-        let is_first_word = speaks && !self.has_spoken;
-        self.has_spoken |= speaks;
-        is_first_word
+        let is_first = converses && !self.has_conversed;
+        self.has_conversed |= converses;
+        is_first
     }
 
-    /// Whether a packet came that speaks.
-    pub const fn has_spoken(&self) -> bool {
-        self.has_spoken
+    /// Whether a packet came that converses.
+    pub const fn has_conversed(&self) -> bool {
+        self.has_conversed
     }
 
     /// Such packets came in both directions.
     pub const fn answered(&mut self) {
         self.is_answered = true;
+    }
+
+    /// Whether such packets came in both directions.
+    pub const fn is_answered(&self) -> bool {
+        self.is_answered
     }
 
     /// Whether the flow is established, whose last packet came so long before `now`.
@@ -73,9 +78,9 @@ mod tests {
     #[test]
     fn a_flow_that_is_answered_is_established_however_long_it_is_silent() {
         let mut flow = Standing::new(Time::ZERO);
-        let words = [false, true, true, false];
-        let firsts = words.map(|speaks| flow.arrived(Time::ZERO, Span::ZERO, speaks));
-        assert_eq!((firsts, flow.has_spoken()), ([false, true, false, false], true));
+        let packets = [false, true, true, false];
+        let firsts = packets.map(|converses| flow.arrived(Time::ZERO, Span::ZERO, converses));
+        assert_eq!((firsts, flow.has_conversed()), ([false, true, false, false], true));
         flow.answered();
         assert!(flow.is_established(Time::from_secs(50), Span::from_secs(50)));
     }

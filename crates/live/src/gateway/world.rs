@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use apportion_core::packet::{Ecn, FlowId, Protocol};
+use apportion_core::label::Label;
+use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Time};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
@@ -14,6 +15,7 @@ use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
 use crate::bridge::ETHERNET;
 use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
+use crate::frame::Parsed;
 use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
@@ -170,33 +172,23 @@ impl World for GatewayWorld {
         }
         let [up, down] = &mut self.directions;
         let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
-        let tuple = parsed.flow();
-        // What is no IP, such as ARP, belongs to no flow.
+        // ARP belongs to no flow, and neither does what replaces it.
+        let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
         if arrival.is_overload && tuple.is_some_and(|tuple| !state.flows.is_established(now, &tuple)) {
             state.shed += 1;
             return Disposition::Consume;
         }
-        let written = wire_label::read(arrival.frame, parsed.ip());
-        let mut headers = parsed.headers;
-        let mut label = written;
-        if written.is_some() {
-            wire_label::clear(arrival.frame, parsed.ip());
-            label =
-                label.filter(|_| headers.is_some_and(|headers| state.labels.reads.trusts(headers.source)));
-            state.ignored += u64::from(label.is_none());
-            // The codepoint was the label's, and says nothing of a class.
-            headers = headers.map(|headers| Headers { dscp: 0, ..headers });
-        }
+        let (headers, mut label) = state.take_label(arrival.frame, parsed);
         let size = state.charged(arrival.frame);
         // The flow of the other direction that it acknowledges, if that is marked.
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(tuple) {
             Some((headers, tuple)) => {
                 let other = account(UNMATCHED, number);
-                let speaks = parsed.segment.is_none_or(|segment| !segment.is_syn_or_reset());
-                let found = state.flows.find(now, (tuple, speaks), headers, other, &mut self.settings);
-                if found.is_first_word {
-                    state.flows.speaks(&tuple, &mut opposite.flows);
+                let converses = parsed.segment.is_none_or(|segment| !segment.is_syn_or_reset());
+                let found = state.flows.find(now, (tuple, converses), headers, other, &mut self.settings);
+                if found.is_first {
+                    state.flows.converse(&tuple, &mut opposite.flows);
                 }
                 if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
                     label = None;
@@ -214,7 +206,7 @@ impl World for GatewayWorld {
                 }
                 found
             }
-            None => Found { flow: FlowId(0), account: account(OTHER, number), is_first_word: false },
+            None => Found { flow: FlowId(0), account: account(OTHER, number), is_first: false },
         };
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);
@@ -303,6 +295,21 @@ impl GatewayWorld {
 }
 
 impl DirectionState {
+    /// Takes the label off a frame: the headers without it, and the label if its sender is trusted.
+    fn take_label(
+        &mut self,
+        frame: &mut [u8],
+        parsed: &Parsed,
+    ) -> (Option<Headers>, Option<(LabelKind, Label)>) {
+        let headers = parsed.headers;
+        let Some(label) = wire_label::read(frame, parsed.ip()) else { return (headers, None) };
+        wire_label::clear(frame, parsed.ip());
+        let is_trusted = headers.is_some_and(|headers| self.labels.reads.trusts(headers.source));
+        self.ignored += u64::from(!is_trusted);
+        // The codepoint was the label's, and says nothing of a class.
+        (headers.map(|headers| Headers { dscp: 0, ..headers }), is_trusted.then_some(label))
+    }
+
     /// What a frame is charged.
     fn charged(&self, frame: &[u8]) -> Bytes {
         Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get())) + self.overhead

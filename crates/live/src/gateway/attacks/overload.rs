@@ -45,10 +45,10 @@ fn what_is_established_passes_whatever_comes() {
 }
 
 #[test]
-fn a_new_connection_gets_through_in_turns() {
+fn packets_of_new_flows_get_through_in_turns() {
     let mut bench = bench();
     flood(&mut bench, 600_000);
-    // Each number is the first packet of a connection.
+    // Each opens another connection.
     bench.play(INSIDE, [2_000, 10_000], 100, |number| {
         segment([inside(1), SERVER], [number as u16, 80], (2, 0), 60)
     });
@@ -92,4 +92,30 @@ fn a_burst_and_a_pause_of_the_system_cost_new_flows_nothing() {
         bench.engine.io_mut().now += Span::from_millis(15);
     }
     assert_eq!(bench.direction(Direction::Up).shed, 0);
+}
+
+#[test]
+fn a_flood_does_not_delay_address_resolution() {
+    let text = "down.rate = \"18Mbit\"\n[up]\nrate = \"18Mbit\"\nqueue = { kind = \"fq_codel\", isolate = \"both\" }\n";
+    let mut bench = Bench::new(text);
+    flood(&mut bench, 80_000);
+    // ARP, and a neighbour solicitation.
+    let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 6], &[0; 46]].concat();
+    let mut solicitation =
+        [&[0x33; 6][..], &[2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]].concat();
+    solicitation.extend([&[0xfe; 32][..], &[135], &[0; 23]].concat());
+    let kinds = [arp, solicitation];
+    for frame in kinds.clone() {
+        bench.play(INSIDE, [1_500, 3_500], 10, move |_| frame.clone());
+    }
+    bench.run(3_500);
+    for kind in kinds {
+        let sent: Vec<Time> =
+            bench.engine.io_mut().sent.iter().filter(|sent| sent.frame == kind).map(|sent| sent.at).collect();
+        assert_eq!(sent.len(), 20);
+        for (number, at) in (0..).zip(sent) {
+            let delay = at.since(Time::from_millis(1_500 + 100 * number));
+            assert!(delay < Span::from_millis(5), "{delay}");
+        }
+    }
 }

@@ -66,7 +66,7 @@ fn a_rule_decides_once_and_a_flow_that_none_matches_sends_no_update() {
     let (found, updates) = find(&mut classifier, 0, 1);
     assert_eq!((found.flow, found.account), (FlowId(FIRST), 10));
     assert_eq!(updates, [(FlowId(FIRST), weight(3.0))]);
-    assert_eq!(find(&mut classifier, 1, 1), (Found { is_first_word: false, ..found }, vec![]));
+    assert_eq!(find(&mut classifier, 1, 1), (Found { is_first: false, ..found }, vec![]));
     let (other, updates) = find(&mut classifier, 1, 2);
     assert_eq!((other.flow, other.account, updates), (FlowId(FIRST + 1), OTHER, vec![]));
 }
@@ -95,10 +95,7 @@ fn all_that_match_are_one_flow_where_that_is_asked_for() {
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nweight = 3\nflows = \"one\"\n";
     let mut classifier = classifier(&config(rules));
     // The rule's weight was there when the discipline was built.
-    assert_eq!(
-        find(&mut classifier, 0, 1),
-        (Found { flow: FlowId(1), account: 10, is_first_word: true }, vec![])
-    );
+    assert_eq!(find(&mut classifier, 0, 1), (Found { flow: FlowId(1), account: 10, is_first: true }, vec![]));
     assert_eq!(find(&mut classifier, 0, 2).0.flow, FlowId(1));
     assert_eq!(find(&mut classifier, 0, 6).0.flow, FlowId(FIRST + 2));
     assert_eq!(classifier.count(), 3);

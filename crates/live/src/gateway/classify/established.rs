@@ -1,0 +1,52 @@
+//! Which flows are established, and which have hosts of their own; see [`standing`](super::super::standing).
+
+use apportion_core::packet::FlowId;
+use apportion_core::units::{Span, Time};
+
+use super::{Classifier, FIRST, Flow, Key};
+use crate::frame::FlowTuple;
+
+impl Classifier {
+    /// The [first packet](super::Found::is_first) of the flow `tuple` that converses came. `opposite` are the flows of the
+    /// other direction: if one of its answer came before, both flows are established, and the networks that they belong to.
+    pub fn converse(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
+        let back = tuple.reversed();
+        if opposite.known(&back).is_some_and(|(_, answer)| answer.standing.has_conversed()) {
+            self.establish(tuple);
+            opposite.establish(&back);
+        }
+    }
+
+    fn establish(&mut self, tuple: &FlowTuple) {
+        let Some((own, flow)) = self.known(tuple) else { return };
+        let id = flow.id;
+        for at in [own, id].map(|id| id.0.checked_sub(FIRST)).into_iter().flatten() {
+            self.flows[at as usize].standing.answered();
+            self.table.keep(FlowId(FIRST + at));
+        }
+        self.has_answers = true;
+    }
+
+    /// Whether the flow `tuple` is established.
+    pub fn is_established(&mut self, now: Time, tuple: &FlowTuple) -> bool {
+        let Some((own, flow)) = self.known(tuple) else { return false };
+        let standing = flow.standing;
+        let silence = self.table.last_seen(own).map_or(Span::ZERO, |last_seen| now.since(last_seen));
+        standing.is_established(now, silence)
+    }
+
+    /// Whether the flow or the network with this number belongs to its own hosts: it was answered. A sender of forged packets
+    /// can wait as long as it likes, so age counts only where no flow is answered, since the gateway sees one direction only.
+    /// What a rule makes one flow was named by the operator.
+    pub(super) fn has_hosts(&self, now: Time, id: FlowId) -> bool {
+        let Some(at) = id.0.checked_sub(FIRST) else { return true };
+        let standing = self.flows[at as usize].standing;
+        standing.is_answered() || !self.has_answers && standing.is_established(now, Span::ZERO)
+    }
+
+    /// The flow `tuple` and its number, if it has one.
+    fn known(&mut self, tuple: &FlowTuple) -> Option<(FlowId, &mut Flow)> {
+        let own = self.table.find(&Key::Tuple(*tuple))?;
+        Some((own, self.flows.get_mut((own.0 - FIRST) as usize)?))
+    }
+}
