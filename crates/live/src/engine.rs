@@ -96,7 +96,7 @@ pub struct Engine<W, I = Ports> {
     starved: Vec<u32>,
     /// By port.
     overloads: Vec<Overload>,
-    /// Times that ports were waited for.
+    /// Number of waits so far.
     round: u64,
     received: Vec<Received>,
     malformed: [u64; Malformed::ALL.len()],

@@ -82,7 +82,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         Numbered { flow: FlowId(self.first + at as u32), is_new: true, silence: Span::ZERO }
     }
 
-    /// As long as others can, this flow gives up its number only after `idle`.
+    /// This flow gives up its number after flows that are not to be kept; in any case after `idle`.
     pub fn keep(&mut self, flow: FlowId) {
         let at = flow.0.checked_sub(self.first).map(|at| at as usize);
         if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
