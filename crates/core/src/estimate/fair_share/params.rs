@@ -129,7 +129,7 @@ pub enum NotedLabel {
     Relabelled,
 }
 
-/// Parameters of a [`FairShareEstimator`].
+/// Parameters of a [`FairShareEstimator`](super::FairShareEstimator).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FairShareParams {
     /// K_α: time constant of the arrival and acceptance rates. Default 100 ms.
