@@ -274,7 +274,7 @@ impl Classifier {
     }
 
     /// Gives the flow of a packet, at this place of the table, the numbers of its hosts, if the queue divides among hosts.
-    /// Flows and networks that nobody answered are of one host together, so that forged addresses are one host and no more.
+    /// Flows and networks without an answer are of one host together, so that forged addresses are one host and no more.
     fn note_hosts(&mut self, now: Time, at: usize, tuple: &FlowTuple, settings: &mut Settings) {
         if self.hosts.is_none() {
             return;

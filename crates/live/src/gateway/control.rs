@@ -47,7 +47,7 @@ use super::http::{self, Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 
-/// How long the thread that moves packets may take to apply a configuration, before the client is told that it did not.
+/// How long the thread that moves packets may take to apply a configuration before the reload counts as refused.
 /// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
 const STALLED: Span = Span::from_secs(2);
 /// Chosen: some hundred times what the most flows and rules take.
