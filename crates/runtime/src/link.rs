@@ -514,6 +514,12 @@ impl<P: Packet> LinkState<P> {
         self.transparent
     }
 
+    /// Whether it exchanges, measures, captures and loses nothing: a packet that it transmits is only counted.
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// What waits in its queue.
     #[must_use]
     pub fn backlog(&self) -> Backlog {

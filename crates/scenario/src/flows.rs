@@ -211,6 +211,7 @@ impl<'a> Builder<'a> {
             class: fields.text("class").map(class).unwrap_or_default(),
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
+            jitter: fields.span("jitter", i, problems),
             guarantee: fields.rate("guarantee", i, problems)?,
             customer: customers::of_flow(fields, i, problems),
             tickets,

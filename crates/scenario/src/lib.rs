@@ -36,6 +36,7 @@ mod expression;
 mod files;
 mod flows;
 mod gml;
+mod jitter;
 mod keys;
 mod labels;
 mod load;

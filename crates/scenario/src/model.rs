@@ -131,6 +131,8 @@ pub struct Flow {
     /// Its round-trip time without queueing, where disciplines divide by that; `None`: what the network makes
     /// it, see [`Scenario::base_rtt`].
     pub rtt: Option<Span>,
+    /// The longest time that its hosts take for a packet; `None`: the default, see [`Scenario::jitter`].
+    pub jitter: Option<Span>,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
     /// The name of its customer; all flows without one are one more customer.

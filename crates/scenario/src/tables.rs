@@ -200,7 +200,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<19>(
+pub(crate) const FLOW: &[Key] = &both::<20>(
     &[
         key(
             "count",
@@ -240,7 +240,7 @@ pub(crate) const FLOW: &[Key] = &both::<19>(
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
 /// Keys of a flow that may also have a default.
-const SHARED_FLOW: [Key; 13] = [
+const SHARED_FLOW: [Key; 14] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
@@ -300,6 +300,14 @@ const SHARED_FLOW: [Key; 13] = [
         Optional,
         "Marker of its packets at the source: a name, or a table with parameters. If absent, `tickets` \
          for a flow with `tickets` or `ack_tickets`, else none.",
+    ),
+    key(
+        "jitter",
+        DELAY,
+        Optional,
+        "Longest time that its hosts take for a packet that they send, data or acknowledgement; drawn \
+         uniformly for each packet, none of which overtakes the one before it. Simulator only. Zero if \
+         absent.",
     ),
     key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
     key("stop", TIME, Optional, "Time when its source stops sending; the end of the run if absent."),

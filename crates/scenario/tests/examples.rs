@@ -79,3 +79,26 @@ fn the_quickstart_compares_four_queues() {
     let entitlements = suite.points[0].scenario.entitlements().unwrap();
     assert_eq!(entitlements, [Rate::from_bit(909_091); 11]);
 }
+
+/// Papers simulated with ns-2, whose hosts take no time unless `overhead_` is set, and so did the formulas.
+#[test]
+fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["papers", "validation"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let Ok(entries) = std::fs::read_dir(entry.unwrap().path()) else { continue };
+            files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
+                path.extension().is_some_and(|of| of == "toml") && !path.ends_with("expect.toml")
+            }));
+        }
+    }
+    assert!(files.len() > 50, "{}", files.len());
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let suite = load(&text, &path, &[], &|path| std::fs::read(path)).unwrap();
+        let flows = suite.points.iter().flat_map(|point| &point.scenario.flows);
+        let silent: Vec<_> = flows.filter(|flow| flow.jitter.is_none()).map(|flow| &flow.name).collect();
+        assert!(silent.is_empty(), "{}: write `defaults.flow.jitter = \"0s\"`; {silent:?}", path.display());
+    }
+}

@@ -15,6 +15,7 @@ use apportion_scenario::tcp::Algorithm;
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
+use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
 use crate::measure::Totals;
 use crate::pending_notices::PendingNotices;
@@ -95,6 +96,7 @@ impl<'a> Simulation<'a> {
             completions: vec![Vec::new(); scenario.flows.len()],
             baseline: None,
             notices: PendingNotices::default(),
+            hosts: Hosts::default(),
             outbox: Vec::new(),
             events_handled: 0,
         };
@@ -118,6 +120,7 @@ impl<'a> Simulation<'a> {
         let messages = FlowId(simulation.numbers.id_count() as u32);
         simulation.shared.counters = vec![Counters::default(); simulation.numbers.id_count() + 1];
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
+        simulation.hosts = Hosts::new(scenario, seed, simulation.routers.is_some());
         simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();

@@ -34,6 +34,8 @@ pub enum Event {
     Change(u32),
     /// A router that exchanges reports has something to do.
     Router(u32),
+    /// The first of the packets that wait in this host leaves it.
+    Departure(u32),
     /// An overload notification reaches a source.
     Notice,
     /// The measured part of the run begins.
@@ -65,6 +67,7 @@ impl Event {
             Self::Measure => (9, 0),
             Self::Sample => (10, 0),
             Self::Notice => (11, 0),
+            Self::Departure(i) => (12, i),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -85,6 +88,7 @@ impl Event {
             8 => Self::Router(index),
             9 => Self::Measure,
             11 => Self::Notice,
+            12 => Self::Departure(index),
             _ => Self::Sample,
         }
     }

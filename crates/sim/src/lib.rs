@@ -12,6 +12,7 @@
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `router` | routers that exchange reports about their links |
+//! | `hosts` | the time that hosts take for the packets that they send |
 //! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`measure`] | what is counted, and the outcome |
@@ -24,6 +25,7 @@ pub mod build;
 pub mod capture;
 pub mod connection;
 pub mod events;
+mod hosts;
 pub mod link;
 pub mod measure;
 pub mod packet;

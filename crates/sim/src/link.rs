@@ -131,11 +131,7 @@ impl Link {
     /// Takes a packet into the queue and sends if the transmitter is free.
     pub fn receive(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         self.state.arrive(now, &mut packet, shared);
-        let free = match self.transmitter {
-            Transmitter::Idle => true,
-            Transmitter::Draining => now >= self.free_at,
-            Transmitter::Busy | Transmitter::Held => false,
-        };
+        let free = self.is_free(now);
         if free && self.state.is_transparent() && self.rate() > Rate::ZERO {
             return self.send(now, packet, shared);
         }
@@ -237,6 +233,22 @@ impl Link {
             shared.events.schedule(at, Event::Arrival(self.state.index()));
         }
         self.wire.push_back((at, packet));
+    }
+
+    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
+    /// waits, and nobody would notice if it came early with that time.
+    #[must_use]
+    pub fn sends_unnoticed(&self, at: Time) -> bool {
+        self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && self.rate() > Rate::ZERO
+    }
+
+    /// Whether the transmitter has nothing to send at `at`.
+    fn is_free(&self, at: Time) -> bool {
+        match self.transmitter {
+            Transmitter::Idle => true,
+            Transmitter::Draining => at >= self.free_at,
+            Transmitter::Busy | Transmitter::Held => false,
+        }
     }
 
     /// The rate of its transmitter.

@@ -19,6 +19,7 @@ use apportion_scenario::model::{Scenario, Setting};
 use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Tcp};
 use crate::events::Event;
+use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
 use crate::measure::{Baseline, Totals};
 use crate::packet::{Body, Direction, Header, Packet, Store};
@@ -68,6 +69,8 @@ pub struct Simulation<'a> {
     pub(crate) baseline: Option<Box<Baseline>>,
     /// Overload notifications on their way to sources.
     pub(crate) notices: PendingNotices,
+    /// What hosts have not sent yet.
+    pub(crate) hosts: Hosts,
     /// Packets that a TCP end sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     pub(crate) events_handled: u64,
@@ -119,6 +122,7 @@ impl Simulation<'_> {
             Event::Stop(connection) => self.stop(now, connection),
             Event::Change(index) => self.change(now, index),
             Event::Router(index) => self.manage(now, index),
+            Event::Departure(host) => self.depart(now, host),
             Event::Notice => self.deliver_notices(now),
             Event::Measure => self.begin_measuring(now),
             Event::Sample => self.sample(now),
@@ -202,8 +206,8 @@ impl Simulation<'_> {
         self.shared.store.get(packet.body()).connection
     }
 
-    /// Puts a packet of a connection on its first link.
-    fn inject(&mut self, now: Time, mut packet: Packet) {
+    /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
+    fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             match packet.direction() {
                 Direction::Forth => marks.mark(now, &mut packet),
@@ -216,7 +220,21 @@ impl Simulation<'_> {
         if packet.direction() == Direction::Forth {
             self.shared.counters[packet.flow().index()].sent.add(packet.size());
         }
-        self.enter(now, self.routes[packet.hop() as usize], packet);
+        let link = self.routes[packet.hop() as usize];
+        if self.hosts.take_no_time() {
+            return self.enter(now, link, packet);
+        }
+        let (flow, first) = (self.connections[connection as usize].flow, &mut self.links[link as usize]);
+        if let Some(packet) = self.hosts.send(now, flow, packet, first, &mut self.shared) {
+            self.enter(now, link, packet);
+        }
+    }
+
+    /// A packet that waited in its host enters its first link.
+    fn depart(&mut self, now: Time, host: u32) {
+        if let Some(packet) = self.hosts.depart(host, &mut self.shared) {
+            self.enter(now, self.routes[packet.hop() as usize], packet);
+        }
     }
 
     /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
@@ -252,7 +270,7 @@ impl Simulation<'_> {
         }
         let mut packets = std::mem::take(&mut self.outbox);
         for packet in packets.drain(..) {
-            self.inject(now, packet);
+            self.inject(now, index, packet);
         }
         self.outbox = packets;
         if done {
@@ -342,7 +360,8 @@ impl Simulation<'_> {
                 let part = left.min(largest);
                 let body = Body { sent: now, queued: now, connection: index, header: Header::Udp };
                 let body = self.shared.store.insert(body);
-                self.inject(now, Packet::new(body, flow, hop, part, Ecn::NotEct, Direction::Forth));
+                let packet = Packet::new(body, flow, hop, part, Ecn::NotEct, Direction::Forth);
+                self.inject(now, index, packet);
                 left -= part;
             }
         } else {

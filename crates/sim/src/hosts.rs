@@ -1,0 +1,166 @@
+//! Hosts: the time that they take for each packet that they send.
+//!
+//! The time is drawn uniformly between zero and the jitter of the flow. Packets of a flow leave its source, and
+//! acknowledgements its sink, in the order in which they were sent: one that would overtake leaves together with the
+//! one before it. So no packet takes longer than the jitter, and hosts limit no rate.
+//!
+//! Cost: O(1) per packet, and an event for those that wait here. A packet whose first link is for its flow alone and
+//! would send it at once does not wait: the link takes it early, with the time at which it leaves the host.
+
+use std::collections::VecDeque;
+
+use apportion_core::random::Stream;
+use apportion_core::units::{Span, Time};
+use apportion_scenario::model::{Flow, LinkId, Scenario, Setting};
+
+use crate::events::Event;
+use crate::link::{Link, SharedState};
+use crate::packet::{Direction, Packet};
+
+/// The ends of the flows of a scenario: the source of flow `n` is number 2 `n`, its sink 2 `n` + 1. None if hosts
+/// take no time.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts(Vec<Host>);
+
+/// The end of a flow.
+#[derive(Debug)]
+struct Host {
+    /// The longest time for a packet, ns.
+    jitter: u64,
+    random: Stream,
+    /// When the packet before leaves.
+    last: Time,
+    /// Packets with the times at which they leave. The first of them has an event.
+    waiting: VecDeque<(Time, Packet)>,
+    /// Whether nothing else uses its first link, and nothing changes it.
+    has_own_link: bool,
+}
+
+impl Hosts {
+    /// Those of `scenario`. With `messages` any link may also carry messages of routers.
+    pub fn new(scenario: &Scenario, seed: u64, messages: bool) -> Self {
+        if scenario.flows.iter().all(|flow| scenario.jitter(flow) == [Span::ZERO; 2]) {
+            return Self(Vec::new());
+        }
+        let users = users(scenario);
+        let alone = |path: &[LinkId]| path.first().is_some_and(|link| users[link.index()] == 1 && !messages);
+        let host = |flow: &Flow, jitter: Span, purpose: &str, path: &[LinkId]| Host {
+            jitter: jitter.as_nanos(),
+            random: Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
+            last: Time::ZERO,
+            waiting: VecDeque::new(),
+            has_own_link: alone(path),
+        };
+        let ends = |flow: &Flow| {
+            let [source, sink] = scenario.jitter(flow);
+            [host(flow, source, "jitter", &flow.path), host(flow, sink, "ack_jitter", &flow.back)]
+        };
+        Self(scenario.flows.iter().flat_map(ends).collect())
+    }
+
+    /// Whether packets enter their first links as soon as they are sent.
+    pub fn take_no_time(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// An end of `flow` sends a packet over `link`; returns it if it leaves now.
+    pub fn send(
+        &mut self,
+        now: Time,
+        flow: u32,
+        packet: Packet,
+        link: &mut Link,
+        shared: &mut SharedState,
+    ) -> Option<Packet> {
+        let number = 2 * flow + u32::from(packet.direction() == Direction::Back);
+        let host = &mut self.0[number as usize];
+        let at = host.departure(now);
+        if !host.waiting.is_empty() {
+            host.waiting.push_back((at, packet));
+        } else if at == now {
+            return Some(packet);
+        } else if host.has_own_link && link.sends_unnoticed(at) {
+            link.receive(at, packet, shared);
+        } else {
+            host.waiting.push_back((at, packet));
+            shared.events.schedule(at, Event::Departure(number));
+        }
+        None
+    }
+
+    /// The packet that leaves the host with this number now.
+    pub fn depart(&mut self, number: u32, shared: &mut SharedState) -> Option<Packet> {
+        let waiting = &mut self.0[number as usize].waiting;
+        let (_, packet) = waiting.pop_front()?;
+        if let Some(&(at, _)) = waiting.front() {
+            shared.events.schedule(at, Event::Departure(number));
+        }
+        Some(packet)
+    }
+}
+
+/// How many directions of flows and changes each link has to do with.
+fn users(scenario: &Scenario) -> Vec<usize> {
+    let mut users = vec![0; scenario.links.len()];
+    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        path.iter().for_each(|link| users[link.index()] += 1);
+    }
+    for change in &scenario.changes {
+        if let Setting::LinkRate(link, _)
+        | Setting::LinkDelay(link, _)
+        | Setting::LinkLoss(link, _)
+        | Setting::LinkQueue(link, _)
+        | Setting::LinkTickets(link, _)
+        | Setting::LinkAckTickets(link, _) = &change.to
+        {
+            users[link.index()] += 1;
+        }
+    }
+    users
+}
+
+impl Host {
+    /// When a packet leaves that is sent at `now`.
+    fn departure(&mut self, now: Time) -> Time {
+        self.last = self.last.max(now + Span::from_nanos(self.random.below(self.jitter.saturating_add(1))));
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(jitter: u64) -> Host {
+        let random = Stream::new(3, "host");
+        Host { jitter, random, last: Time::ZERO, waiting: VecDeque::new(), has_own_link: false }
+    }
+
+    #[test]
+    fn packets_that_are_far_apart_take_uniform_times() {
+        const JITTER: u64 = 9;
+        let mut host = host(JITTER);
+        let mut counts = [0_u64; JITTER as usize + 1];
+        for k in 0..100_000 {
+            let now = Time::from_nanos(20 * k);
+            counts[host.departure(now).since(now).as_nanos() as usize] += 1;
+        }
+        // Chi-square with 9 degrees of freedom: 27.88 is exceeded with a probability of 0.001.
+        let square = |count: &u64| (*count as f64 - 10_000.0).powi(2) / 10_000.0;
+        assert!(counts.iter().map(square).sum::<f64>() < 27.88, "{counts:?}");
+    }
+
+    #[test]
+    fn no_packet_overtakes_another_or_takes_longer_than_the_jitter() {
+        let (mut host, mut last, mut together) = (host(1_000), Time::ZERO, 0);
+        for k in 0..10_000 {
+            let now = Time::from_nanos(130 * k);
+            let at = host.departure(now);
+            assert!(at >= last && at.since(now) <= Span::from_nanos(1_000));
+            together += u32::from(at == last);
+            last = at;
+        }
+        assert!(together > 1_000, "{together}");
+        assert_eq!(Host { jitter: 0, ..host }.departure(last), last);
+    }
+}
