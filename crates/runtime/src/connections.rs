@@ -68,8 +68,8 @@ pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
 fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end: Time, seed: u64) {
     // The first connection has the names that the only one of a flow has.
     let stream = |purpose: &str, member: u32| match member {
-        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
-        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.name)),
+        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
+        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.stream())),
     };
     let stop = flow.stop.unwrap_or(end);
     let start = |member: u32| match flow.start {

@@ -39,7 +39,7 @@ pub fn marks(
         let Planned { flow: number, id, .. } = connections[0];
         let flow = &scenario.flows[number as usize];
         let member = id.0 - numbers.ids(number as usize).start;
-        let stream = |purpose: &str| Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.name));
+        let stream = |purpose: &str| Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.stream()));
         let first = connections.iter().map(|connection| connection.start).min();
         Marks::new(flow, first.unwrap_or_default(), &stream)
     };

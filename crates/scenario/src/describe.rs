@@ -113,6 +113,10 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   weight, guarantee, round-trip time, tickets and marker apply to all connections together. With a fixed `start` all
   connections begin in the same instant and may stay synchronised; `start = { between = [\"0s\", \"1s\"] }` draws a start for
   each. `count` sets the number of flows, `connections` the number of connections in each of them.
+- **Names and chance.** Random draws come from streams that the seed and the names of links and flows select: what is added, or renamed,
+  leaves the draws of all others as they are, but a flow with a new name draws anew, and its results differ by chance. Through a queue
+  that they share, those of the other flows then differ too. With `stream = \"old\"` a flow or group that was called `old` keeps its
+  draws; results are then the same, byte for byte, as long as the order of the flows by name is. Streams must differ.
 - **Guarantees.** On each link, the guarantees of the flows that cross it may add up to at most the link's rate. This is checked at
   the start and at each change that raises a guarantee, with the rates at that moment; silent flows count. A link that becomes
   slower later is accepted, since a scenario may want to show what happens then. Queues without guarantees ignore them, but

@@ -1,5 +1,6 @@
 //! Flows: groups into members, sources, transports and paths.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -98,6 +99,7 @@ impl<'a> Builder<'a> {
             let place = alone.map_or(Place::Line(1), |(_, item)| item.place);
             problems.add(place, join("flow", name), "a group already has a flow of this name; rename one");
         }
+        check_streams(&flows, table, problems);
         flows
     }
 
@@ -175,7 +177,8 @@ impl<'a> Builder<'a> {
         let from = self.node(&group.from, i, fields, "from", problems);
         let to = self.node(&group.to, i, fields, "to", problems);
         let (from, to) = (from?, to?);
-        let name = group.count.map_or_else(|| group.name.to_owned(), |_| format!("{}.{i}", group.name));
+        let named = |name: &str| group.count.map_or_else(|| name.to_owned(), |_| format!("{name}.{i}"));
+        let name = named(group.name);
         if from == to {
             let node = &self.nodes[from.0 as usize].name;
             fields.refuse("to", format!("flow `{name}` leads from node `{node}` to itself"), problems);
@@ -211,6 +214,7 @@ impl<'a> Builder<'a> {
             class: fields.text("class").map(class).unwrap_or_default(),
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
+            stream: fields.text("stream").map(|stream| named(stream).into()),
             jitter: fields.span("jitter", i, problems),
             guarantee: fields.rate("guarantee", i, problems)?,
             customer: customers::of_flow(fields, i, problems),
@@ -349,6 +353,27 @@ impl<'a> Builder<'a> {
             let name = |node: NodeId| &self.nodes[node.0 as usize].name;
             format!("no link leads from `{}` to `{}`", name(from), name(to))
         })
+    }
+}
+
+/// Refuses streams that another flow draws from too: their draws would be equal and not independent.
+fn check_streams(flows: &[Flow], table: &Table, problems: &mut Problems) {
+    if flows.iter().all(|flow| flow.stream.is_none()) {
+        return;
+    }
+    let mut owners = BTreeMap::new();
+    for flow in flows {
+        let Some(other) = owners.insert(flow.stream(), flow) else { continue };
+        // Names are unique, so one of the two has a `stream`.
+        let (flow, other) = if flow.stream.is_some() { (flow, other) } else { (other, flow) };
+        let entry = table.entries.iter().find(|(name, _)| *name == flow.group || *name == flow.name);
+        let message = format!(
+            "flow `{}` would draw from the streams of flow `{}`; write a name that no flow has",
+            flow.name, other.name
+        );
+        let place = entry.map_or(Place::Line(1), |(_, item)| item.place);
+        problems.add(place, join(&join("flow", &flow.group), "stream"), message);
+        return;
     }
 }
 

@@ -116,8 +116,10 @@ pub struct ListedLoss {
 /// One flow from a source to a sink.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Unique; member `i` of a group `g` is called `g.i`. Also the name of its random streams.
+    /// Unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
+    /// The name of its random streams, unique; `None`: its own.
+    pub stream: Option<Box<str>>,
     /// The table in the file it comes from.
     pub group: String,
     /// The links its packets pass, in order.
@@ -156,6 +158,14 @@ pub struct Flow {
     pub start: Start,
     /// When its source stops sending; the end of the run if `None`.
     pub stop: Option<Time>,
+}
+
+impl Flow {
+    /// The name of its random streams.
+    #[must_use]
+    pub fn stream(&self) -> &str {
+        self.stream.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// A customer: bandwidth is divided among customers first, then among the flows of each.

@@ -200,7 +200,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<20>(
+pub(crate) const FLOW: &[Key] = &both::<21>(
     &[
         key(
             "count",
@@ -231,6 +231,13 @@ pub(crate) const FLOW: &[Key] = &both::<20>(
             "Its customer, such as \"home{i}\", for queues that divide bandwidth among customers first \
              and then among the flows of each. If any flow has one, all flows without one form one more \
              customer of weight 1.",
+        ),
+        key(
+            "stream",
+            Kind::Text,
+            Optional,
+            "Name of its random streams, of a group `x.1`, `x.2`, ...; its own name if absent. A renamed flow \
+             keeps its draws with `stream` set to its old name.",
         ),
     ],
     &SHARED_FLOW,

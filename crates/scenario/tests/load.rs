@@ -537,3 +537,27 @@ fn numbers_beyond_what_toml_requires_are_read_or_refused_with_the_range() {
         assert!(errors.iter().any(|error| error.starts_with(&wanted)), "{errors:?}");
     }
 }
+
+#[test]
+fn a_stream_belongs_to_one_flow() {
+    let with = |lines: &str| DUMBBELL.to_owned() + lines;
+    let streams = |text: &str| -> Vec<String> {
+        scenario(text).flows.iter().map(|flow| flow.stream().to_owned()).collect()
+    };
+    let group = "[flow.tcp]\ncount = 2\nfrom = \"l2\"\nto = \"r2\"\ntcp = \"rfc\"\n";
+    assert_eq!(streams(&with(group)), ["tcp.1", "tcp.2", "udp"]);
+    assert_eq!(streams(&with(&format!("{group}stream = \"bulk\""))), ["bulk.1", "bulk.2", "udp"]);
+    // A name that another flow gave up is free.
+    assert_eq!(
+        streams(&with(
+            "stream = \"x\"\n[flow.y]\nfrom = \"l2\"\nto = \"r2\"\ntcp = \"rfc\"\nstream = \"udp\""
+        )),
+        ["x", "udp"]
+    );
+    assert_eq!(
+        errors(&with("[flow.a]\nfrom = \"l2\"\nto = \"r2\"\ntcp = \"rfc\"\nstream = \"udp\"")),
+        [
+            "dir/x.toml:12: flow.a.stream: flow `a` would draw from the streams of flow `udp`; write a name that no flow has"
+        ]
+    );
+}

@@ -46,7 +46,7 @@ impl Hosts {
         let alone = |path: &[LinkId]| path.first().is_some_and(|link| users[link.index()] == 1 && !messages);
         let host = |flow: &Flow, jitter: Span, purpose: &str, path: &[LinkId]| Host {
             jitter: jitter.as_nanos(),
-            random: Stream::new(seed, &format!("flow.{}.{purpose}", flow.name)),
+            random: Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
             last: Time::ZERO,
             waiting: VecDeque::new(),
             has_own_link: alone(path),

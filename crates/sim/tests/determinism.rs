@@ -155,6 +155,22 @@ fn the_order_of_declarations_changes_nothing() {
 }
 
 #[test]
+fn a_renamed_flow_keeps_its_numbers_with_its_stream() {
+    let outcome = text(&run(&rich()));
+    let renamed = |with_stream: bool| {
+        let mut text = rich();
+        for (old, new) in [("reno", "renamed"), ("onoff", "only"), ("web", "webs")] {
+            let stream = if with_stream { format!("\nstream = \"{old}\"") } else { String::new() };
+            text = text.replace(&format!("[flow.{old}]"), &format!("[flow.{new}]{stream}"));
+        }
+        let renamed = self::text(&run(&text));
+        renamed.replace("\"renamed", "\"reno").replace("\"only", "\"onoff").replace("\"webs", "\"web")
+    };
+    assert_eq!(renamed(true), outcome);
+    assert_ne!(renamed(false), outcome);
+}
+
+#[test]
 fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     // Golden: continuous integration runs this unoptimised; `cargo test --release -p apportion-sim --test
     // determinism` must find the same number. A deliberate change of the engine, of a discipline or of what
