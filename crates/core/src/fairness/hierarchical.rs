@@ -6,13 +6,16 @@
 //! together, has min(D_n, W_n s) with one s that fills the link; flow i of it, which wants d_i, has min(d_i,
 //! w_i s_n) with one s_n for the customer.
 //!
-//! Only for networks with one bottleneck. Of several there is no single division: a customer may be divided
-//! at one link and its flows be held back at others, and what a customer is then due depends on which of its
-//! flows is counted where. Links that are no bottleneck do not matter, but what a flow wants is at most
-//! what the narrowest link of its path carries.
+//! Of several bottlenecks each divides what it carries by itself, as a queue would: at each link a flow wants what it
+//! could use if that link were wide, that is, at most what the other links of its path leave it, and customers and
+//! their flows divide the link by these wants. The allocation is a fixed point: every flow has what it wants, or
+//! crosses a full link where no flow of its customer has more for its weight and no customer that is held back there
+//! has more for its own. With one bottleneck this is the division above. The fixed point is approached from links
+//! that leave everything, as rates that switches advertise are in distributed max-min algorithms (Bertsekas, Gallager
+//! 1992, section 6.5.2); nothing says that it settles, so the result is checked.
 //!
-//! Cost: O(path entries + flows log flows) for each link that could be the bottleneck, at most
-//! [`CANDIDATES`].
+//! Cost: O(path entries + flows log flows) for each link that could be the only bottleneck, at most [`CANDIDATES`],
+//! then for each round over the links, at most PATIENCE; as many as there are levels of bottlenecks are usual.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -41,7 +44,7 @@ pub struct CustomerClaim {
 /// what each has.
 ///
 /// # Errors
-/// When a claim makes no sense, or when there are several bottlenecks.
+/// When a claim makes no sense, or when several bottlenecks do not settle.
 pub fn hierarchical(
     capacities: &[f64],
     weights: &[f64],
@@ -63,7 +66,7 @@ pub fn hierarchical(
             return Ok(shares);
         }
     }
-    Err(Infeasible::SeveralBottlenecks)
+    settle(capacities, weights, claims, &wants)
 }
 
 /// By how much sums of shares may exceed a capacity.
@@ -126,6 +129,110 @@ fn divide(
     Ok(shares)
 }
 
+/// Rounds over all links. Chosen as for tickets: what settles does so in some tens.
+const PATIENCE: usize = 2_000;
+/// From this round on offers move half way only, so that what swings between two values settles.
+const HASTE: usize = 100;
+/// Relative change below which an offer has settled. Chosen: some hundred times the rounding of a sum.
+const EPSILON: f64 = 1e-12;
+/// How far links may be overfilled by offers that have settled, relatively. Chosen: far above EPSILON.
+const TOLERANCE: f64 = 1e-9;
+
+/// A flow on a link: who, and the place of this link on its path.
+type Crossing = (usize, usize);
+
+/// The shares where several links are divided: rounds over the links until what each offers stays.
+fn settle(
+    capacities: &[f64],
+    weights: &[f64],
+    claims: &[CustomerClaim],
+    wants: &[f64],
+) -> Result<Vec<f64>, Infeasible> {
+    let mut crossings: Vec<Vec<Crossing>> = vec![Vec::new(); capacities.len()];
+    for (flow, claim) in claims.iter().enumerate() {
+        for (hop, &link) in claim.links.iter().enumerate() {
+            crossings[link].push((flow, hop));
+        }
+    }
+    let mut offers: Vec<Vec<f64>> =
+        claims.iter().map(|claim| vec![f64::INFINITY; claim.links.len()]).collect();
+    let left = |flow: usize, but: Option<usize>, offers: &[Vec<f64>]| {
+        let others = offers[flow].iter().enumerate().filter(|&(hop, _)| Some(hop) != but);
+        others.map(|(_, &offer)| offer).fold(wants[flow], f64::min)
+    };
+    let mut settled = false;
+    for round in 0..PATIENCE {
+        settled = true;
+        for (link, crossings) in crossings.iter().enumerate().filter(|(_, crossings)| !crossings.is_empty()) {
+            let asks: Vec<f64> =
+                crossings.iter().map(|&(flow, hop)| left(flow, Some(hop), &offers)).collect();
+            let new = offer(capacities[link], weights, claims, crossings, &asks);
+            for (&(flow, hop), new) in crossings.iter().zip(new) {
+                let old = offers[flow][hop];
+                let finite = old.is_finite() && new.is_finite();
+                let moved = old != new && !(finite && (new - old).abs() <= EPSILON * old);
+                let damped = round >= HASTE && finite;
+                offers[flow][hop] = if damped { 0.5 * (old + new) } else { new };
+                settled &= !moved;
+            }
+        }
+        if settled {
+            break;
+        }
+    }
+    let shares: Vec<f64> = (0..claims.len()).map(|flow| left(flow, None, &offers)).collect();
+    let load = load(capacities, claims, &shares);
+    let fits = load.iter().zip(capacities).all(|(&load, &capacity)| load <= capacity * (1.0 + TOLERANCE));
+    if settled && fits { Ok(shares) } else { Err(Infeasible::SeveralBottlenecks) }
+}
+
+/// What one link leaves to each of the flows that cross it, if they ask for this much: without end where neither the
+/// customer nor the flow is held back.
+fn offer(
+    capacity: f64,
+    weights: &[f64],
+    claims: &[CustomerClaim],
+    crossings: &[Crossing],
+    asks: &[f64],
+) -> Vec<f64> {
+    let mut of_customer: Vec<Vec<usize>> = vec![Vec::new(); weights.len()];
+    for (at, &(flow, _)) in crossings.iter().enumerate() {
+        of_customer[claims[flow].customer].push(at);
+    }
+    let sums: Vec<f64> = of_customer.iter().map(|flows| flows.iter().map(|&at| asks[at]).sum()).collect();
+    let top = level(capacity, sums.iter().copied().zip(weights.iter().copied()).collect());
+    let mut offers = vec![f64::INFINITY; crossings.len()];
+    for ((flows, &sum), &weight) in of_customer.iter().zip(&sums).zip(weights) {
+        let part = if top.is_finite() { weight * top } else { f64::INFINITY };
+        if sum <= part {
+            continue;
+        }
+        let weight_of = |at: usize| claims[crossings[at].0].weight;
+        let own = level(part, flows.iter().map(|&at| (asks[at], weight_of(at))).collect());
+        for &at in flows {
+            offers[at] = weight_of(at) * own;
+        }
+    }
+    offers
+}
+
+/// The level up to which these (amount, weight) are filled so that they take `amount`; without end if they want less.
+/// Those of weight zero have nothing.
+fn level(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
+    asks.retain(|&(_, weight)| weight > 0.0);
+    asks.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let mut weight: f64 = asks.iter().map(|&(_, weight)| weight).sum();
+    let mut left = amount;
+    for (ask, own) in asks {
+        if ask * weight > left * own {
+            return left / weight;
+        }
+        left = (left - ask).max(0.0);
+        weight -= own;
+    }
+    f64::INFINITY
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_limit_no_flow_do_not_matter_and_two_bottlenecks_have_no_solution() {
+    fn links_that_limit_no_flow_do_not_matter() {
         // Access links 1 and 2 of 100 and 4 before a link of 10: customer 1 can have no more than 4.
         let claims = [claim(&[1, 0], 0, 1.0, None), claim(&[2, 0], 1, 1.0, None)];
         assert_eq!(hierarchical(&[10.0, 100.0, 4.0], &[1.0; 2], &claims), Ok(vec![6.0, 4.0]));
@@ -178,9 +285,32 @@ mod tests {
         // No link is a bottleneck.
         let calm = [claim(&[0], 0, 1.0, Some(1.0)), claim(&[1], 1, 1.0, Some(2.0))];
         assert_eq!(hierarchical(&[10.0, 100.0], &[1.0; 2], &calm), Ok(vec![1.0, 2.0]));
-        // Two flows of customer 0 share an access link of 4, and 5 of the other link are due to it.
+    }
+
+    #[test]
+    fn each_of_several_bottlenecks_divides_what_flows_can_use() {
+        // Two flows of customer 0 share an access link of 4: 2 each. Customer 1 has the rest of the other link.
         let both = [claim(&[1, 0], 0, 1.0, None), claim(&[1, 0], 0, 1.0, None), claim(&[0], 1, 1.0, None)];
-        assert_eq!(hierarchical(&[10.0, 4.0], &[1.0; 2], &both), Err(Infeasible::SeveralBottlenecks));
+        assert_eq!(hierarchical(&[10.0, 4.0], &[1.0; 2], &both), Ok(vec![2.0, 2.0, 6.0]));
+        // A customer over two bottlenecks. Link 1 of 4 is divided 2:2 between the long flow of customer 0 and a
+        // flow of customer 1. Link 0 of 12: 4 for each of the customers 0, 1 and 2; of the 4 of customer 0 its
+        // long flow can use 2, so the short one has 2 as well; two flows of customer 2 have 2 each.
+        let claims = [
+            claim(&[0, 1], 0, 1.0, None),
+            claim(&[0], 0, 1.0, None),
+            claim(&[0], 1, 1.0, None),
+            claim(&[1], 1, 1.0, None),
+            claim(&[0], 2, 1.0, None),
+            claim(&[0], 2, 1.0, None),
+        ];
+        let shares = hierarchical(&[12.0, 4.0], &[1.0; 3], &claims);
+        assert_eq!(shares, Ok(vec![2.0, 2.0, 4.0, 2.0, 2.0, 2.0]));
+        // Customer 1 of weight 3: 3 of link 1, so the long flow has 1. Of link 0 customer 0 has 12/5: 1.4 are left
+        // for its short flow. Customer 1 has 36/5, customer 2 12/5.
+        let shares = hierarchical(&[12.0, 4.0], &[1.0, 3.0, 1.0], &claims).unwrap();
+        for (share, due) in shares.iter().zip([1.0, 1.4, 7.2, 3.0, 1.2, 1.2]) {
+            assert!((share - due).abs() < 1e-9, "{shares:?}");
+        }
     }
 
     #[test]
@@ -230,6 +360,42 @@ mod tests {
                 }
                 let level = part(claim.customer) / weights[claim.customer];
                 prop_assert!((0..4).all(|n| part(n) / weights[n] <= level + 1e-9), "of customers");
+            }
+        }
+
+        /// Over several links: nothing is overfilled, and who has less than it wants is held back at a full link, where
+        /// no flow of its customer has more for its weight.
+        #[test]
+        fn of_several_bottlenecks_each_holds_back_whom_it_should(
+            weights in prop::collection::vec((1u8..6).prop_map(f64::from), 4),
+            capacities in prop::collection::vec((10u8..80).prop_map(f64::from), 4),
+            flows in prop::collection::vec(
+                (prop::collection::btree_set(0usize..4, 1..4), 0usize..4, 1u8..6, prop::option::of(0u8..40)), 1..16),
+        ) {
+            let claims: Vec<CustomerClaim> = flows.iter().map(|(links, customer, weight, demand)| {
+                let links: Vec<usize> = links.iter().copied().collect();
+                claim(&links, *customer, f64::from(*weight), demand.map(f64::from))
+            }).collect();
+            let wants = wants(&capacities, &weights, &claims).unwrap();
+            let shares = settle(&capacities, &weights, &claims, &wants).unwrap();
+            let load = load(&capacities, &claims, &shares);
+            prop_assert!(load.iter().zip(&capacities).all(|(load, capacity)| *load <= capacity + 1e-6));
+            for (flow, own) in claims.iter().enumerate().filter(|(flow, _)| shares[*flow] < wants[*flow] - 1e-6) {
+                let held = own.links.iter().any(|&link| {
+                    let siblings = claims.iter().enumerate()
+                        .filter(|(_, other)| other.customer == own.customer && other.links.contains(&link));
+                    let mut levels = siblings.map(|(other, claim)| shares[other] / claim.weight);
+                    load[link] >= capacities[link] - 1e-6 && levels.all(|level| level <= shares[flow] / own.weight + 1e-6)
+                });
+                prop_assert!(held, "flow {flow} could have more than {}: {shares:?}", shares[flow]);
+            }
+            // Where one link is the only bottleneck, both ways give the same.
+            if let Ok(single) = hierarchical(&capacities[..1], &weights, &claims.iter().filter(|c| c.links == [0])
+                .cloned().collect::<Vec<_>>()) {
+                let alone: Vec<_> = claims.iter().filter(|c| c.links == [0]).cloned().collect();
+                let wants = super::wants(&capacities[..1], &weights, &alone).unwrap();
+                let settled = settle(&capacities[..1], &weights, &alone, &wants).unwrap();
+                prop_assert!(single.iter().zip(settled).all(|(a, b)| (a - b).abs() < 1e-9));
             }
         }
 

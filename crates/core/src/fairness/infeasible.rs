@@ -41,7 +41,7 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
-    /// Flows of customers are held back at more than one link.
+    /// Flows of customers are held back at several links, whose divisions do not settle.
     SeveralBottlenecks,
     /// This flow belongs to a customer that does not exist.
     UnknownCustomer {
@@ -72,7 +72,9 @@ impl fmt::Display for Infeasible {
             Self::BadIssue { link } => {
                 write!(f, "the tickets issued to link {link} are negative or not finite")
             }
-            Self::SeveralBottlenecks => write!(f, "flows of customers are held back at more than one link"),
+            Self::SeveralBottlenecks => {
+                write!(f, "flows of customers are held back at several links, whose divisions do not settle")
+            }
             Self::UnknownCustomer { flow } => {
                 write!(f, "flow {flow} belongs to a customer that does not exist")
             }

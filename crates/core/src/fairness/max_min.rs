@@ -133,6 +133,30 @@ fn floor(claim: &Claim) -> f64 {
     claim.demand.map_or(claim.guarantee, |demand| claim.guarantee.min(demand))
 }
 
+/// Reduces guarantees to what fits: each to what its flow wants of it, and where the guarantees on a link exceed its
+/// capacity, all of them in proportion. A flow that crosses several such links has the least that one of them leaves
+/// it. Guarantees that fit are not touched. Claims on links that do not exist are left to [`max_min`].
+///
+/// Cost: O(path entries + links).
+pub fn fit_guarantees(capacities: &[f64], claims: &mut [Claim]) {
+    for claim in claims.iter_mut() {
+        claim.guarantee = floor(claim);
+    }
+    let guarantees = claims.iter().flat_map(|claim| claim.links.iter().map(|&link| (link, claim.guarantee)));
+    let over = oversubscribed(capacities, guarantees);
+    if over.is_empty() {
+        return;
+    }
+    let mut kept = vec![1.0f64; capacities.len()];
+    for (link, guaranteed) in over {
+        kept[link] = capacities[link] / guaranteed;
+    }
+    for claim in claims {
+        let least = claim.links.iter().filter_map(|&link| kept.get(link)).copied().fold(1.0, f64::min);
+        claim.guarantee *= least;
+    }
+}
+
 /// Checks the claims and sets the guarantees aside.
 fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> {
     let bad = |x: f64| !is_amount(x);
@@ -235,6 +259,26 @@ mod tests {
         // Three times a tenth is more than 0.3 by rounding only; 10 + 6 of 15 is too much, 10 + 5 is not.
         let guarantees = [(0, 0.1), (0, 0.1), (0, 0.1), (1, 10.0), (1, 6.0), (2, 10.0), (2, 5.0), (7, 1.0)];
         assert_eq!(oversubscribed(&[0.3, 15.0, 15.0], guarantees), [(1, 16.0)]);
+    }
+
+    #[test]
+    fn guarantees_that_do_not_fit_are_reduced_in_proportion() {
+        // 6 + 3 on a link of 3: a third of each, 2 and 1. The second crosses a link of 0.5 as well: 0.5, and the
+        // 0.5 that it leaves on the first link is divided by weights among those who can use it.
+        let reduced = |second: &[usize], capacities: &[f64]| {
+            let mut claims = [claim(&[0], 1.0, 6.0, None), claim(second, 1.0, 3.0, None)];
+            fit_guarantees(capacities, &mut claims);
+            (claims[0].guarantee, claims[1].guarantee, max_min(capacities, &claims).unwrap())
+        };
+        assert_eq!(reduced(&[0], &[3.0]), (2.0, 1.0, vec![2.0, 1.0]));
+        assert_eq!(reduced(&[0, 1], &[3.0, 0.5]), (2.0, 0.5, vec![2.5, 0.5]));
+        // An outage leaves nothing, and what fits stays.
+        assert_eq!(reduced(&[0], &[0.0]), (0.0, 0.0, vec![0.0, 0.0]));
+        assert_eq!(reduced(&[0], &[9.0]), (6.0, 3.0, vec![6.0, 3.0]));
+        // Only 1 of the 6 is wanted: nothing is too much.
+        let mut claims = [claim(&[0], 1.0, 6.0, Some(1.0)), claim(&[0], 1.0, 2.0, None)];
+        fit_guarantees(&[3.0], &mut claims);
+        assert_eq!((claims[0].guarantee, claims[1].guarantee), (1.0, 2.0));
     }
 
     fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {

@@ -17,7 +17,7 @@ pub mod water_filling;
 
 pub use hierarchical::{CustomerClaim, hierarchical};
 pub use infeasible::Infeasible;
-pub use max_min::{Claim, max_min, oversubscribed};
+pub use max_min::{Claim, fit_guarantees, max_min, oversubscribed};
 pub use ticket_shares::{Exchange, Holding, ticket_shares};
 
 /// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
