@@ -172,9 +172,11 @@ measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
     for (claim, expected) in claims.iter().zip(expected) {
         assert!(close(&measured(claim), expected), "{}: {:?}", claim.metric.name, measured(claim));
     }
-    // What is due: the changing run has no single entitlement, the steady one has.
+    // What is due, also in the run that changes; not when something settles.
     let ideal = |k: usize| claims[k].elements[0].ideal;
-    assert_eq!((ideal(0), ideal(4), ideal(5)), (None, Some(1.0), None));
+    let of_all: Vec<_> = claims[0].elements.iter().map(|element| element.ideal).collect();
+    assert_eq!(of_all, [Some(1.0), Some(1.5), Some(1.0)]);
+    assert_eq!((ideal(2), ideal(4), ideal(5)), (Some(0.5), Some(1.0), None));
 }
 
 #[test]

@@ -156,8 +156,9 @@ mod tests {
         // Two flows without a customer are together a third one: 6/4 for each unit of weight.
         let more = weighted + &flows("h", "count = 2");
         assert_eq!(shares(&more), Some(vec![1.5, 0.75, 2.25, 0.75, 0.75]));
-        // Where others are guaranteed something, nothing says how that is divided.
-        assert_eq!(shares(&(groups + &flows("h", "guarantee = \"1Mbit\""))), None);
+        // A guarantee of a flow without a customer comes first: 5 of 6 Mb/s are left for three customers of one weight.
+        let guaranteed = shares(&(groups + &flows("h", "guarantee = \"1Mbit\"")));
+        assert_eq!(guaranteed, Some(vec![1.666667, 0.416667, 1.25, 2.666667]));
     }
 
     #[test]

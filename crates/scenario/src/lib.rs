@@ -8,6 +8,7 @@
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
+//! | [`entitlement`] | what its flows are due over time |
 //! | [`gateway`] | the configuration of a gateway, read and checked likewise |
 //! | [`queue`] | a discipline from its text |
 //! | [`document`] | the reader of other files that people write, with the same messages |
@@ -18,6 +19,7 @@
 pub mod describe;
 pub mod direction;
 pub mod document;
+pub mod entitlement;
 pub mod gateway;
 mod marking;
 pub mod model;
@@ -30,7 +32,6 @@ mod build;
 mod changes;
 mod customers;
 mod defaults;
-mod entitlement;
 mod estimate;
 mod expression;
 mod files;

@@ -1,4 +1,4 @@
-//! Entitlements of flows, where a scenario has them.
+//! Entitlements of flows over time.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
@@ -18,15 +18,17 @@ fn with_flow(flow: &str) -> Scenario {
 }
 
 #[test]
-fn entitlements_follow_weights_and_guarantees_and_end_where_the_scenario_moves() {
+fn entitlements_follow_weights_and_guarantees_and_the_scenario_as_it_moves() {
     let flow = "count = 2\nfrom = \"l1\"\nto = \"r1\"\nweight = \"i\"\nguarantee = \"1Mbit\"";
     // 8 - 2 x 1 = 6 Mb/s of excess, divided 1 : 2.
     let shares = with_flow(flow).entitlements();
     assert_eq!(shares, Some(vec![Rate::from_mbit(3), Rate::from_mbit(5)]));
     let late = with_flow(&format!("{flow}\nstart = \"0.5s\""));
-    assert_eq!(late.entitlements(), None);
+    assert_eq!(late.entitlements(), Some(vec![Rate::from_kbit(1_500), Rate::from_kbit(2_500)]));
     let change = "\n[[change]]\nat = \"0.5s\"\nset = \"link.bottleneck.rate\"\nto = \"1Mbit\"";
-    assert_eq!(with_flow(&format!("{flow}{change}")).entitlements(), None);
+    // From 0.5 s on the guarantees of 1 Mb/s each have half of a link of 1 Mb/s.
+    let slow = with_flow(&format!("{flow}{change}")).entitlements();
+    assert_eq!(slow, Some(vec![Rate::from_kbit(1_750), Rate::from_kbit(2_750)]));
 }
 
 /// S0, S1 -> S3; S2 -> S4; S3, S4 -> S5 -> S6; flows from S0, S1 and S2 to S6, or the other way round.

@@ -58,6 +58,8 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
         });
         assert!(suite.points.len() > 1, "{}: an example compares disciplines", path.display());
+        let entitled = suite.points.iter().all(|point| point.scenario.entitlements().is_some());
+        assert!(entitled, "{}: every flow is entitled to something", path.display());
         let again = load(&suite.canonical, &path, &[], &|path| std::fs::read(path)).unwrap();
         // Labels may be longer there, since it spells out the defaults that distinguish alternatives.
         let scenarios = |suite: &Suite| -> String {

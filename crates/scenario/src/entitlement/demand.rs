@@ -1,0 +1,49 @@
+//! What sources want.
+
+use apportion_core::units::{Bytes, Rate, Span};
+
+use crate::model::{Flow, Frames, Source};
+
+/// Bits per second that a flow wants on average; `None` for as much as it can get.
+pub(super) fn mean_demand(flow: &Flow) -> Option<f64> {
+    source_demand(&flow.source).map(|each| each * f64::from(flow.connections))
+}
+
+/// Bits per second that one connection wants while it is on, for a source that is on and off.
+pub(super) fn peak(source: &Source) -> Option<f64> {
+    match source {
+        Source::OnOff { rate, .. } => Some(rate.as_bit() as f64),
+        other => source_demand(other),
+    }
+}
+
+/// After this time a source has nothing more to send, whatever it gets; `None` if it goes on.
+pub(super) fn length(source: &Source) -> Option<Span> {
+    match source {
+        Source::Replay { packets } => packets.last().map(|&(at, _)| at),
+        _ => None,
+    }
+}
+
+/// Bits per second that a source wants on average; `None` for as much as it can get.
+fn source_demand(source: &Source) -> Option<f64> {
+    let rate = |rate: &Rate| rate.as_bit() as f64;
+    let bits = |size: &Bytes| size.get() as f64 * 8.0;
+    match source {
+        Source::Greedy | Source::File { .. } => None,
+        Source::Cbr { rate: wanted, .. } | Source::Poisson { rate: wanted, .. } => Some(rate(wanted)),
+        Source::OnOff { rate: wanted, on, off, .. } => {
+            let (on, off) = (on.mean.as_secs_f64(), off.mean.as_secs_f64());
+            Some(rate(wanted) * on / (on + off))
+        }
+        Source::ShortFlows { per_second, mean_size, .. } => Some(per_second * bits(mean_size)),
+        Source::Video { frames: Frames::Gop { mean }, .. } => Some(rate(mean)),
+        Source::Video { fps, frames: Frames::Trace(frames), .. } => {
+            Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
+        }
+        Source::Replay { packets } => {
+            let length = packets.last().map_or(0.0, |(at, _)| at.as_secs_f64());
+            (length > 0.0).then(|| packets.iter().map(|(_, size)| bits(size)).sum::<f64>() / length)
+        }
+    }
+}

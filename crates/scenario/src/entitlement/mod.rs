@@ -1,0 +1,321 @@
+//! What each flow of a scenario is entitled to over time: by weights and guarantees, or by customers or tickets where
+//! flows have them.
+//!
+//! A flow is due a rate at each time, which depends on who else wants something then: the weighted max-min allocation
+//! with guarantees ([`max_min`](apportion_core::fairness::max_min())), or that of customers or tickets. It is constant
+//! between two events, which are flows that begin or end to want something, and changes of link rates, tickets, weights,
+//! guarantees and rates of sources. What is due between two times is the integral.
+//!
+//! Equations. At time t, let A(t) be the flows that want something, C_l(t) the rate of link l, and d_f(t) what f wants, without
+//! end for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t)) : f in A(t)}), where the
+//! guarantees on a link whose sum exceeds its rate are all multiplied by rate / sum. Flow f is due the integral of x_f(t) dt.
+//! Rates are rounded down to a millionth of a bit per second, times are whole nanoseconds, so integrals are exact
+//! integers ([`Amount`]), additive, and never exceed what a link can carry but for the rounding of the allocation.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `population` | who wants what at present, by classes of flows that are alike; which links can limit them |
+//! | `piece` | the allocation while nothing changes |
+//! | `due` | its integral over time |
+//! | `demand` | what sources want |
+//!
+//! Cost: with k events, m classes of flows that want something at a time and p links on their paths that can limit
+//! them, O(k (log(flows) + (m p + links) log(m + links))) and O(k m) memory, whatever the number of flows. Flows are of a class
+//! if path (without links that cannot limit it), weight, guarantee, tickets, customer and demand are equal, so 10,000 transfers
+//! between ten pairs of hosts are ten classes. The sum of (m p + links) over all pieces is at most [`WORK_MAX`].
+
+mod demand;
+mod due;
+mod piece;
+mod population;
+
+use apportion_core::units::{Rate, Span, Time, Weight};
+
+pub use due::{Amount, Due};
+
+use crate::model::{Flow, Scenario, Setting, Source, Start};
+use due::Steps;
+use population::{Class, Population, limiting_links};
+
+/// Most places of links on paths of classes, summed over the pieces of a scenario, for which entitlements are computed.
+/// Chosen: some seconds and 200 MB at most.
+pub const WORK_MAX: usize = 5_000_000;
+
+/// What a flow wants at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// It has nothing to send.
+    Nothing,
+    /// As much as there is: for this many connections that each count as a flow, which is one but for short flows.
+    Everything(u32),
+    /// What its source wants on average, or as much as there is if that has no end.
+    Mean,
+    /// On-off sources: this many of its connections are on.
+    Bursts(u32),
+}
+
+/// From a time on a flow wants something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// From when on.
+    pub at: Time,
+    /// What it wants.
+    pub wants: Wants,
+}
+
+impl Scenario {
+    /// The share of each flow over the measured part of the run, in the order of its flows: the mean of what it is due at
+    /// each time, by tickets if flows have tickets, else weighted max-min with guarantees; where flows have
+    /// customers, weighted max-min of customers and then of their flows, beyond guarantees of flows without one.
+    ///
+    /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
+    /// short flows have tickets each; customers are held back at several links whose divisions do not settle. And where
+    /// it would take more than [`WORK_MAX`].
+    ///
+    /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
+    /// tickets assume; sinks that issue tickets then decide instead of the source.
+    ///
+    /// It is said of the scenario, not of a run: see [`expected_activity`](Self::expected_activity). Headers that TCP adds to
+    /// application-limited sources and acknowledgements on their way back are not counted.
+    #[must_use]
+    pub fn entitlements(&self) -> Option<Vec<Rate>> {
+        self.entitlements_between(self.measure_from, self.stop)
+    }
+
+    /// As [`entitlements`](Self::entitlements), between two times; flows that are not there in between get nothing.
+    #[must_use]
+    pub fn entitlements_between(&self, from: Time, to: Time) -> Option<Vec<Rate>> {
+        let due = self.due(&self.expected_activity(), from, to)?;
+        Some((0..self.flows.len()).map(|flow| due.amount(flow, from, to).over(to.since(from))).collect())
+    }
+
+    /// When flows want what as far as the scenario says, by flow: random starts count at the middle of their interval, finite
+    /// files as greedy, all other sources want their mean rate, and replays end with their last packet.
+    #[must_use]
+    pub fn expected_activity(&self) -> Vec<Vec<Phase>> {
+        self.flows.iter().map(|flow| expected(flow, self.stop)).collect()
+    }
+
+    /// What flows are due between two times if they want this, by flow, ascending in time; nothing before the first
+    /// phase. `None` as for [`entitlements`](Self::entitlements).
+    #[must_use]
+    pub fn due(&self, activity: &[Vec<Phase>], from: Time, to: Time) -> Option<Due> {
+        let mut walk = Walk::new(self, from, to);
+        let mut events = events(self, activity);
+        events.sort_by_key(|event| event.at);
+        let later = events.partition_point(|event| event.at <= from);
+        for event in &events[..later] {
+            walk.apply(event);
+        }
+        walk.divide(from)?;
+        for together in events[later..].chunk_by(|a, b| a.at == b.at).take_while(|events| events[0].at < to) {
+            let mut moved = false;
+            for event in together {
+                moved |= walk.apply(event);
+            }
+            if moved {
+                walk.divide(together[0].at)?;
+            }
+        }
+        Some(walk.finish())
+    }
+}
+
+/// When a flow without a run of it wants what.
+fn expected(flow: &Flow, end: Time) -> Vec<Phase> {
+    let start = match flow.start {
+        Start::At(at) => at,
+        Start::Between(earliest, latest) => earliest + latest.since(earliest).div(2),
+    };
+    Phase::between(start, flow.stop.unwrap_or(end), &flow.source)
+}
+
+impl Phase {
+    /// A source that wants its mean rate, or everything, from `start` until `stop` or the end of what it replays.
+    #[must_use]
+    pub fn between(start: Time, stop: Time, source: &Source) -> Vec<Self> {
+        let stop = demand::length(source).map_or(stop, |length: Span| stop.min(start + length));
+        if start >= stop {
+            return Vec::new();
+        }
+        vec![Self { at: start, wants: Wants::Mean }, Self { at: stop, wants: Wants::Nothing }]
+    }
+}
+
+/// What happens at a time.
+struct Event<'a> {
+    at: Time,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Change(&'a Setting),
+    Wants(usize, Wants),
+}
+
+fn events<'a>(scenario: &'a Scenario, activity: &[Vec<Phase>]) -> Vec<Event<'a>> {
+    let changes =
+        scenario.changes.iter().map(|change| Event { at: change.at, what: What::Change(&change.to) });
+    let phases = activity.iter().take(scenario.flows.len()).enumerate().flat_map(|(flow, phases)| {
+        phases.iter().map(move |phase| Event { at: phase.at, what: What::Wants(flow, phase.wants) })
+    });
+    changes.chain(phases).collect()
+}
+
+/// A scenario at a time, on its way through its events.
+struct Walk {
+    then: Scenario,
+    links: Vec<usize>,
+    weights: Vec<Weight>,
+    population: Population,
+    due: Due,
+    work: usize,
+}
+
+impl Walk {
+    fn new(scenario: &Scenario, from: Time, to: Time) -> Self {
+        // What tickets are worth depends on all links that they cross.
+        let tickets = scenario.flows.iter().any(|flow| flow.tickets.or(flow.ack_tickets).is_some());
+        let links: Vec<usize> =
+            if tickets { (0..scenario.links.len()).collect() } else { limiting_links(scenario) };
+        let mut place = vec![None; scenario.links.len()];
+        for (at, &link) in links.iter().enumerate() {
+            place[link] = Some(at);
+        }
+        let stays = vec![Vec::new(); scenario.flows.len()];
+        Self {
+            population: Population::new(scenario, &place),
+            weights: scenario.customer_weights(),
+            then: Scenario { changes: Vec::new(), ..scenario.clone() },
+            links,
+            due: Due { from, to, steps: Vec::new(), stays, pieces: 0 },
+            work: 0,
+        }
+    }
+
+    /// Whether the event can change what is due.
+    fn apply(&mut self, event: &Event<'_>) -> bool {
+        let (flow, (moved, ended)) = match event.what {
+            What::Wants(flow, wants) => (flow, self.population.want(&self.then, flow, wants, event.at)),
+            What::Change(setting) => match self.then.apply(setting) {
+                Touched::Nothing => return false,
+                Touched::Links => return true,
+                Touched::Flow(flow) => (flow, self.population.reconsider(&self.then, flow, event.at)),
+            },
+        };
+        self.due.stays[flow].extend(ended);
+        moved
+    }
+
+    /// The rates from `now` on.
+    fn divide(&mut self, now: Time) -> Option<()> {
+        let (numbers, classes): (Vec<usize>, Vec<(&Class, u32)>) =
+            self.population.active().map(|(number, class, members)| (number, (class, members))).unzip();
+        self.work += self.links.len() + classes.iter().map(|(class, _)| class.links.len()).sum::<usize>();
+        if self.work > WORK_MAX {
+            return None;
+        }
+        let shares = piece::shares(&self.then, &self.links, &self.weights, &classes)?;
+        self.due.steps.resize_with(self.population.classes.len(), Steps::default);
+        for (number, share) in numbers.into_iter().zip(shares) {
+            self.due.steps[number].push(now, share);
+        }
+        self.due.pieces += 1;
+        Some(())
+    }
+
+    fn finish(mut self) -> Due {
+        let to = self.due.to;
+        for (flow, stays) in self.due.stays.iter_mut().enumerate() {
+            stays.extend(self.population.leave(flow, to));
+        }
+        // Flows that came only afterwards have classes without rates.
+        self.due.steps.resize_with(self.population.classes.len(), Steps::default);
+        self.due
+    }
+}
+
+/// What a change concerns that matters to entitlements.
+enum Touched {
+    Nothing,
+    Links,
+    Flow(usize),
+}
+
+impl Scenario {
+    /// Puts a change in place that matters to entitlements.
+    fn apply(&mut self, setting: &Setting) -> Touched {
+        match *setting {
+            Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
+            Setting::LinkTickets(id, tickets) => self.links[id.index()].tickets = Some(tickets),
+            Setting::LinkAckTickets(id, tickets) => self.links[id.index()].ack_tickets = Some(tickets),
+            Setting::LinkDelay(..)
+            | Setting::LinkLoss(..)
+            | Setting::LinkQueue(..)
+            | Setting::FlowClass(..) => return Touched::Nothing,
+            Setting::FlowTickets(at, tickets) => return self.touch(at, |flow| flow.tickets = Some(tickets)),
+            Setting::FlowAckTickets(at, tickets) => {
+                return self.touch(at, |flow| flow.ack_tickets = Some(tickets));
+            }
+            Setting::FlowWeight(at, weight) => return self.touch(at, |flow| flow.weight = weight),
+            Setting::FlowGuarantee(at, guarantee) => {
+                return self.touch(at, |flow| flow.guarantee = guarantee);
+            }
+            Setting::FlowRate(at, to) => {
+                return self.touch(at, |flow| {
+                    if let Source::Cbr { rate, .. }
+                    | Source::Poisson { rate, .. }
+                    | Source::OnOff { rate, .. } = &mut flow.source
+                    {
+                        *rate = to;
+                    }
+                });
+            }
+        }
+        Touched::Links
+    }
+
+    fn touch(&mut self, at: usize, change: impl FnOnce(&mut Flow)) -> Touched {
+        change(&mut self.flows[at]);
+        Touched::Flow(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn mbps(text: &str, from: u64, to: u64) -> Option<Vec<f64>> {
+        let suite = crate::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
+        let shares =
+            suite.points[0].scenario.entitlements_between(Time::from_secs(from), Time::from_secs(to));
+        shares.map(|shares| shares.into_iter().map(Rate::as_mbit_f64).collect())
+    }
+
+    #[test]
+    fn shares_follow_changes_and_arrivals() {
+        let text = r#"
+            seed = 1
+            stop = "30s"
+            link.x = { from = "a", to = "b", rate = "6Mbit", delay = "1ms" }
+            flow.early = { from = "a", to = "b", tcp = "rfc" }
+            flow.late = { from = "a", to = "b", tcp = "rfc", weight = 2, start = "10s" }
+            change = [{ at = "20s", set = "link.x.rate", to = "3Mbit" }, { at = "20s", set = "link.x.delay", to = "2ms" }]
+        "#;
+        assert_eq!(mbps(text, 0, 10), Some(vec![6.0, 0.0]));
+        assert_eq!(mbps(text, 10, 20), Some(vec![2.0, 4.0]));
+        assert_eq!(mbps(text, 20, 30), Some(vec![1.0, 2.0]));
+        // Half of the 3 Mb/s is guaranteed to the late one; the rest is divided 1 : 2.
+        let guaranteed = format!(
+            "{}{{ at = \"20s\", set = \"flow.late.guarantee\", to = \"1.5Mbit\" }},]",
+            text.trim_end().trim_end_matches(']').to_owned() + ", "
+        );
+        assert_eq!(mbps(&guaranteed, 20, 30), Some(vec![0.5, 2.5]));
+        // Half of the time each: 6 and 2, 0 and 4; then 2 and 1, 4 and 2.
+        assert_eq!(mbps(text, 5, 15), Some(vec![4.0, 2.0]));
+        assert_eq!(mbps(text, 15, 25), Some(vec![1.5, 3.0]));
+        assert_eq!(mbps(text, 0, 30), Some(vec![3.0, 2.0]));
+    }
+}
