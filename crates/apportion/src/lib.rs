@@ -45,6 +45,7 @@
 //! |---|---|---|
 //! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
 //! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
+//! | `mutants` | no | experiments with faults put in on purpose: `Reproduction::mutants` |
 
 #![forbid(unsafe_code)]
 
@@ -58,6 +59,8 @@ mod examples;
 pub mod gateway;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod reproduce;
 mod results;
 mod run;

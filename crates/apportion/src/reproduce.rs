@@ -13,7 +13,7 @@ use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::size;
 
 /// Papers in this folder replace those that are built in.
-const PAPERS: &str = "papers";
+pub(crate) const PAPERS: &str = "papers";
 /// Replications of each run, if not set. Chosen: claims about means then have intervals of a few percent.
 const SEEDS: u64 = 20;
 
@@ -27,12 +27,12 @@ const SEEDS: u64 = 20;
 /// ```
 #[must_use]
 pub struct Reproduction<'a> {
-    names: Vec<String>,
-    seeds: u64,
-    jobs: usize,
+    pub(crate) names: Vec<String>,
+    pub(crate) seeds: u64,
+    pub(crate) jobs: usize,
     ablate: bool,
     variants: Option<Vec<String>>,
-    cancel: Cancel,
+    pub(crate) cancel: Cancel,
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
     force: bool,

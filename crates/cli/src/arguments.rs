@@ -245,6 +245,11 @@ pub struct Reproduce {
     /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
     pub variants: Option<Vec<String>>,
+    /// Run the experiments with faults put in on purpose, by their names or systems, until a claim fails; all faults if no
+    /// name is given
+    #[cfg(feature = "mutants")]
+    #[arg(long, value_name = "NAME|SYSTEM", num_args = 0.., conflicts_with_all = ["ablate", "variants"])]
+    pub mutants: Option<Vec<String>>,
     /// Run them even if they would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,

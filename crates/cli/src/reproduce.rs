@@ -24,6 +24,10 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     if let Some(names) = &arguments.variants {
         reproduction = reproduction.variants(names);
     }
+    #[cfg(feature = "mutants")]
+    if let Some(names) = &arguments.mutants {
+        return mutants(&reproduction, names, arguments);
+    }
     let reproduced = reproduction.run();
     bar.clear();
     let reproduced = match reproduced {
@@ -43,4 +47,30 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         output::print(&text)?;
     }
     Ok(if reproduced.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Prints the fate of each mutant as it is known. Exit status 1 if one survives.
+#[cfg(feature = "mutants")]
+fn mutants(
+    reproduction: &Reproduction<'_>,
+    names: &[String],
+    arguments: &Reproduce,
+) -> anyhow::Result<ExitCode> {
+    let mut printed = Ok(());
+    let fates = reproduction.mutants(names, &mut |fate| {
+        let text = match (arguments.json, arguments.quiet) {
+            (true, _) => fate.json_line(),
+            (false, true) => return,
+            (false, false) => fate.text(),
+        };
+        if printed.is_ok() {
+            printed = output::print(&text);
+        }
+    })?;
+    printed?;
+    if !arguments.json && !arguments.quiet {
+        output::print(&format!("\n{}", apportion::mutants::summary(&fates)))?;
+    }
+    let survives = fates.iter().any(|fate| fate.killer.is_none());
+    Ok(if survives { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }

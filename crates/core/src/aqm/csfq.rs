@@ -32,6 +32,7 @@ use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, 
 use crate::label::Format;
 use crate::limit::Limit;
 use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
+use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
@@ -277,6 +278,7 @@ impl Csfq {
     /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
     fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
         let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
+        let excess = Mutant::CsfqNoReserve.pick(excess, false);
         excess && self.limit.filled_by(backlog) >= 1.0 - self.reserve.get()
     }
 

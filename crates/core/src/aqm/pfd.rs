@@ -29,6 +29,7 @@ use super::Limit;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
 use super::push_out::{PushOut, Rule};
+use crate::mutant::Mutant;
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
@@ -157,10 +158,11 @@ impl Pfd {
     /// end: unknown.
     #[must_use]
     pub fn new(params: &PfdParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
+        let tenfold = Mutant::PfdPTenfold.pick(params.p, Ratio::clamped(10.0 * params.p.get()));
         let early = Early {
-            p: params.p,
-            thresh: params.thresh,
-            end: match params.end {
+            p: Mutant::PfdPOne.pick(Mutant::PfdPZero.pick(tenfold, Ratio::ZERO), Ratio::ONE),
+            thresh: Mutant::PfdNoThresh.pick(params.thresh, Ratio::ZERO),
+            end: match Mutant::PfdTail.pick(params.end, End::Tail) {
                 End::Front => schedule::End::Head,
                 End::Tail => schedule::End::Tail,
             },
@@ -170,7 +172,9 @@ impl Pfd {
             controller: params.auto.then(|| Controller::new(link_rate, rtts)),
             random,
         };
-        Self::with(Occupancy::new(params.limit, params.thresholds, params.victim, rtts), early)
+        let victim = Mutant::PfdUniform.pick(params.victim, Choice::Uniform);
+        let thresholds = Mutant::PfdEqualThresholds.pick(params.thresholds, Thresholds::Equal);
+        Self::with(Occupancy::new(params.limit, thresholds, victim, rtts), early)
     }
 }
 

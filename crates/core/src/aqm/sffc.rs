@@ -56,6 +56,7 @@ pub use self::report::FlowReport;
 use super::{Admission, BufferPolicy};
 use crate::fairness::water_filling;
 use crate::limit::Limit;
+use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet, Protocol};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -155,7 +156,7 @@ impl Sffc {
     /// counts.
     pub fn on_report(&mut self, report: FlowReport) {
         let interval = report.interval.as_secs_f64();
-        if !self.params.reports || interval <= 0.0 {
+        if !self.params.reports || interval <= 0.0 || Mutant::SffcDeaf.is_on() {
             return;
         }
         let per_interval = self.params.interval.as_secs_f64() / interval;
@@ -178,15 +179,15 @@ impl Sffc {
         }
         self.set_basic_discard_rates();
         match self.params.fairness.clone() {
-            Some(fairness) => self.divide(&fairness),
-            None => self.flows.iter_mut().for_each(|flow| flow.v = flow.bdr),
+            Some(fairness) if !Mutant::SffcUnfair.is_on() => self.divide(&fairness),
+            _ => self.flows.iter_mut().for_each(|flow| flow.v = flow.bdr),
         }
         self.previous_gamma = core::mem::take(&mut self.gamma);
         self.overflowed = false;
         for flow in self.flows.iter_mut() {
             (flow.lambda, flow.discarded, flow.mu) = (0, 0, 0);
         }
-        self.flows.forget_silent(now, self.params.active);
+        self.flows.forget_silent(now, self.params.active * Mutant::SffcLongActive.pick(1, 20));
         if let Some(recognition) = &mut self.recognition {
             recognition
                 .advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
@@ -204,7 +205,7 @@ impl Sffc {
                 self.reports.push(FlowReport {
                     flow: flow.id,
                     arrived: Bytes::new(flow.lambda),
-                    departed: Bytes::new(flow.mu.min(flow.lambda)),
+                    departed: Bytes::new(Mutant::SffcLossless.pick(flow.mu.min(flow.lambda), flow.lambda)),
                     interval: self.params.interval,
                 });
             }
@@ -215,6 +216,7 @@ impl Sffc {
         let increment = self.params.increment.get() * self.capacity();
         let kept = self.kept_from_reports(increment);
         let (params, alpha) = (&self.params, self.params.alpha.get());
+        let wait = Mutant::SffcNoWait.pick(params.wait, 0);
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
             let report = flow.report.take();
             flow.silent = if report.is_some() { 0 } else { flow.silent.saturating_add(1) };
@@ -222,14 +224,18 @@ impl Sffc {
                 continue;
             }
             let lambda = flow.lambda as f64;
-            let previous = if params.previous == Previous::Bdr { flow.bdr } else { flow.v };
+            let previous = match Mutant::SffcFinalRate.pick(params.previous, Previous::Final) {
+                Previous::Bdr => flow.bdr,
+                Previous::Final => flow.v,
+            };
             let wanted = report.and_then(|report| flow.wanted_discard_rate(report, params));
             let bdr = match wanted {
                 // Eq. (3)
                 Some(wanted) => alpha * previous + (1.0 - alpha) * wanted,
-                None if report.is_none() && u64::from(flow.silent) <= params.wait => flow.bdr,
+                None if report.is_none() && u64::from(flow.silent) <= wait => flow.bdr,
                 // Eq. (4)
-                None => previous - increment / lambda,
+                None if Mutant::SffcNeverRises.is_on() => previous,
+                None => previous - Mutant::SffcFastRise.pick(1.0, 10.0) * increment / lambda,
             };
             // It leaves at least I, so that no false report can starve a flow.
             flow.bdr = bdr.clamp(0.0, (1.0 - kept / lambda).max(0.0));
@@ -268,7 +274,7 @@ impl Sffc {
 
         // Eq. (5)
         let w = self.capacity() * n_n as f64 / self.flows.len().max(1) as f64;
-        let w_hat = match fairness.usage {
+        let w_hat = match Mutant::SffcDepartures.pick(fairness.usage, Usage::Departures) {
             Usage::Demand => demands.iter().sum(),
             Usage::Departures => self.flows.iter().map(|flow| flow.mu as f64).sum(),
         };
@@ -276,12 +282,14 @@ impl Sffc {
 
         shares.clear();
         shares.extend_from_slice(&demands);
-        if fairness.divisor == Divisor::Unsatisfied && !fairness.recount {
+        let divisor = Mutant::SffcAllDivide.pick(fairness.divisor, Divisor::All);
+        let recount = fairness.recount || Mutant::SffcRecount.is_on();
+        if divisor == Divisor::Unsatisfied && !recount {
             let level = water_filling::level(self.fair_bandwidth, &mut demands);
             shares.iter_mut().for_each(|share| *share = share.min(level));
         } else {
-            let among = if fairness.divisor == Divisor::All { n_n + adaptive } else { n_n };
-            max_min_estimate(self.fair_bandwidth, &demands, among, fairness.recount, &mut shares);
+            let among = if divisor == Divisor::All { n_n + adaptive } else { n_n };
+            max_min_estimate(self.fair_bandwidth, &demands, among, recount, &mut shares);
         }
         for (flow, share) in self.flows.iter_mut().filter(|flow| !flow.adaptive).zip(&shares) {
             if flow.lambda > 0 {
@@ -305,7 +313,7 @@ impl Sffc {
             w_hat
         } else if self.rho > 0.9 && self.rho < 1.1 {
             let left = (self.capacity() - self.gamma as f64).max(0.0);
-            if spare == Spare::Share { left.max(w) } else { left }
+            if spare == Spare::Share && !Mutant::SffcNoSpare.is_on() { left.max(w) } else { left }
         } else {
             w
         }
@@ -327,6 +335,7 @@ impl Sffc {
             self.gamma += size.get();
         } else {
             flow.lambda += size.get();
+            self.gamma += Mutant::SffcGammaOfAll.pick(0, size.get());
             discarded = flow.v > 0.0 && self.random.chance(flow.v);
         }
         if let Some(recognition) = &mut self.recognition {
@@ -346,7 +355,7 @@ impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
     /// lost about nothing.
     fn wanted_discard_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
-        let mean = self.left.mean(params.history as usize);
+        let mean = self.left.mean(Mutant::SffcNoHistory.pick(params.history as usize, 1));
         // No more than this router sent can have arrived there.
         let arrived = arrived.min(mean);
         let passed = if arrived > 0.0 { (departed / arrived).min(1.0) } else { 1.0 };

@@ -34,6 +34,7 @@ use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::limit::Limit;
 use crate::mark::ticket_policer::{WINDOW, read};
+use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
@@ -230,7 +231,10 @@ impl Tred {
         Self {
             avg_q_len: params.detection.average(link_rate),
             spacing: DropSpacing::new(curve, params.detection.wait),
-            min_tkt: LeastLabels::new(params.min_tkt_window, params.min_tkt_rank),
+            min_tkt: LeastLabels::new(
+                Mutant::PpsOldMinimum.pick(params.min_tkt_window, Span::from_secs(1_000_000)),
+                params.min_tkt_rank,
+            ),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             max_p: MovingMaxP::new(),
@@ -260,7 +264,8 @@ impl Tred {
         self.stats.packets += 1;
         self.stats.tickets += in_tkt;
         let min_tkt = self.min_tkt.update(now, label).map(read);
-        let normal = self.params.k == 0.0 || min_tkt.is_none_or(|min_tkt| in_tkt < self.params.k * min_tkt);
+        let all_count = self.params.k == 0.0 || Mutant::PpsNoFilter.is_on();
+        let normal = all_count || min_tkt.is_none_or(|min_tkt| in_tkt < self.params.k * min_tkt);
         if normal {
             self.expect_tkt_rate.update(now, in_tkt);
             self.expect_pkt_rate.update(now, 1.0);
@@ -268,13 +273,17 @@ impl Tred {
             self.stats.filtered += 1;
         }
         match self.expect_tkt() {
-            Some(expect_tkt) if self.params.factor => power(expect_tkt / in_tkt, self.params.n),
+            Some(expect_tkt) if Mutant::PpsNoFactor.pick(self.params.factor, false) => {
+                let ratio = Mutant::PpsInverse.pick(expect_tkt / in_tkt, in_tkt / expect_tkt);
+                power(ratio, Mutant::PpsLinear.pick(self.params.n, 1.0))
+            }
             _ => 1.0,
         }
     }
 
     fn judge(&mut self, backlog: Backlog, factor: f64) -> Option<DropReason> {
-        let avg = self.avg_q_len.get();
+        let avg = Mutant::PpsInstantQueue
+            .pick(self.avg_q_len.get(), measure(backlog, self.params.detection.min_th));
         let p_b = match self.spacing.arrival(avg, backlog.packets, 1.0) {
             Zone::Free => return None,
             Zone::Forced => return Some(DropReason::Forced),

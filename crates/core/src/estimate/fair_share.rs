@@ -45,6 +45,7 @@ pub use params::{AcceptedRate, BelowThreshold, FairShareParams, NotedLabel};
 use super::exponential::Exponentials;
 use crate::label::Format;
 use crate::mark::rate_label::RateLabel;
+use crate::mutant::Mutant;
 use crate::units::{Bytes, Rate, Time, Weight};
 
 /// How often in a period of congestion an overflow lowers FS, as the code of 1998 counts.
@@ -91,7 +92,10 @@ impl FairShare {
             (Self::Unknown, _) | (_, RateLabel::Guaranteed) => 0.0,
             (Self::Nothing, RateLabel::Excess(_)) => 1.0,
             // Stoica98 figure 3, Pelsser02 eq. (2): max(0, 1 - FS / label).
-            (Self::Rate(share), RateLabel::Excess(rate)) => (1.0 - share / rate).max(0.0),
+            (Self::Rate(share), RateLabel::Excess(rate)) => {
+                let p = (1.0 - share / rate).max(0.0);
+                Mutant::CsfqHalfDrops.pick(p, p / 2.0)
+            }
         }
     }
 
@@ -99,6 +103,7 @@ impl FairShare {
     #[must_use]
     pub fn relabel(self, label: RateLabel, format: Format) -> RateLabel {
         match (self, label) {
+            _ if Mutant::CsfqNoRelabel.is_on() => label,
             (Self::Rate(share), RateLabel::Excess(rate)) if rate > share => RateLabel::excess(share, format),
             _ => label,
         }
@@ -169,7 +174,11 @@ impl FairShareEstimator {
             periods: 0,
             decreases: DECREASES,
             last: Time::ZERO,
-            params: params.clone(),
+            params: FairShareParams {
+                k_c: Mutant::CsfqTenfoldKc.pick(params.k_c, params.k_c * 10),
+                aggregate_guarantee: Mutant::CsfqNoGuaranteeEstimate.pick(params.aggregate_guarantee, false),
+                ..params.clone()
+            },
         }
     }
 
@@ -340,7 +349,8 @@ impl FairShareEstimator {
     fn scale(&mut self, now: Time) {
         let x = self.available();
         let most = self.whole.unwrap_or(x) / self.smallest_weight;
-        let fr = self.accepted_rate().max(self.c / 1_000.0);
+        let [ar, _, _] = self.rates.last_rates();
+        let fr = Mutant::CsfqShareByArrivals.pick(self.accepted_rate(), ar).max(self.c / 1_000.0);
         // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
         self.fs = match self.fs {
             FairShare::Rate(fs) => self.share_or_unknown((fs * x / fr).min(most)),
@@ -351,8 +361,10 @@ impl FairShareEstimator {
 
     /// The end of an uncongested window.
     fn end_uncongested_window(&mut self, now: Time, calm: bool) {
-        let kept = 1.0 - self.params.decay.get();
-        let largest = core::mem::take(&mut self.temp_fs);
+        let kept = Mutant::CsfqDecay.pick(1.0 - self.params.decay.get(), 0.0);
+        let kept = Mutant::CsfqNoDecay.pick(kept, 1.0);
+        let old = Mutant::CsfqOldLabels.pick(0.0, self.temp_fs);
+        let largest = core::mem::replace(&mut self.temp_fs, old);
         let share = self.fs.rate().map_or(largest, |fs| largest.max(fs * kept));
         self.fs = match self.params.below_threshold {
             BelowThreshold::Unknown if calm => FairShare::Unknown,

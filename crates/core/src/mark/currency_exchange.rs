@@ -20,6 +20,7 @@ use crate::mark::ticket_policer::read;
 use crate::mark::ticket_policer::{
     BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
+use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::random::Stream;
@@ -115,7 +116,9 @@ impl CurrencyExchange {
     #[inline]
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
         let label = packet.label(self.kind)?;
-        self.in_tkt_rate.update(now, read(label));
+        if !Mutant::PpsInRateOfDepartures.is_on() {
+            self.in_tkt_rate.update(now, read(label));
+        }
         self.stats.tickets_in += read(label);
         TicketRate::new(self.in_tkt_rate.latest())
     }
@@ -123,9 +126,13 @@ impl CurrencyExchange {
     /// A packet leaves the queue.
     #[inline]
     pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
-        let Some(label) = packet.label(self.kind) else { return };
+        let Some(label) = packet.label(self.kind).filter(|_| !Mutant::PpsNoExchange.is_on()) else { return };
+        if Mutant::PpsInRateOfDepartures.is_on() {
+            self.in_tkt_rate.update(now, read(label));
+        }
         // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
-        let share = (read(label) / self.in_tkt_rate.rate(now)).min(self.window);
+        let in_tkt = Mutant::PpsEvenExchange.pick(read(label), 10.0);
+        let share = (in_tkt / self.in_tkt_rate.rate(now)).min(self.window);
         let label = self.writer.write(now, share);
         self.stats.tickets_out += label.value();
         packet.set_label(self.kind, label);

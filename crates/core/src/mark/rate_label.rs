@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 
 use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
+use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
@@ -204,7 +205,7 @@ impl RateLabels {
     #[must_use]
     pub fn new(params: &RateLabelParams, random: Stream) -> Self {
         Self {
-            k: TimeConstant::new(params.k),
+            k: TimeConstant::new(Mutant::CsfqDoubleK.pick(params.k, params.k * 2)),
             params: params.clone(),
             weights: Vec::new(),
             contracts: Vec::new(),
@@ -224,14 +225,16 @@ impl RateLabels {
         average.update(self.k, now, bits);
         let [mut rate] = average.last_rates();
         if let Some(contract) = self.contracts.get_mut(slot).filter(|contract| contract.g > 0.0) {
-            if contract.covers(now, rate, size, self.params.marking, &mut self.random) {
+            let covered = contract.covers(now, rate, size, self.params.marking, &mut self.random);
+            if Mutant::CsfqUnmarked.pick(covered, !covered) {
                 return Some(RateLabel::Guaranteed);
             }
             // Pelsser02 figure 7: p.label = estimate_rate(ER_i, p).
             contract.er.update(self.k, now, bits);
-            [rate] = contract.er.last_rates();
+            rate = Mutant::CsfqTotalLabel.pick(contract.er.last_rates()[0], rate);
         }
         let weight = self.weights.get(slot).map_or(1.0, |weight| weight.get());
+        let weight = Mutant::CsfqNoWeights.pick(weight, 1.0);
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
     }
@@ -257,7 +260,8 @@ impl RateLabels {
             self.contracts.resize(flow.slot() + 1, Contract::NONE);
         }
         let depth = self.params.bucket.unwrap_or_else(|| TWO_PACKETS + g.bytes_in(rtt));
-        let (g, depth) = (g.as_bit() as f64, depth.bits() as f64);
+        let g = Mutant::CsfqHalfGuarantee.pick(g.as_bit() as f64, g.as_bit() as f64 / 2.0);
+        let depth = depth.bits() as f64;
         let contract = &mut self.contracts[flow.slot()];
         if contract.g > 0.0 {
             contract.tokens = contract.tokens.min(depth);

@@ -26,6 +26,7 @@ use crate::mark::ticket_policer::read;
 use crate::mark::ticket_policer::{
     BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
+use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::units::{Span, TicketRate, Time};
@@ -126,7 +127,7 @@ impl TicketMarker {
     fn avg_rate(&self, now: Time) -> f64 {
         let literal = self.acknowledged && !self.decay;
         let rate = if literal { self.avg_rate.latest() } else { self.avg_rate.rate(now) };
-        rate.max(self.floor)
+        Mutant::PpsLowRate.pick(rate, rate / 10.0).max(self.floor)
     }
 }
 
@@ -148,7 +149,8 @@ impl<P: Packet> Marker<P> for TicketMarker {
         if let (Some(ack_in_tkt_rate), Some(label)) = (&mut self.ack_in_tkt_rate, label) {
             ack_in_tkt_rate.update(now, read(label));
             // Section II-F.1: OutTktRate = AckInTktRate, held between acknowledgements.
-            if let Some(rate) = TicketRate::new(ack_in_tkt_rate.latest()) {
+            let rate = Mutant::PpsDeafSource.pick(ack_in_tkt_rate.latest(), 1.0);
+            if let Some(rate) = TicketRate::new(rate) {
                 self.writer.issue(now, rate);
             }
         }

@@ -15,6 +15,7 @@
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
+use crate::mutant::Mutant;
 use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
@@ -192,11 +193,11 @@ impl TicketPolicer {
             return Label::new(self.params.format.max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
-        let bound = self.params.policing_bound;
+        let bound = Mutant::PpsNoPolicing.pick(self.params.policing_bound, 1.0);
         let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, bound);
         // 0/0, an idle writer that is issued nothing, is no number and polices nothing.
         let policing = if policing.is_nan() { 1.0 } else { policing };
-        let tag = self.round(out_tkt_rate * share * policing);
+        let tag = Mutant::PpsOneTicket.pick(self.round(out_tkt_rate * share * policing), 1.0);
         self.actual_tkt_rate.update(now, tag);
         Label::new(tag)
     }

@@ -21,6 +21,7 @@ use core::marker::PhantomData;
 
 use super::{End, Queued, Scheduler};
 use crate::list::{PacketQueue, Pool};
+use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
 use crate::smallest::Smallest;
@@ -194,7 +195,7 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         if self.flows.push(now, packet) {
             // Goyal97 eq. (4); the same in Golestani94, section 3.
             let flow = self.flows.get(index);
-            flow.tag = flow.tag.max(self.v);
+            flow.tag = Mutant::PfdOldTag.pick(flow.tag.max(self.v), flow.tag);
             self.tag(index);
         }
     }
@@ -208,7 +209,8 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         self.v = self.v.max(tag);
         let flow = self.flows.get(index);
         // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
-        flow.tag = if T::IS_START { tag + flow.length(queued.packet.size()) } else { tag };
+        let length = Mutant::PfdFifo.pick(flow.length(queued.packet.size()), 0);
+        flow.tag = if T::IS_START { tag + length } else { tag };
         self.latest = self.latest.max(flow.tag);
         self.tag(index);
         self.rebase();
@@ -216,9 +218,14 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
     }
 
     fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
-        let queued = self.flows.take(flow.slot(), end)?;
+        let index = flow.slot();
+        let queued = self.flows.take(index, end)?;
         // The packet behind has the same S: what is not served is not charged.
-        self.tag(flow.slot());
+        if Mutant::PfdCharged.is_on() {
+            let flow = self.flows.get(index);
+            flow.tag += flow.length(queued.packet.size());
+        }
+        self.tag(index);
         Some(queued)
     }
 

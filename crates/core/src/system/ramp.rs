@@ -46,6 +46,7 @@ use self::reservations::Reservations;
 use super::contract::System;
 use crate::limit::Limit;
 use crate::list::{PacketQueue, Pool};
+use crate::mutant::Mutant;
 use crate::packet::{FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::schedule::{End, Queued};
@@ -197,7 +198,7 @@ impl<P: Packet> Ramp<P> {
 
     /// What real-rate flows may have together, in parts of the link.
     fn available(&self) -> f64 {
-        1.0 - self.params.greedy_minimum.get()
+        1.0 - Mutant::RampNoMinimum.pick(self.params.greedy_minimum.get(), 0.0)
     }
 
     /// Silent flows leave their part of it to the others.
@@ -249,6 +250,7 @@ impl<P: Packet> Ramp<P> {
             flow.sent = false;
         }
         let scale = if total > available { available / total } else { 1.0 };
+        let scale = Mutant::RampNoScale.pick(scale, 1.0);
         for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
             flow.granted = part(self.link_rate, flow.wanted * scale);
             self.reservations.set(index, flow.granted);
@@ -287,7 +289,7 @@ impl<P: Packet> Ramp<P> {
                 Some(notified) => is_over || (is_short && now.since(notified) >= interval),
                 None => is_short,
             };
-            if is_news {
+            if is_news && !Mutant::RampSilent.is_on() {
                 flow.notified = (!is_over).then_some(now);
                 sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
                 self.exceptions += 1;
@@ -301,7 +303,8 @@ impl<P: Packet> Ramp<P> {
     /// The packet dispatcher: moves into the interface queue what may go while there is room.
     fn dispatch(&mut self) {
         while self.has_room() {
-            let queued = match self.reservations.next() {
+            let is_greedy = Mutant::RampGreedyFirst.is_on() && !self.greedy.is_empty();
+            let queued = match self.reservations.next().filter(|_| !is_greedy) {
                 Some(index) => self.take(index),
                 None => self.take_greedy(),
             };
@@ -414,7 +417,9 @@ impl<P: Packet> System<P> for Ramp<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         self.count();
         self.link_rate = rate;
-        self.controller = Controller::new(&self.params, rate);
+        if !Mutant::RampOldController.is_on() {
+            self.controller = Controller::new(&self.params, rate);
+        }
         let scale = {
             let total: f64 = self.flows.iter().filter(|flow| flow.is_real_rate).map(|flow| flow.wanted).sum();
             (self.available() / total).min(1.0)

@@ -26,6 +26,7 @@ use super::RampParams;
 use crate::control::dead_time::DeadTime;
 use crate::control::low_pass::LowPass;
 use crate::control::pid::{Bounds, Gains, Pid};
+use crate::mutant::Mutant;
 use crate::units::{Bytes, Rate, Ratio, Span};
 
 /// What the gains turn into what.
@@ -85,7 +86,9 @@ impl Controller {
         let sample = params.sample.as_secs_f64();
         let capacity = link_rate.as_bit() as f64 / 8.0 * sample;
         let per_byte = 1.0 / capacity.max(f64::MIN_POSITIVE);
-        let printed = Gains { p: params.p, i: params.i, d: params.d };
+        let i = Mutant::RampDoubleI.pick(Mutant::RampLowI.pick(params.i, 0.8 * params.i), 2.0 * params.i);
+        let d = Mutant::RampTenfoldD.pick(Mutant::RampNoD.pick(params.d, 0.0), 10.0 * params.d);
+        let printed = Gains { p: params.p, i, d };
         let (gains, error, output) = match (params.gains, params.units) {
             (Tuning::Designed, _) => (designed(params.sample), 1.0, per_byte),
             (Tuning::Printed, Units::Percent) => (printed, 1.0 / 1_024.0, 0.01),
@@ -94,14 +97,14 @@ impl Controller {
         };
         Self {
             gains,
-            weight: params.l,
+            weight: Mutant::RampNoFilter.pick(params.l, Ratio::ONE),
             error,
             output,
             capacity,
             target: params.target,
             target_samples: params.target_delay.map(|delay| delay.as_secs_f64() / sample),
             floor: params.floor.get(),
-            anti_windup: params.anti_windup,
+            anti_windup: Mutant::RampWindup.pick(params.anti_windup, false),
             predictor: params.predictor,
             delay: (params.control_delay.as_nanos() / params.sample.as_nanos()) as usize,
         }
@@ -110,14 +113,14 @@ impl Controller {
     /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available`
     /// where all floors together are more.
     pub(super) fn floor_among(&self, flows: usize, available: f64) -> f64 {
-        self.floor.min(available / flows.max(1) as f64)
+        Mutant::RampNoFloor.pick(self.floor.min(available / flows.max(1) as f64), 0.0)
     }
 
     /// What the queue should hold while the flow needs `learned` of the link.
     fn target(&self, learned: f64) -> f64 {
         match self.target_samples {
             Some(samples) => samples * learned * self.capacity,
-            None => self.target.get() as f64,
+            None => self.target.get() as f64 * Mutant::RampLowTarget.pick(1.0, 0.85),
         }
     }
 }
