@@ -43,80 +43,150 @@ macro_rules! mutants {
 }
 
 mutants! {
-    PfdPZero, "pfd-p-zero", "nothing is dropped early: p is 0", "";
-    PfdPTenfold, "pfd-p-tenfold", "p is ten times what is configured", "";
-    PfdNoThresh, "pfd-no-thresh", "early drops at any fill of the buffer: `thresh` is ignored", "";
-    PfdTail, "pfd-tail", "the last packet of the victim is dropped, not the first", "";
-    PfdShortest, "pfd-shortest", "the shortest queue is the victim", "";
-    PfdUniform, "pfd-uniform", "any flow above its threshold is the victim, not the one furthest above", "";
-    PfdTailDrop, "pfd-tail-drop", "a full buffer refuses the arrival; nobody is pushed out", "";
-    PfdEqualThresholds, "pfd-equal-thresholds", "round-trip times and weights do not count for thresholds", "";
-    PfdInverseRtt, "pfd-inverse-rtt", "thresholds are in inverse proportion to round-trip times", "";
-    PfdPOne, "pfd-p-one", "every arrival above `thresh` drops a packet: p is 1", "";
-    PfdCharged, "pfd-charged", "a flow is charged for a packet that is pushed out as if it were served", "";
-    PfdFifo, "pfd-fifo", "all start tags are equal: flows are served in the order of their numbers", "";
-    PfdOldTag, "pfd-old-tag", "a flow that comes back has the start tag of its past, not of now", "";
+    PfdPZero, "pfd-p-zero", "nothing is dropped early: p is 0",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdPTenfold, "pfd-p-tenfold", "p is ten times what is configured",
+        "aqm::pfd::tests::early_drops_and_victims_drawn_by_occupancy_come_as_often_as_they_should";
+    PfdNoThresh, "pfd-no-thresh", "early drops at any fill of the buffer: `thresh` is ignored",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdTail, "pfd-tail", "the last packet of the victim is dropped, not the first",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdShortest, "pfd-shortest", "the shortest queue is the victim",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdUniform, "pfd-uniform", "any flow above its threshold is the victim, not the one furthest above",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdTailDrop, "pfd-tail-drop", "a full buffer refuses the arrival; nobody is pushed out",
+        "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdEqualThresholds, "pfd-equal-thresholds", "round-trip times and weights do not count for thresholds",
+        "aqm::pfd::tests::long_round_trips_are_allowed_more_by_the_ratio_than_by_the_difference";
+    PfdInverseRtt, "pfd-inverse-rtt", "thresholds are in inverse proportion to round-trip times",
+        "aqm::pfd::tests::long_round_trips_are_allowed_more_by_the_ratio_than_by_the_difference";
+    PfdPOne, "pfd-p-one", "every arrival above `thresh` drops a packet: p is 1",
+        "aqm::pfd::tests::early_drops_and_victims_drawn_by_occupancy_come_as_often_as_they_should";
+    PfdCharged, "pfd-charged", "a flow is charged for a packet that is pushed out as if it were served",
+        "schedule::start_time_fq::tests::a_packet_pushed_out_is_not_charged";
+    PfdFifo, "pfd-fifo", "all start tags are equal: flows are served in the order of their numbers",
+        "schedule::start_time_fq::tests::a_flow_that_comes_late_starts_at_the_packet_in_service";
+    PfdOldTag, "pfd-old-tag", "a flow that comes back has the start tag of its past, not of now",
+        "schedule::start_time_fq::tests::nothing_is_owed_after_the_link_was_idle_and_something_is_after_it_was_only_empty";
 
-    CsfqNoRelabel, "csfq-no-relabel", "packets keep the label with which they came", "";
-    CsfqShareByArrivals, "csfq-share-by-arrivals", "the share is scaled by what arrives, not by what is accepted", "";
-    CsfqTotalLabel, "csfq-total-label", "excess packets carry the flow's whole rate", "";
-    CsfqDoubleK, "csfq-double-k", "K is twice what is configured", "";
-    CsfqNoGuaranteeEstimate, "csfq-no-guarantee-estimate", "guaranteed traffic is divided as if it were excess", "";
-    CsfqHalfGuarantee, "csfq-half-guarantee", "the edge marks half of what is guaranteed", "";
-    CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights", "";
-    CsfqHalfDrops, "csfq-half-drops", "half of the excess is dropped", "";
-    CsfqNoDecay, "csfq-no-decay", "the share never falls without congestion, in CSFQ either", "";
-    CsfqDecay, "csfq-decay", "the share is forgotten without congestion, in MCSFQ too", "";
-    CsfqTenfoldKc, "csfq-tenfold-kc", "K_c is ten times what is configured", "";
-    CsfqNoReserve, "csfq-no-reserve", "no part of the buffer is kept for guaranteed packets", "";
-    CsfqUnmarked, "csfq-unmarked", "the edge marks the excess as guaranteed and what is guaranteed as excess", "";
-    CsfqOldLabels, "csfq-old-labels", "the largest label of all time counts, not that of a window", "";
+    CsfqNoRelabel, "csfq-no-relabel", "packets keep the label with which they came",
+        "aqm::csfq::tests::a_narrow_label_holds_the_share_roughly";
+    CsfqShareByArrivals, "csfq-share-by-arrivals", "the share is scaled by what arrives, not by what is accepted",
+        "estimate::fair_share::tests::a_congested_link_scales_its_share_by_what_was_accepted";
+    CsfqTotalLabel, "csfq-total-label", "excess packets carry the flow's whole rate",
+        "mark::rate_label::tests::a_guarantee_that_changes_forgets_nothing_of_the_excess";
+    CsfqDoubleK, "csfq-double-k", "K is twice what is configured",
+        "aqm::csfq::tests::roles_say_who_labels_and_who_takes_labels_off";
+    CsfqNoGuaranteeEstimate, "csfq-no-guarantee-estimate", "guaranteed traffic is divided as if it were excess",
+        "estimate::fair_share::tests::what_is_guaranteed_is_set_aside";
+    CsfqHalfGuarantee, "csfq-half-guarantee", "the edge marks half of what is guaranteed",
+        "mark::rate_label::tests::a_flow_within_its_guarantee_is_covered_entirely";
+    CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights",
+        "mark::rate_label::tests::a_label_is_the_rate_for_a_weight_of_one";
+    CsfqHalfDrops, "csfq-half-drops", "half of the excess is dropped",
+        "aqm::csfq::tests::avoidance_lowers_the_share_as_the_buffer_fills";
+    CsfqNoDecay, "csfq-no-decay", "the share never falls without congestion, in CSFQ either",
+        "estimate::fair_share::tests::a_window_that_saw_only_its_own_end_is_no_deadlock";
+    CsfqDecay, "csfq-decay", "the share is forgotten without congestion, in MCSFQ too",
+        "estimate::fair_share::tests::csfq_takes_the_largest_label_of_a_window_and_mcsfq_never_less_than_it_had";
+    CsfqTenfoldKc, "csfq-tenfold-kc", "K_c is ten times what is configured",
+        "aqm::csfq::tests::a_packet_leaves_with_the_share_after_it_was_counted";
+    CsfqNoReserve, "csfq-no-reserve", "no part of the buffer is kept for guaranteed packets",
+        "aqm::csfq::tests::the_last_of_the_buffer_is_for_guaranteed_packets";
+    CsfqUnmarked, "csfq-unmarked", "the edge marks the excess as guaranteed and what is guaranteed as excess",
+        "mark::rate_label::tests::a_bucket_covers_a_burst_as_deep_as_it_is";
+    CsfqOldLabels, "csfq-old-labels", "the largest label of all time counts, not that of a window",
+        "estimate::fair_share::tests::csfq_takes_the_largest_label_of_a_window_and_mcsfq_never_less_than_it_had";
 
-    PpsInRateOfDepartures, "pps-in-rate-of-departures", "InTktRate does not count dropped packets", "";
-    PpsNoFactor, "pps-no-factor", "tickets do not count for drops", "";
-    PpsLinear, "pps-linear", "the exponent n is 1", "";
-    PpsInverse, "pps-inverse", "more tickets, more drops", "";
-    PpsNoFilter, "pps-no-filter", "rich flows count for ExpectTkt", "";
-    PpsOldMinimum, "pps-old-minimum", "MinTkt is the least of all time", "";
-    PpsNoPolicing, "pps-no-policing", "tags are not corrected by ActualTktRate", "";
-    PpsLowRate, "pps-low-rate", "a source divides its tickets by a tenth of its packets", "";
-    PpsNoExchange, "pps-no-exchange", "links leave tickets in the currency in which they came", "";
-    PpsEvenExchange, "pps-even-exchange", "a link gives every packet the same tickets", "";
-    PpsDeafSource, "pps-deaf-source", "a source takes no notice of the tickets on acknowledgements", "";
-    PpsInstantQueue, "pps-instant-queue", "RED looks at the queue, not at its average", "";
-    PpsOneTicket, "pps-one-ticket", "every packet carries one ticket", "";
+    PpsInRateOfDepartures, "pps-in-rate-of-departures", "InTktRate does not count dropped packets",
+        "mark::currency_exchange::tests::loss_at_the_queue_lowers_what_leaves_unless_policing_makes_up_for_it";
+    PpsNoFactor, "pps-no-factor", "tickets do not count for drops",
+        "aqm::tred::tests::a_flow_with_a_tenth_of_the_tickets_gets_nothing_through";
+    PpsLinear, "pps-linear", "the exponent n is 1",
+        "aqm::tred::tests::a_flow_with_a_tenth_of_the_tickets_gets_nothing_through";
+    PpsInverse, "pps-inverse", "more tickets, more drops",
+        "aqm::tred::tests::a_flow_with_a_tenth_of_the_tickets_gets_nothing_through";
+    PpsNoFilter, "pps-no-filter", "rich flows count for ExpectTkt",
+        "aqm::tred::tests::a_higher_rank_does_not_notice_single_strays";
+    PpsOldMinimum, "pps-old-minimum", "MinTkt is the least of all time",
+        "aqm::tred::tests::a_stray_packet_with_one_ticket_is_forgotten_within_two_intervals";
+    PpsNoPolicing, "pps-no-policing", "tags are not corrected by ActualTktRate",
+        "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
+    PpsLowRate, "pps-low-rate", "a source divides its tickets by a tenth of its packets",
+        "mark::ticket::tests::a_flow_is_marked_with_its_tickets_per_packet_whatever_its_rate";
+    PpsNoExchange, "pps-no-exchange", "links leave tickets in the currency in which they came",
+        "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
+    PpsEvenExchange, "pps-even-exchange", "a link gives every packet the same tickets",
+        "mark::currency_exchange::tests::loss_at_the_queue_lowers_what_leaves_unless_policing_makes_up_for_it";
+    PpsDeafSource, "pps-deaf-source", "a source takes no notice of the tickets on acknowledgements",
+        "mark::ticket::tests::a_source_follows_the_tickets_of_its_acknowledgements";
+    PpsInstantQueue, "pps-instant-queue", "RED looks at the queue, not at its average",
+        "";
+    PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
+        "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 
-    RampNoFilter, "ramp-no-filter", "L is 1: no low-pass filter", "";
-    RampNoD, "ramp-no-d", "D is 0", "";
-    RampTenfoldD, "ramp-tenfold-d", "D is ten times what is configured", "";
-    RampNoMinimum, "ramp-no-minimum", "the greedy minimum is 0", "";
-    RampCredit, "ramp-credit", "a silent flow saves up twenty times the credit", "";
-    RampWindup, "ramp-windup", "the sum of errors is not bounded", "";
-    RampLongPeriod, "ramp-long-period", "the period is a hundred times what is configured", "";
-    RampLowTarget, "ramp-low-target", "the target is 15 % low", "";
-    RampLowI, "ramp-low-i", "I is 20 % low", "";
-    RampOldController, "ramp-old-controller", "a changed rate of the link leaves the controller as it was", "";
-    RampNoFloor, "ramp-no-floor", "allocations may fall to zero", "";
-    RampLastDeadline, "ramp-last-deadline", "the latest deadline goes first", "";
-    RampNoScale, "ramp-no-scale", "an overload is not scaled down: allocations exceed the link", "";
-    RampSilent, "ramp-silent", "nobody is notified of overloads", "";
-    RampGreedyFirst, "ramp-greedy-first", "greedy packets go before those of real-rate flows", "";
-    RampDoubleI, "ramp-double-i", "I is twice what is configured", "";
+    RampNoFilter, "ramp-no-filter", "L is 1: no low-pass filter",
+        "system::ramp::tests::a_step_is_answered_as_the_loop_in_fluid_answers_it";
+    RampNoD, "ramp-no-d", "D is 0",
+        "";
+    RampTenfoldD, "ramp-tenfold-d", "D is ten times what is configured",
+        "";
+    RampNoMinimum, "ramp-no-minimum", "the greedy minimum is 0",
+        "system::ramp::tests::overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimum";
+    RampCredit, "ramp-credit", "a silent flow saves up twenty times the credit",
+        "system::ramp::reservations::tests::a_silent_flow_saves_up_a_packet_and_no_more";
+    RampWindup, "ramp-windup", "the sum of errors is not bounded",
+        "system::ramp::tests::after_ten_seconds_of_silence_a_flow_has_its_rate_within_one";
+    RampLongPeriod, "ramp-long-period", "the period is a hundred times what is configured",
+        "system::ramp::reservations::tests::a_silent_flow_saves_up_a_packet_and_no_more";
+    RampLowTarget, "ramp-low-target", "the target is 15 % low",
+        "system::ramp::tests::a_target_in_time_adds_the_same_delay_at_any_rate";
+    RampLowI, "ramp-low-i", "I is 20 % low",
+        "system::ramp::tests::a_control_delay_of_150_ms_makes_the_paper_s_figure";
+    RampOldController, "ramp-old-controller", "a changed rate of the link leaves the controller as it was",
+        "";
+    RampNoFloor, "ramp-no-floor", "allocations may fall to zero",
+        "system::ramp::tests::a_flow_that_changes_its_class_takes_its_packets_along_in_order";
+    RampLastDeadline, "ramp-last-deadline", "the latest deadline goes first",
+        "system::ramp::reservations::tests::the_longest_released_goes_first_and_with_period_control_the_faster";
+    RampNoScale, "ramp-no-scale", "an overload is not scaled down: allocations exceed the link",
+        "system::ramp::tests::each_application_is_notified_of_its_own_shortage_at_most_once_an_interval";
+    RampSilent, "ramp-silent", "nobody is notified of overloads",
+        "system::ramp::tests::each_application_is_notified_of_its_own_shortage_at_most_once_an_interval";
+    RampGreedyFirst, "ramp-greedy-first", "greedy packets go before those of real-rate flows",
+        "system::ramp::tests::greedy_flows_have_what_is_left";
+    RampDoubleI, "ramp-double-i", "I is twice what is configured",
+        "system::ramp::tests::a_control_delay_of_150_ms_makes_the_paper_s_figure";
 
-    SffcLongActive, "sffc-long-active", "a flow counts as active for twenty times as long", "";
-    SffcRecount, "sffc-recount", "a satisfied flow is counted again in each round", "";
-    SffcNoWait, "sffc-no-wait", "discard rates fall without waiting for a late report", "";
-    SffcNoHistory, "sffc-no-history", "only the last interval's departures count", "";
-    SffcDeaf, "sffc-deaf", "reports of other routers are ignored", "";
-    SffcUnfair, "sffc-unfair", "flows are not held to their fair bandwidth", "";
-    SffcFinalRate, "sffc-final-rate", "discard rates go on from v, not from BDR", "";
-    SffcDepartures, "sffc-departures", "the demand of non-adaptive flows is what left", "";
-    SffcNoSpare, "sffc-no-spare", "non-adaptive flows get only what steady adaptive ones leave", "";
-    SffcAllDivide, "sffc-all-divide", "the fair bandwidth is divided among adaptive flows too", "";
-    SffcNeverRises, "sffc-never-rises", "discard rates do not fall without reports", "";
-    SffcFastRise, "sffc-fast-rise", "discard rates fall ten times as fast without reports", "";
-    SffcGammaOfAll, "sffc-gamma-of-all", "non-adaptive packets count as adaptive arrivals", "";
-    SffcLossless, "sffc-lossless", "reports say that all that arrived departed", "";
+    SffcLongActive, "sffc-long-active", "a flow counts as active for twenty times as long",
+        "aqm::sffc::tests::a_silent_flow_is_forgotten_and_a_long_silence_costs_nothing";
+    SffcRecount, "sffc-recount", "a satisfied flow is counted again in each round",
+        "aqm::sffc::tests::recounting_gives_out_too_little";
+    SffcNoWait, "sffc-no-wait", "discard rates fall without waiting for a late report",
+        "aqm::sffc::tests::a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward";
+    SffcNoHistory, "sffc-no-history", "only the last interval's departures count",
+        "";
+    SffcDeaf, "sffc-deaf", "reports of other routers are ignored",
+        "aqm::sffc::tests::a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward";
+    SffcUnfair, "sffc-unfair", "flows are not held to their fair bandwidth",
+        "aqm::sffc::tests::departures_for_usage_freeze_flows_at_their_rate";
+    SffcFinalRate, "sffc-final-rate", "discard rates go on from v, not from BDR",
+        "aqm::sffc::tests::departures_for_usage_freeze_flows_at_their_rate";
+    SffcDepartures, "sffc-departures", "the demand of non-adaptive flows is what left",
+        "aqm::sffc::tests::a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward";
+    SffcNoSpare, "sffc-no-spare", "non-adaptive flows get only what steady adaptive ones leave",
+        "aqm::sffc::tests::what_is_left_of_steady_adaptive_flows_is_not_below_the_share";
+    SffcAllDivide, "sffc-all-divide", "the fair bandwidth is divided among adaptive flows too",
+        "aqm::sffc::tests::departures_for_usage_freeze_flows_at_their_rate";
+    SffcNeverRises, "sffc-never-rises", "discard rates do not fall without reports",
+        "aqm::sffc::tests::a_report_of_regular_loss_lets_a_flow_send_more_too";
+    SffcFastRise, "sffc-fast-rise", "discard rates fall ten times as fast without reports",
+        "aqm::sffc::tests::a_report_of_regular_loss_lets_a_flow_send_more_too";
+    SffcGammaOfAll, "sffc-gamma-of-all", "non-adaptive packets count as adaptive arrivals",
+        "aqm::sffc::tests::departures_for_usage_freeze_flows_at_their_rate";
+    SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
+        "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }
 
 impl Mutant {
