@@ -434,3 +434,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn departures_are_averaged_over_the_intervals_that_a_report_may_be_about() {
+    let wanted = |history| {
+        let params = SffcParams { history, ..SffcParams::from_args(&EntryArgs::defaults(&SFFC)).unwrap() };
+        let mut flows = Flows::default();
+        let flow = flows.seen(FlowId(0), Time::ZERO, false);
+        flow.lambda = 3_000;
+        [1_000, 2_000, 3_000].into_iter().for_each(|amount| flow.left.push(amount));
+        flow.wanted_discard_rate([1_000.0, 500.0], &params).unwrap()
+    };
+    // Half of what arrived passed. Of 3000 B 1 - 0.5 · 2000/3000 are too much if 2000 B left here, and half if 3000 B did.
+    assert!((wanted(3) - 2.0 / 3.0).abs() < 1e-12, "{}", wanted(3));
+    assert_eq!(wanted(1), 0.5);
+}
