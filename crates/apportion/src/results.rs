@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use apportion_core::units::Rate;
 use apportion_report::metrics::Metric;
-use apportion_report::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, SeriesRow, StatisticRow};
+use apportion_report::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow,
+};
 use apportion_report::{FlowInfo, LoadError, PointRecord, StoredRun, Table, WriteError};
+use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
 use crate::scenario::Scenario;
@@ -45,11 +49,15 @@ impl Results {
         let complete = outcomes.iter().all(Option::is_some);
         let mut outcomes = outcomes.into_iter();
         let points = scenario.points().iter().zip(seeds).map(|(point, seeds)| {
-            let entitlements = point.scenario.entitlements();
+            let outcomes: Vec<Outcome> = outcomes.by_ref().take(seeds.len()).flatten().collect();
+            let dues: Vec<Option<Dues>> = outcomes
+                .iter()
+                .map(|outcome| apportion_runtime::due::dues(&point.scenario, outcome))
+                .collect();
             let flow = |(at, flow): (usize, &apportion_scenario::model::Flow)| FlowInfo {
                 name: flow.name.clone(),
                 group: flow.group.clone(),
-                entitlement: entitlements.as_ref().and_then(|all| all.get(at).copied()),
+                entitlement: mean_due(&dues, at),
             };
             PointRecord {
                 label: point.label.clone(),
@@ -57,7 +65,8 @@ impl Results {
                 measure_from: point.scenario.measure_from,
                 sample: point.scenario.sample,
                 flows: point.scenario.flows.iter().enumerate().map(flow).collect(),
-                outcomes: outcomes.by_ref().take(seeds.len()).flatten().collect(),
+                outcomes,
+                dues,
             }
         });
         Self::from_record(apportion_report::Run {
@@ -107,6 +116,11 @@ impl Results {
     /// Numbers that the disciplines of links report of themselves: by point, replication and link.
     pub fn statistics(&self) -> impl Iterator<Item = StatisticRow> {
         StatisticRow::of(&self.record)
+    }
+
+    /// How flows answered to each event that changes what they are due: by point, replication, event and flow.
+    pub fn responses(&self) -> impl Iterator<Item = ResponseRow> {
+        ResponseRow::of(&self.record)
     }
 
     /// One of these tables, by the type of its rows.
@@ -200,6 +214,16 @@ impl Results {
     pub(crate) const fn record(&self) -> &apportion_report::Run {
         &self.record
     }
+}
+
+/// What a flow was due in the measured part, as a mean over replications.
+fn mean_due(dues: &[Option<Dues>], flow: usize) -> Option<Rate> {
+    let all: Option<Vec<u128>> =
+        dues.iter().map(|dues| Some(u128::from(dues.as_ref()?.flows.get(flow)?.measured.as_bit()))).collect();
+    let all = all.filter(|all| !all.is_empty())?;
+    let count = all.len() as u128;
+    let mean = (all.iter().sum::<u128>() + count / 2) / count;
+    Some(Rate::from_bit(u64::try_from(mean).unwrap_or(u64::MAX)))
 }
 
 /// Checks that results can be written to a folder, and creates it if need be. Cheap: call it before a long run.

@@ -65,6 +65,7 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         "series.csv",
         "allocations.csv",
         "completions.csv",
+        "responses.csv",
         "statistics.csv",
         "report.html",
     ] {

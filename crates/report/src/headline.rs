@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Span;
 
+use crate::due::worst_of_all;
 use crate::metrics::Metrics;
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
@@ -25,10 +26,22 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().flat_map(|point| {
         let timekeeping = timekeeping(point).map(|(_, text)| text);
-        let texts = faults(point).into_iter().chain([of_point(point)]).chain(timekeeping);
+        let text =
+            of_point(point) + &worst_second(point).map_or_else(String::new, |worst| format!(" {worst}"));
+        let texts = faults(point).into_iter().chain([text]).chain(timekeeping);
         texts.map(|text| Headline { point: name(point), text })
     });
     lead.into_iter().chain(points).collect()
+}
+
+/// The second in which a flow got the least of what it was due.
+pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
+    let (flow, worst) = worst_of_all(point)?;
+    let share = percent(worst.share);
+    Some(format!(
+        "Worst second: {flow} got {share} of its due from {} s on.",
+        number(worst.from.as_secs_f64())
+    ))
 }
 
 /// The disciplines that broke their contract, in one replication at least; one sentence a link.

@@ -12,6 +12,7 @@
 //! | [`metrics`] | the metrics of a run |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
+//! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+mod due;
 pub mod figure;
 mod headline;
 pub mod html;

@@ -311,6 +311,7 @@ mod tests {
             sample: Span::ZERO,
             flows: (0..runs.first().map_or(1, |flows| flows.len())).map(info).collect(),
             outcomes: runs.iter().map(outcome).collect(),
+            dues: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::units::{Rate, Span, Time};
+use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
@@ -39,6 +40,8 @@ pub struct PointRecord {
     pub flows: Vec<FlowInfo>,
     /// One per replication that finished, in the order of [`Run::seeds`].
     pub outcomes: Vec<Outcome>,
+    /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
+    pub dues: Vec<Option<Dues>>,
 }
 
 /// The attributes of a flow that the report shows besides its measurements.
@@ -48,7 +51,8 @@ pub struct FlowInfo {
     pub name: String,
     /// As in the scenario.
     pub group: String,
-    /// Its weighted max-min share; `None` if the scenario does not define one.
+    /// What it is due in the measured part, as a mean over time and replications: its weighted max-min share, or that by
+    /// tickets or customers; `None` if the scenario does not define one.
     pub entitlement: Option<Rate>,
 }
 

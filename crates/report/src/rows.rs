@@ -135,7 +135,8 @@ row! {
         flow: String, "";
         /// The table of the scenario that the flow comes from.
         group: String, "";
-        /// The weighted max-min share of the flow, Mb/s; missing where the scenario defines none.
+        /// What the flow was due in the measured part, Mb/s: the mean over time of its weighted max-min share (or that by tickets or
+        /// customers) among the flows that had something to send; missing where the scenario defines none.
         entitlement_mbps: Option<f64>, "Mb/s";
         /// Bytes on the wire that reached the sink, headers included, over the measured time, Mb/s.
         throughput_mbps: f64, "Mb/s";
@@ -190,6 +191,12 @@ row! {
         /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
         /// none.
         exceptions: Option<u64>, "";
+        /// The lowest throughput over what the flow was due in any second of the measured part throughout which it was due
+        /// something, of the seconds that begin with a sample interval (in any interval, if these are longer); missing
+        /// without an entitlement or a series, and if there is no such second.
+        worst_second_share: Option<f64>, "";
+        /// When that second began, s from the start of the run.
+        worst_second_s: Option<f64>, "s";
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "";
     }
@@ -260,12 +267,38 @@ row! {
         t_s: f64, "s";
         /// Bytes delivered to the sink of a flow, or transmitted by a link, over the interval, Mb/s.
         throughput_mbps: f64, "Mb/s";
+        /// Flows: what the flow was due on average in the interval, Mb/s; missing without an entitlement.
+        due_mbps: Option<f64>, "Mb/s";
+        /// Throughput over that: the share of its entitlement that it got; missing also where nothing was due.
+        share: Option<f64>, "";
         /// Links: packets in the queue at the end of the interval.
         backlog_packets: Option<u64>, "packets";
         /// TCP flows of one connection: the congestion window at the end of the interval, segments.
         window_segments: Option<f64>, "segments";
         /// The same flows: the smoothed round-trip time then, ms.
         srtt_ms: Option<f64>, "ms";
+    }
+}
+row! {
+    /// How one flow answered to one event of the measured part that changes what flows are due: others or the flow itself
+    /// join or leave; the rate of a link or source, a weight, tickets or a guarantee changes. Flows to which something is due
+    /// afterwards; at most 100 events of a replication, and of more only changes.
+    ResponseRow of "responses" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// When it happened, s from the start of the run.
+        t_s: f64, "s";
+        /// What happened, such as `film joins` or `link wire: 5 Mb/s`.
+        event: String, "";
+        /// The flow that answers.
+        flow: String, "";
+        /// What it was due on average from then until the next event or the end, Mb/s.
+        due_mbps: f64, "Mb/s";
+        /// From the event until a second began in which the flow got 90 % of what it was due then, s; missing if there was none
+        /// before the next event.
+        to_90_percent_s: Option<f64>, "s";
     }
 }
 row! {

@@ -1,5 +1,5 @@
 //! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `allocations.csv`, `completions.csv`,
-//! `statistics.csv` and `report.html`.
+//! `statistics.csv`, `responses.csv` and `report.html`.
 //!
 //! Every file is first written under a temporary name in the same folder; all are renamed after the last was
 //! written, so a failed or interrupted write leaves an earlier run unchanged. The folder must be empty or hold an
@@ -18,11 +18,13 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
-use crate::rows::{AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
+use crate::rows::{
+    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
 use crate::tables::{Rows, Table, ms};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
-const FORMAT: &str = "apportion-run/3";
+const FORMAT: &str = "apportion-run/4";
 const FORMAT_NAME: &str = "apportion-run/";
 const PARTIAL: &str = ".partial";
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 200 MB.
@@ -219,6 +221,7 @@ fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
     stage_table::<AllocationRow>(staged, run)?;
     stage_table::<CompletionRow>(staged, run)?;
     stage_table::<StatisticRow>(staged, run)?;
+    stage_table::<ResponseRow>(staged, run)?;
     staged.stage("report.html", |out| out.write_all(page(run).as_bytes()))
 }
 

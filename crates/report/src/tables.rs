@@ -4,8 +4,11 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 
-use crate::record::{FlowInfo, PointRecord, Run};
-use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, Row, SeriesRow, StatisticRow};
+use crate::due::{dues_of, responses, worst_second};
+use crate::record::{PointRecord, Run};
+use crate::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
 use crate::statistics::nearest_rank;
 
 /// The rows of one table of a run, by point, replication and name.
@@ -36,6 +39,7 @@ table! {
     AllocationRow by allocations
     CompletionRow by completions
     StatisticRow by statistics
+    ResponseRow by response_rows
 }
 
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
@@ -90,16 +94,25 @@ impl Rows {
 
 /// By seed and flow.
 fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
+    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
         let valid = outcome.fault().is_none();
         outcome.flows.iter().enumerate().map(move |(i, flow)| {
             let info = point.flows.get(i).filter(|info| info.name == flow.name);
-            FlowRow { valid, ..flow_row(point, outcome, flow, info) }
+            let due = dues_of(point, replication).and_then(|(_, dues)| Some(dues.flows.get(i)?.measured));
+            let entitlement = due.or_else(|| info?.entitlement);
+            let worst = worst_second(point, replication, i);
+            FlowRow {
+                valid,
+                entitlement_mbps: entitlement.map(|rate| round6(rate.as_mbit_f64())),
+                worst_second_share: worst.map(|worst| round6(worst.share)),
+                worst_second_s: worst.map(|worst| round6(worst.from.as_secs_f64())),
+                ..flow_row(point, outcome, flow)
+            }
         })
     })
 }
 
-fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Option<&FlowInfo>) -> FlowRow {
+fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome) -> FlowRow {
     let took = sorted_times(flow.completions.iter());
     let delay = |share| flow.delay.quantile(share).map(ms);
     FlowRow {
@@ -107,7 +120,7 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         seed: outcome.seed,
         flow: flow.name.clone(),
         group: flow.group.clone(),
-        entitlement_mbps: info.and_then(|i| i.entitlement).map(|rate| round6(rate.as_mbit_f64())),
+        entitlement_mbps: None,
         throughput_mbps: round6(mbps(flow.delivered.bytes, outcome.measured)),
         goodput_mbps: flow.goodput.map(|goodput| round6(mbps(goodput, outcome.measured))),
         sent_packets: flow.sent.packets.get(),
@@ -134,6 +147,8 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome, info: Op
         completion_p50_s: nearest_rank(&took, 0.5).map(round6),
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
         exceptions: (flow.overloads > 0).then_some(flow.overloads),
+        worst_second_share: None,
+        worst_second_s: None,
         valid: true,
     }
 }
@@ -177,20 +192,67 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
 
 /// By seed; flows first, then watched links.
 fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        let flows = outcome.flows.iter().map(|f| ("flow", &f.name, &f.series, &[][..], &f.tcp[..]));
-        let links = outcome.links.iter().map(|l| ("link", &l.name, &l.series, &l.backlog[..], &[][..]));
-        flows.chain(links).flat_map(move |(kind, name, bytes, backlog, tcp)| {
-            bytes.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
+    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
+        let dues = dues_of(point, replication).map_or(&[][..], |(_, dues)| &dues.flows);
+        let flows = outcome.flows.iter().enumerate().flat_map(move |(i, flow)| {
+            let due = dues.get(i).map_or(&[][..], |due| &due.series);
+            series_of(point, outcome, "flow", &flow.name, &flow.series).enumerate().map(move |(k, row)| {
+                let tcp = flow.tcp.get(k);
+                let due_mbps = due.get(k).map(|rate| rate.as_mbit_f64());
+                SeriesRow {
+                    due_mbps: due_mbps.map(round6),
+                    share: due_mbps.filter(|&due| due > 0.0).map(|due| round6(row.throughput_mbps / due)),
+                    window_segments: tcp.map(|tcp| round6(tcp.window)),
+                    srtt_ms: tcp.and_then(|tcp| tcp.srtt).map(ms),
+                    ..row
+                }
+            })
+        });
+        let links = outcome.links.iter().flat_map(move |link| {
+            let rows = series_of(point, outcome, "link", &link.name, &link.series).enumerate();
+            rows.map(|(k, row)| SeriesRow { backlog_packets: link.backlog.get(k).copied(), ..row })
+        });
+        flows.chain(links)
+    })
+}
+
+/// The throughput of a flow or link over time.
+fn series_of<'a>(
+    point: &'a PointRecord,
+    outcome: &'a Outcome,
+    kind: &'a str,
+    name: &'a str,
+    series: &'a [Bytes],
+) -> impl Iterator<Item = SeriesRow> + 'a {
+    series.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
+        point: point.label.clone(),
+        seed: outcome.seed,
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
+        throughput_mbps: round6(mbps(bytes, point.sample)),
+        due_mbps: None,
+        share: None,
+        backlog_packets: None,
+        window_segments: None,
+        srtt_ms: None,
+    })
+}
+
+/// By seed, event and flow.
+fn response_rows(point: &PointRecord) -> impl Iterator<Item = ResponseRow> {
+    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
+        let events = dues_of(point, replication).map_or(&[][..], |(_, dues)| &dues.events);
+        responses(point, replication).into_iter().filter_map(move |response| {
+            let event = events.get(response.event)?;
+            Some(ResponseRow {
                 point: point.label.clone(),
                 seed: outcome.seed,
-                kind: kind.to_owned(),
-                name: name.clone(),
-                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-                throughput_mbps: round6(mbps(bytes, point.sample)),
-                backlog_packets: backlog.get(k).copied(),
-                window_segments: tcp.get(k).map(|tcp| round6(tcp.window)),
-                srtt_ms: tcp.get(k).and_then(|tcp| tcp.srtt).map(ms),
+                t_s: round6(event.at.as_secs_f64()),
+                event: event.what.clone(),
+                flow: outcome.flows.get(response.flow)?.name.clone(),
+                due_mbps: round6(response.due.as_mbit_f64()),
+                to_90_percent_s: response.took.map(|took| round6(took.as_secs_f64())),
             })
         })
     })

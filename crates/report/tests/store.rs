@@ -10,12 +10,13 @@ mod synthetic;
 
 use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "allocations.csv",
     "completions.csv",
     "flows.csv",
     "links.csv",
     "report.html",
+    "responses.csv",
     "run.json",
     "series.csv",
     "statistics.csv",
@@ -46,9 +47,16 @@ fn a_folder_holds_every_file_and_nothing_else() {
 fn tables_have_units_in_their_columns() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &weighted(&[7])).unwrap();
-    let golden =
-        ["flows.csv", "links.csv", "series.csv", "allocations.csv", "completions.csv", "statistics.csv"]
-            .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
+    let golden = [
+        "flows.csv",
+        "links.csv",
+        "series.csv",
+        "allocations.csv",
+        "completions.csv",
+        "statistics.csv",
+        "responses.csv",
+    ]
+    .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
     insta::assert_snapshot!(golden.concat());
     insta::assert_snapshot!(fs::read_to_string(dir.path().join("run.json")).unwrap());
 }

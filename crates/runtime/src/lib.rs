@@ -9,6 +9,7 @@
 //! | [`outcome`] | what one run of a scenario measured |
 //! | [`probe`], [`histogram`] | counters and statistics, with which backends measure it |
 //! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
+//! | [`due`] | what flows were due in a replication, over time |
 //! | [`flow_tables`] | the parameters of flows by id, and disciplines built with them |
 //! | [`link`] | one direction of a link, apart from its transmitter and its wire |
 //! | [`marks`] | the markers of a flow's packets at its two ends |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod connections;
+pub mod due;
 mod flow_setting;
 pub mod flow_tables;
 pub mod histogram;

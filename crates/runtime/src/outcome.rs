@@ -265,6 +265,9 @@ pub struct FlowOutcome {
     pub delay: Distribution,
     /// Finite transfers that finished, in the order of their start.
     pub completions: Vec<Completion>,
+    /// Those that finished before the measured part, in the order in which they did.
+    #[serde(default)]
+    pub earlier: Vec<Completion>,
     /// Bytes delivered in each sample interval, from the start of the run.
     pub series: Vec<Bytes>,
     /// TCP of one connection: its state at the end of each sample interval; empty for other flows.

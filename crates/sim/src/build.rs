@@ -94,6 +94,7 @@ impl<'a> Simulation<'a> {
             routers: None,
             ended: Vec::new(),
             completions: vec![Vec::new(); scenario.flows.len()],
+            earlier: Vec::new(),
             baseline: None,
             notices: PendingNotices::default(),
             hosts: Hosts::default(),

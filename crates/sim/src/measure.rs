@@ -41,7 +41,7 @@ impl Simulation<'_> {
         for probe in &mut self.probes {
             probe.delay = apportion_runtime::histogram::Histogram::default();
         }
-        self.completions.iter_mut().for_each(Vec::clear);
+        self.earlier = self.completions.iter_mut().map(std::mem::take).collect();
         self.baseline = Some(Box::new(self.counts(now)));
     }
 
@@ -144,6 +144,7 @@ impl Simulation<'_> {
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);
         outcome.fast_retransmits = Some(fast_retransmits);
+        outcome.earlier = self.earlier.get_mut(index).map(std::mem::take).unwrap_or_default();
         outcome.completions = std::mem::take(&mut self.completions[index]);
         outcome.completions.sort_by_key(|completion| completion.start);
         if let Some(probe) = self.probes.get_mut(index) {

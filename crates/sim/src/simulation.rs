@@ -66,6 +66,8 @@ pub struct Simulation<'a> {
     pub(crate) ended: Vec<Totals>,
     /// For each flow of the scenario.
     pub(crate) completions: Vec<Vec<Completion>>,
+    /// Those before the measured part; empty if that is all of the run.
+    pub(crate) earlier: Vec<Vec<Completion>>,
     pub(crate) baseline: Option<Box<Baseline>>,
     /// Overload notifications on their way to sources.
     pub(crate) notices: PendingNotices,

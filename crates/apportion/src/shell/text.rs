@@ -258,6 +258,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
             sample,
             flows: summary.flows.iter().map(flow).collect(),
             outcomes: vec![outcome],
+            dues: Vec::new(),
         }],
     }
 }

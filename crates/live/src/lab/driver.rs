@@ -118,6 +118,8 @@ pub struct FlowTotals {
     pub tcp: Vec<TcpSample>,
     /// Files that arrived, in the order in which they did.
     pub completions: Vec<Completion>,
+    /// Those before the measured part.
+    pub earlier: Vec<Completion>,
 }
 
 /// A connection that failed.

@@ -86,6 +86,7 @@ impl Lab<'_> {
             outcome.goodput = Some(totals.goodput);
             outcome.retransmits = Some(totals.retransmits);
             outcome.timeouts = driver.knows_timeouts.then_some(totals.timeouts);
+            outcome.earlier = totals.earlier;
             outcome.completions = totals.completions;
             outcome.completions.sort_by_key(|completion| completion.start);
             outcome.tcp = totals.tcp;

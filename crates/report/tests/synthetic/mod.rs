@@ -175,6 +175,7 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         sample: Span::from_millis(100),
         flows: flows.iter().map(info).collect(),
         outcomes: seeds.iter().map(outcome).collect(),
+        dues: Vec::new(),
     }
 }
 

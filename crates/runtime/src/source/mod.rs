@@ -82,6 +82,16 @@ impl Generator {
         Some(Self { kind, ended: false })
     }
 
+    /// Of a source that is on and off, the on periods from now until `end`, from when to when; they do not depend on the
+    /// rate. None of other sources.
+    #[must_use]
+    pub fn on_periods(&self, end: Time) -> Vec<(Time, Time)> {
+        match &self.kind {
+            Kind::OnOff(on_off) => on_off.on_periods(end),
+            _ => Vec::new(),
+        }
+    }
+
     /// Changes the rate at `now`: of the bytes written, in on periods for [`OnOff`], mean otherwise.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.ended = false;

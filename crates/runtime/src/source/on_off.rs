@@ -64,6 +64,17 @@ impl OnOff {
         Some(Write { at, size: self.spacing.size })
     }
 
+    /// The on periods from the present one until `end`: from when to when.
+    pub(super) fn on_periods(&self, end: Time) -> Vec<(Time, Time)> {
+        let mut periods = self.periods.clone();
+        let mut all = Vec::new();
+        while periods.at < end {
+            all.push((periods.at, periods.until.min(end)));
+            periods.next_period();
+        }
+        all
+    }
+
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.spacing.set_rate(rate);
         self.cursor.changed(now);

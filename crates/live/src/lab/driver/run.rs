@@ -215,7 +215,9 @@ impl Run {
             self.is_measuring = true;
             self.thread = ThreadTime::read();
             self.baseline = self.counts();
-            self.flows.iter_mut().for_each(|flow| flow.completions.clear());
+            for flow in &mut self.flows {
+                flow.earlier = std::mem::take(&mut flow.completions);
+            }
         }
         while self.next_sample <= now {
             for (members, flow) in self.members.iter().zip(&mut self.flows) {

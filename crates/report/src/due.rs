@@ -1,0 +1,200 @@
+//! What flows got of what they were due, over time: their worst second, and how soon they have their share after an event.
+
+use std::ops::Range;
+
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_runtime::due::{Dues, FlowDue};
+use apportion_runtime::outcome::{FlowOutcome, Outcome};
+
+use crate::record::PointRecord;
+
+/// What is called a second: as many sample intervals as fill one, or one that is longer.
+const SECOND: Span = Span::from_secs(1);
+/// The share of what it is due from which on a flow has it. As in the question: seconds to 90 %.
+const REACHED: f64 = 0.9;
+
+/// The second in which a flow got the least of what it was due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Worst {
+    /// Throughput over what was due.
+    pub(crate) share: f64,
+    /// When it began.
+    pub(crate) from: Time,
+}
+
+/// How a flow answered to an event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Response {
+    /// The place of the event in [`Dues::events`].
+    pub(crate) event: usize,
+    /// The place of the flow in the scenario.
+    pub(crate) flow: usize,
+    /// What it was due on average until the next event, or the end.
+    pub(crate) due: Rate,
+    /// Until a second began in which it got 90 % of what it was due; `None` if there was none before the next event.
+    pub(crate) took: Option<Span>,
+}
+
+/// The series of a flow and of what it was due, to be summed over intervals.
+pub(crate) struct Shares {
+    sample: Span,
+    /// Bytes in all samples before, in bits.
+    got: Vec<u128>,
+    /// What was due in all samples before, in bit/s times samples.
+    due: Vec<u128>,
+    /// Samples before in which nothing was due.
+    idle: Vec<usize>,
+}
+
+impl Shares {
+    pub(crate) fn of(flow: &FlowOutcome, due: &FlowDue, sample: Span) -> Self {
+        let length = flow.series.len().min(due.series.len());
+        let sums = |values: &mut dyn Iterator<Item = u128>| -> Vec<u128> {
+            let mut sum = 0;
+            [0].into_iter()
+                .chain(values.take(length).map(|value| {
+                    sum += value;
+                    sum
+                }))
+                .collect()
+        };
+        let got = sums(&mut flow.series.iter().map(|bytes: &Bytes| u128::from(bytes.bits())));
+        let rates = sums(&mut due.series.iter().map(|rate| u128::from(rate.as_bit())));
+        let mut idle = vec![0];
+        idle.extend(due.series.iter().take(length).scan(0, |count, rate| {
+            *count += usize::from(*rate == Rate::ZERO);
+            Some(*count)
+        }));
+        Self { sample, got, due: rates, idle }
+    }
+
+    /// Throughput over what was due in these samples; `None` if nothing was due in one of them, or if there are none.
+    pub(crate) fn share(&self, samples: &Range<usize>) -> Option<f64> {
+        let (from, to) = (samples.start, samples.end);
+        if from >= to || to >= self.got.len() || self.idle[to] > self.idle[from] {
+            return None;
+        }
+        let due = (self.due[to] - self.due[from]) as f64 * self.sample.as_secs_f64();
+        Some((self.got[to] - self.got[from]) as f64 / due)
+    }
+
+    /// The mean of what was due.
+    fn due(&self, samples: &Range<usize>) -> Rate {
+        let (from, to) = (samples.start, samples.end.min(self.due.len() - 1));
+        let count = to.saturating_sub(from) as u128;
+        let mean = (self.due[to.max(from)] - self.due[from]).checked_div(count).unwrap_or(0);
+        Rate::from_bit(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// Sample intervals of a second.
+    fn second(&self) -> usize {
+        SECOND.as_nanos().div_ceil(self.sample.as_nanos().max(1)).max(1) as usize
+    }
+
+    /// Samples that begin at or after `from` and end at or before `to`.
+    fn within(&self, from: Time, to: Time) -> Range<usize> {
+        let sample = self.sample.as_nanos().max(1);
+        let first = from.as_nanos().div_ceil(sample) as usize;
+        let last = ((to.as_nanos() / sample) as usize).min(self.got.len() - 1);
+        first.min(last)..last
+    }
+
+    /// Each second that begins with a sample, within these, throughout which something was due, with its share.
+    fn seconds(&self, samples: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
+        let second = self.second();
+        let last = (samples.end + 1).saturating_sub(second);
+        (samples.start..last.max(samples.start)).filter_map(move |k| Some((k, self.share(&(k..k + second))?)))
+    }
+
+    /// The second with the least share; the first of several.
+    fn worst(&self, from: Time, to: Time) -> Option<Worst> {
+        let (k, share) = self.seconds(self.within(from, to)).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Worst { share, from: Time::ZERO + self.sample * k as u64 })
+    }
+}
+
+/// What the flows of a replication (by its place) were due, if that is known.
+pub(crate) fn dues_of(point: &PointRecord, replication: usize) -> Option<(&Outcome, &Dues)> {
+    Some((point.outcomes.get(replication)?, point.dues.get(replication)?.as_ref()?))
+}
+
+/// The worst second of a flow in the measured part of a replication; `None` if what it is due or its series is not known, or
+/// if it was never due something for a second.
+pub(crate) fn worst_second(point: &PointRecord, replication: usize, flow: usize) -> Option<Worst> {
+    let (outcome, dues) = dues_of(point, replication)?;
+    let shares = Shares::of(outcome.flows.get(flow)?, dues.flows.get(flow)?, point.sample);
+    shares.worst(point.measure_from, Time::MAX)
+}
+
+/// The worst second of all flows and replications, and whose it is.
+pub(crate) fn worst_of_all(point: &PointRecord) -> Option<(&str, Worst)> {
+    let all = (0..point.outcomes.len()).flat_map(|replication| {
+        let worst = move |flow: usize| {
+            Some((point.flows.get(flow)?.name.as_str(), worst_second(point, replication, flow)?))
+        };
+        (0..point.flows.len()).filter_map(worst)
+    });
+    all.min_by(|a, b| a.1.share.total_cmp(&b.1.share))
+}
+
+/// How the flows of a replication answered to each event: those that were due something in the second after it, by
+/// event and flow.
+pub(crate) fn responses(point: &PointRecord, replication: usize) -> Vec<Response> {
+    let Some((outcome, dues)) = dues_of(point, replication) else { return Vec::new() };
+    let both = outcome.flows.iter().zip(&dues.flows);
+    let shares: Vec<Shares> = both.map(|(flow, due)| Shares::of(flow, due, point.sample)).collect();
+    let mut all = Vec::new();
+    for (number, event) in dues.events.iter().enumerate() {
+        let next = dues.events.get(number + 1).map_or(Time::MAX, |next| next.at);
+        for (flow, shares) in shares.iter().enumerate() {
+            let samples = shares.within(event.at, next);
+            let due = shares.due(&samples);
+            if due == Rate::ZERO {
+                continue;
+            }
+            let reached = shares.seconds(samples).find(|&(_, share)| share >= REACHED);
+            let took = reached.map(|(k, _)| (Time::ZERO + shares.sample * k as u64).since(event.at));
+            all.push(Response { event: number, flow, due, took });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Samples of half a second in kilobits, with what was due in kbit/s.
+    fn shares(series: &[(u64, u64)]) -> Shares {
+        let flow = FlowOutcome {
+            series: series.iter().map(|&(kbit, _)| Bytes::new(kbit * 125)).collect(),
+            ..FlowOutcome::default()
+        };
+        let due = FlowDue {
+            measured: Rate::ZERO,
+            series: series.iter().map(|&(_, due)| Rate::from_kbit(due)).collect(),
+        };
+        Shares::of(&flow, &due, Span::from_millis(500))
+    }
+
+    #[test]
+    fn the_worst_second_slides_and_is_due_throughout() {
+        // 4 + 2 of 10 from 0.5 s on, 2 + 0 from 1 s on: the least; the second with 0 + 5 is not due throughout.
+        let it = shares(&[(5, 10), (4, 10), (2, 10), (0, 10), (5, 0), (5, 10), (5, 10)]);
+        let worst = it.worst(Time::ZERO, Time::MAX).unwrap();
+        assert_eq!((worst.share, worst.from), (0.2, Time::from_secs(1)));
+        // From 2 s on there is one second: 5 + 5 of 10.
+        assert_eq!(it.worst(Time::from_secs(2), Time::MAX).unwrap().share, 1.0);
+        // None is left from 3 s on.
+        assert_eq!(it.worst(Time::from_secs(3), Time::MAX), None);
+        assert_eq!(shares(&[]).worst(Time::ZERO, Time::MAX), None);
+    }
+
+    #[test]
+    fn a_share_is_that_of_the_integrals() {
+        // 8 kbit in half a second of 10 kbit/s and half of 30: 8 / 20.
+        let it = shares(&[(5, 10), (3, 30)]);
+        assert_eq!((it.share(&(0..2)), it.due(&(0..2))), (Some(0.4), Rate::from_kbit(20)));
+        assert_eq!((it.share(&(0..3)), it.share(&(1..1))), (None, None));
+    }
+}
