@@ -89,6 +89,11 @@ const HEIGHT: u32 = 220;
 /// Draws `all` into one plot.
 #[must_use]
 pub fn curves(plot: &Plot, all: &[Curve]) -> String {
+    curves_with_events(plot, all, &[])
+}
+
+/// The same with a thin vertical line at each of these places of the horizontal axis.
+pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> String {
     svg(WIDTH, HEIGHT, |area| {
         let mut builder = ChartBuilder::on(area);
         builder
@@ -108,19 +113,19 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> String {
                     let style = text(10, MUTED, HPos::Left, VPos::Top);
                     area.draw(&Text::new("warm-up", (left + px(4) as i32, top + px(2) as i32), style))?;
                 }
-                finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all)
+                finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all, events)
             }
             &XAxis::Delay { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
-                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
             }
             &XAxis::Number { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + f64::EPSILON), y)?;
-                finish(chart, &|x| tick(*x), 6, plot, all)
+                finish(chart, &|x| tick(*x), 6, plot, all, events)
             }
             &XAxis::LogDelay { low, high } => {
                 let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;
-                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all)
+                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
             }
             XAxis::Points(names) => {
                 let last = names.len().saturating_sub(1).max(1) as f64;
@@ -129,7 +134,7 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> String {
                     let at = if x.fract() == 0.0 { names.get(*x as usize) } else { None };
                     at.map_or_else(String::new, |name| shorten(name, 9))
                 };
-                finish(chart, &name, names.len().min(7), plot, all)
+                finish(chart, &name, names.len().min(7), plot, all, events)
             }
         }
     })
@@ -144,6 +149,7 @@ fn finish<X>(
     x_labels: usize,
     plot: &Plot,
     all: &[Curve],
+    events: &[f64],
 ) -> Drawn
 where
     X: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -161,6 +167,10 @@ where
         .x_label_formatter(x_label)
         .y_label_formatter(&|y| tick(*y))
         .draw()?;
+    for &at in events {
+        let line = [(at, plot.y_min), (at, chart.y_range().end)];
+        chart.draw_series([PathElement::new(line, MUTED.stroke_width(1))])?;
+    }
     let pen = |curve: &Curve| curve.key.map_or(INK, colour);
     for curve in all.iter().filter(|c| !c.band.is_empty()) {
         let low = curve.band.iter().map(|&(x, low, _)| (x, low));

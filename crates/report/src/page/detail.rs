@@ -4,11 +4,13 @@ use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Rate, Span};
+use apportion_runtime::due::{Event, FlowDue};
 use apportion_runtime::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
 use super::series;
-use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves};
+use crate::due::{Worst, dues_of, responses, worst_second};
+use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
 use crate::shares::{Keys, flow_shares};
@@ -83,8 +85,55 @@ fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
     all
 }
 
-/// The distinct entitlements of a point, unless there are too many to draw as lines.
+/// When events of the first replication happened, in seconds.
+fn event_times(point: &PointRecord) -> Vec<f64> {
+    let events = dues_of(point, 0).map_or(&[][..], |(_, dues)| &dues.events);
+    events.iter().map(|event| event.at.as_secs_f64()).collect()
+}
+
+/// How flows answered to the events of the first replication.
+fn event_table(point: &PointRecord) -> String {
+    let Some((outcome, dues)) = dues_of(point, 0).filter(|(_, dues)| !dues.events.is_empty()) else {
+        return String::new();
+    };
+    let all = responses(point, 0);
+    let row = |(at, event): (usize, &Event)| {
+        let of_event = || all.iter().filter(|response| response.event == at);
+        let name = |flow: usize| outcome.flows.get(flow).map_or("", |flow| flow.name.as_str());
+        let last = of_event().filter_map(|response| Some((response.took?, response.flow))).max();
+        let never: Vec<usize> = of_event().filter(|r| r.took.is_none()).map(|r| r.flow).collect();
+        let never = match never[..] {
+            [] => "–".to_owned(),
+            [only] => name(only).to_owned(),
+            _ => format!("{} flows", never.len()),
+        };
+        let last = last.map_or_else(
+            || "–".to_owned(),
+            |(took, flow)| format!("{} ({})", number(took.as_secs_f64()), name(flow)),
+        );
+        vec![number(event.at.as_secs_f64()), event.what.clone(), last, never]
+    };
+    let rows: Vec<Vec<String>> = dues.events.iter().enumerate().take(MAX_FLOWS).map(row).collect();
+    let head =
+        heads(["At s", "Event", "Seconds to 90 % of what is due (slowest)", "Not before the next event"]);
+    format!("<h4>Events, seed {}</h4>\n{}", outcome.seed, table(&head, &rows))
+}
+
+/// Whether what a flow is due changes within the measured part of the first replication.
+fn is_due_varying(point: &PointRecord) -> bool {
+    let Some((_, dues)) = dues_of(point, 0) else { return false };
+    let begin = (point.measure_from.as_nanos().div_ceil(point.sample.as_nanos().max(1))) as usize;
+    let varies = |due: &FlowDue| {
+        due.series.get(begin..).is_some_and(|all| all.windows(2).any(|pair| pair[0] != pair[1]))
+    };
+    dues.flows.iter().any(varies)
+}
+
+/// The distinct entitlements of a point, unless they vary in time or there are too many to draw as lines.
 fn levels(point: &PointRecord) -> Vec<f64> {
+    if is_due_varying(point) {
+        return Vec::new();
+    }
     let mut levels: Vec<f64> =
         point.flows.iter().filter_map(|f| f.entitlement).map(Rate::as_mbit_f64).collect();
     levels.sort_by(f64::total_cmp);
@@ -134,6 +183,7 @@ pub(super) fn section(
         return out;
     }
     out.push_str(&figures(point, keys, scales));
+    out.push_str(&event_table(point));
     out.push_str(&flow_table(point, run.points.len() > 1));
     out.push_str(&link_table(point));
     out.push_str(&completion_table(point));
@@ -164,6 +214,13 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
             levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
         };
         figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
+    }
+    let shares = series::shares(point, keys);
+    if !shares.is_empty() {
+        let all = Level { at: 1.0, span: None };
+        let plot = Plot { x: time.clone(), y_min: 0.0, y_max: series::MAX_SHARE, levels: vec![all] };
+        let title = "Throughput over what is due at the time (cut at 2; thin lines: events)";
+        figure(title, &curves_with_events(&plot, &shares, &event_times(point)));
     }
     let windows = series::windows(point, keys);
     if !windows.is_empty() {
@@ -220,6 +277,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
         "Throughput Mb/s",
         "Entitlement Mb/s",
         "Share of entitlement",
+        "Worst second",
         "Goodput Mb/s",
         "Delay p50 ms",
         "Delay p95 ms",
@@ -244,6 +302,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
             share.throughput.to_string(),
             share.entitlement.map_or_else(|| "–".to_owned(), number),
             share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
+            worst(point, &share.name),
             show(|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
             show(|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
             show(|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
@@ -271,6 +330,16 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     } else {
         format!("<h4>Flows</h4>\n{body}")
     }
+}
+
+/// The worst second of a flow over all replications, in words.
+fn worst(point: &PointRecord, flow: &str) -> String {
+    let Some(at) = point.flows.iter().position(|info| info.name == flow) else { return "–".to_owned() };
+    let all = (0..point.outcomes.len()).filter_map(|replication| worst_second(point, replication, at));
+    let worst = all.min_by(|a, b| a.share.total_cmp(&b.share));
+    let text =
+        |worst: Worst| format!("{:.0} % at {} s", worst.share * 100.0, number(worst.from.as_secs_f64()));
+    worst.map_or_else(|| "–".to_owned(), text)
 }
 
 /// Links that are watched, or that dropped, lost or marked packets, with drops by reason.

@@ -164,7 +164,12 @@ const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dt>Throughput</dt><dd>Bytes on the wire that reached the receiver, headers included, over the
 measured time.</dd>
 <dt>Goodput</dt><dd>New payload delivered in order, over the measured time.</dd>
-<dt>Entitlement</dt><dd>The flow's weighted max-min fair share, guarantees included.</dd>
+<dt>Entitlement</dt><dd>What the flow is due: its weighted max-min fair share, guarantees included (or that by tickets or
+customers), among the flows that have something to send at the time; the mean over the measured time. A finite transfer is due
+its share until it has completed.</dd>
+<dt>Worst second</dt><dd>The lowest throughput over what is due in any second throughout which something is due, and when it
+began; over all seeds.</dd>
+<dt>Seconds to 90 %</dt><dd>From an event until a second begins in which the flow gets 90 % of what it is due then.</dd>
 <dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
 throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
 throughput.</dd>

@@ -1,8 +1,9 @@
 //! Time series and distributions as curves.
 
-use apportion_core::units::Bytes;
+use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome};
 
+use crate::due::dues_of;
 use crate::figure::{COLOURS, Curve};
 use crate::record::PointRecord;
 use crate::shares::Keys;
@@ -40,6 +41,49 @@ pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) 
         let both = allocation.line.iter().zip(&throughput.line);
         allocation.band = both.map(|(&(x, a), &(_, t))| (x, a.min(t), a.max(t))).collect();
     }
+    all
+}
+
+/// Chosen: shares above are drawn there, so that those below 1 can be seen.
+pub(super) const MAX_SHARE: f64 = 2.0;
+
+/// Throughput over what is due in the first replication, of all flows of a key together, at most [`MAX_SHARE`]. A curve ends
+/// where nothing is due, and another one of the key begins afterwards. Bins of a second at least.
+pub(super) fn shares(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+    let Some((outcome, dues)) = dues_of(point, 0) else { return Vec::new() };
+    let step = point.sample.as_secs_f64();
+    let bins_of = |length: usize| {
+        let second = Span::from_secs(1).as_nanos().div_ceil(point.sample.as_nanos().max(1)) as usize;
+        length.div_ceil(THROUGHPUT_BINS).max(second).max(1)
+    };
+    let mut all = Vec::new();
+    for key in 0..keys.names().len().min(COLOURS) {
+        let members: Vec<_> = outcome
+            .flows
+            .iter()
+            .zip(&dues.flows)
+            .filter(|(flow, _)| keys.of_flow(&flow.name, &flow.group) == key)
+            .collect();
+        let length =
+            members.iter().map(|(flow, due)| flow.series.len().min(due.series.len())).min().unwrap_or(0);
+        let size = bins_of(length);
+        let mut curve = Curve::empty(Some(key));
+        for from in (0..length).step_by(size) {
+            let bin = from..(from + size).min(length);
+            let got: u64 =
+                members.iter().flat_map(|(flow, _)| &flow.series[bin.clone()]).map(|b| b.bits()).sum();
+            let due: u64 =
+                members.iter().flat_map(|(_, due)| &due.series[bin.clone()]).map(|r| r.as_bit()).sum();
+            if due == 0 {
+                all.push(std::mem::replace(&mut curve, Curve::empty(Some(key))));
+                continue;
+            }
+            let middle = round((bin.start + bin.end) as f64 / 2.0 * step);
+            curve.line.push((middle, (got as f64 / (due as f64 * step)).min(MAX_SHARE)));
+        }
+        all.push(curve);
+    }
+    all.retain(|curve| !curve.line.is_empty());
     all
 }
 
