@@ -166,7 +166,7 @@ mutants! {
     SffcNoWait, "sffc-no-wait", "discard rates fall without waiting for a late report",
         "aqm::sffc::tests::a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward";
     SffcNoHistory, "sffc-no-history", "only the last interval's departures count",
-        "";
+        "aqm::sffc::tests::departures_are_averaged_over_the_intervals_that_a_report_may_be_about";
     SffcDeaf, "sffc-deaf", "reports of other routers are ignored",
         "aqm::sffc::tests::a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward";
     SffcUnfair, "sffc-unfair", "flows are not held to their fair bandwidth",

@@ -69,7 +69,7 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     assert!(plan("csfq", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
     assert!(!plan("csfq", Scope::Variants(&[])).papers[0].variants.is_empty());
     let beyond = plan("csfq-beyond", Scope::Usual).papers[0].experiments.len();
-    assert_eq!(plan("csfq-beyond", Scope::Ablated).papers[0].experiments.len(), beyond);
+    assert!(plan("csfq-beyond", Scope::Ablated).papers[0].experiments.len() >= beyond);
 }
 
 #[test]

@@ -111,6 +111,9 @@ const BEYOND: &[(&str, &[&str])] = &[
             "throughput_mbps/fast_slow.1_own",
         ],
     ),
+    ("ramp-beyond/loop", &["overshoot/printed_sum", "overshoot/filter", "fill_bytes_max/change"]),
+    ("ramp-beyond/credit", &["fill_bytes_after_50_ms"]),
+    ("ramp-beyond/slower-link", &["delay_ms/before_after"]),
 ];
 
 #[test]
