@@ -142,6 +142,16 @@ fn saw_teeth_are_counted_and_measured() {
 }
 
 #[test]
+fn cuts_follow_each_other_after_a_tooth_and_not_before() {
+    let cuts = |give: &str, within: &str| {
+        format!("{{ kind = \"cuts\", of = [\"bulk\"], give = \"{give}\", within = \"{within}\" }}")
+    };
+    let (found, _) = measured("", &[&cuts("again", "900ms"), &cuts("again", "2s")]);
+    // A tooth takes 1 to 2 s, see above; only the last one has no successor.
+    assert!(found[0] == 0.0 && found[1] > 0.5, "{found:?}");
+}
+
+#[test]
 fn what_two_runs_delivered_differs_by_a_share() {
     let figure = "[[experiment.figure]]\nkind = \"accumulated_difference\"\ntitle = \"Fig. 4\"\nof = [\"call\"]\n\
                   alone = \"main\"\nseries = [{ label = \"at half the rate\", run = \"half\" }]\n";

@@ -222,27 +222,27 @@ impl SawTooth {
         let length = scenario.sample.as_secs_f64() * window.len() as f64;
         let values = self.course.values(runs, seed)?;
         let values: Vec<f64> = values.get(window)?.iter().flatten().copied().collect();
-        let tips = tips(&values);
+        let teeth = teeth(&values);
         Some(vec![match self.give {
-            ToothNumber::Rate => tips.len() as f64 / length,
-            ToothNumber::Peak if tips.is_empty() => values.iter().copied().max_by(f64::total_cmp)?,
-            ToothNumber::Peak => tips.iter().sum::<f64>() / tips.len() as f64,
+            ToothNumber::Rate => teeth.len() as f64 / length,
+            ToothNumber::Peak if teeth.is_empty() => values.iter().copied().max_by(f64::total_cmp)?,
+            ToothNumber::Peak => teeth.iter().map(|(_, tip)| tip).sum::<f64>() / teeth.len() as f64,
         }])
     }
 }
 
-/// The tips of the teeth that end.
-fn tips(values: &[f64]) -> Vec<f64> {
-    let mut tips = Vec::new();
+/// The teeth that end: where, and their tips.
+pub(super) fn teeth(values: &[f64]) -> Vec<(usize, f64)> {
+    let mut teeth = Vec::new();
     let mut highest = 0.0_f64;
-    for &value in values {
+    for (at, &value) in values.iter().enumerate() {
         if value < TOOTH * highest {
-            tips.push(highest);
+            teeth.push((at, highest));
             highest = value;
         }
         highest = highest.max(value);
     }
-    tips
+    teeth
 }
 
 #[cfg(test)]
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_tooth_ends_where_a_value_falls_below_seven_tenths_of_the_highest() {
         // 10 to 5: a tooth; 8 to 6 is 0.75: none; 9 to 4.5, and on to 1 by a timeout: two.
-        assert_eq!(tips(&[8.0, 10.0, 5.0, 8.0, 6.0, 9.0, 4.5, 1.0, 2.0]), [10.0, 9.0, 4.5]);
-        assert_eq!(tips(&[7.0, 10.0, 7.0]), [0.0; 0]);
+        assert_eq!(teeth(&[8.0, 10.0, 5.0, 8.0, 6.0, 9.0, 4.5, 1.0, 2.0]), [(2, 10.0), (6, 9.0), (7, 4.5)]);
+        assert_eq!(teeth(&[7.0, 10.0, 7.0]), []);
     }
 }

@@ -91,6 +91,7 @@ impl Measure {
             Self::Level(measure) => measure.evaluate(runs, basis),
             Self::Step(measure) => measure.evaluate(runs, basis),
             Self::SawTooth(measure) => measure.evaluate(runs, basis),
+            Self::Cuts(measure) => measure.evaluate(runs, basis),
             Self::AccumulatedError(measure) => measure.evaluate(runs, basis),
             Self::Differing(measure) => measure.evaluate(runs, basis),
             Self::TransferTime(measure) => measure.evaluate(runs, basis),

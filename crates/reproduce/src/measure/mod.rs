@@ -4,6 +4,7 @@
 //! instead of throughputs, it gives the ideal value.
 
 pub mod course;
+pub mod cuts;
 pub mod differing;
 pub(crate) mod elementwise;
 mod evaluate;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use crate::runs::{Attribute, Fault, Runs, attributes_of, flows_of, link_of, main_run, run_of, samples};
 use crate::value::{Length, Numbers};
 use course::{Level, SawTooth};
+use cuts::Cuts;
 use differing::{AccumulatedError, Differing};
 use elementwise::matching;
 use over_sweep::OverSweep;
@@ -201,6 +203,8 @@ pub enum Measure {
     Step(Step),
     /// See [`SawTooth`].
     SawTooth(SawTooth),
+    /// See [`Cuts`].
+    Cuts(Cuts),
     /// See [`AccumulatedError`].
     AccumulatedError(AccumulatedError),
     /// See [`Differing`].
@@ -351,6 +355,7 @@ impl Measure {
             Self::Level(measure) => measure.labels(runs),
             Self::Step(measure) => measure.labels(runs),
             Self::SawTooth(measure) => measure.labels(runs),
+            Self::Cuts(measure) => measure.labels(runs),
             Self::AccumulatedError(measure) => measure.labels(runs),
             Self::Differing(measure) => measure.labels(runs),
             Self::TransferTime(measure) => measure.labels(runs),
