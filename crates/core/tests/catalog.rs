@@ -42,6 +42,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "thresholds") => "rtt",
         ("lqd", "victim") => "difference",
         ("pfd", "victim") => "proportional",
+        (_, "ties") => "arrival",
         (_, "end") => "tail",
         (_, "auto") => "true",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows") | ("red" | "codel", "ecn") => "true",

@@ -5,15 +5,16 @@
 //! INFOCOM 1998: the victim has the largest q_i - b_i. Thresholds and readings:
 //! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that
 //! may have twice the rate may hold twice as much; with equal weights that is the longest queue, by either
-//! rule. Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the
-//! buffer for nothing.
+//! rule. Of equally long queues that of the flow with the lowest number is the longest, unless `ties = "arrival"`: then the flow
+//! whose packet has just arrived pays, if it is among them. The choice shows where the buffer holds two packets a flow or fewer.
+//! Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
 //! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be
 //! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;
-use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::occupancy::{Choice, Occupancy, Thresholds, Ties, thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
@@ -38,6 +39,14 @@ pub const ENTRY: Entry = Entry {
             "chosen: the same for all scales of thresholds; 1998 paper: difference",
             "Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.",
         ),
+        Param::new(
+            "ties",
+            "–",
+            Kind::Choice(&["lowest", "arrival"]),
+            "lowest",
+            "chosen: the papers do not say; lowest depends on no order of arrivals",
+            "Which of several such flows: that with the lowest number, or that whose packet has just arrived if it is among them.",
+        ),
     ],
 };
 
@@ -50,6 +59,8 @@ pub struct LongestQueueDropParams {
     pub thresholds: Thresholds,
     /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
+    /// Which of several such flows. Default: that with the lowest number.
+    pub ties: Ties,
 }
 
 impl LongestQueueDropParams {
@@ -62,6 +73,7 @@ impl LongestQueueDropParams {
             limit: args.limit("limit"),
             thresholds: Thresholds::of(args.choice("thresholds")),
             victim: Choice::of(args.choice("victim")),
+            ties: Ties::of(args.choice("ties")),
         })
     }
 }
@@ -78,7 +90,8 @@ impl LongestQueueDrop {
     /// unknown.
     #[must_use]
     pub fn new(params: &LongestQueueDropParams, rtts: &[Span]) -> Self {
-        Self::with(Occupancy::new(params.limit, params.thresholds, params.victim, rtts), WhenFull(()))
+        let occupancy = Occupancy::new(params.limit, params.thresholds, params.victim, rtts);
+        Self::with(occupancy.with_ties(params.ties), WhenFull(()))
     }
 }
 
@@ -118,6 +131,24 @@ mod tests {
             queue.enqueue(Time::ZERO, packet(id, flow, 100), &mut log);
         }
         log.dropped.iter().map(|&(_, id, _)| id).collect()
+    }
+
+    #[test]
+    fn of_equally_long_queues_the_lowest_pays_or_the_arrival() {
+        // Flows 0 to 3 send in turn into a buffer of seven. The eighth packet, the second of flow 3, makes all equally long; the
+        // front packet of flow 0 is packet 0, that of flow 3 packet 3.
+        let of_equals = |ties| {
+            let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+            let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(7)), ties, ..params };
+            let mut queue = Buffer::new(Fifo::new(), LongestQueueDrop::new(&params, &[]));
+            let mut log = Log::default();
+            for id in 0..8 {
+                queue.enqueue(Time::ZERO, packet(id, id % 4, 100), &mut log);
+            }
+            log.dropped.iter().map(|&(_, id, _)| id).collect::<Vec<_>>()
+        };
+        assert_eq!(of_equals(Ties::Lowest), [0]);
+        assert_eq!(of_equals(Ties::Arrival), [3]);
     }
 
     #[test]

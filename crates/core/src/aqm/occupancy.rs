@@ -16,7 +16,9 @@
 //!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
 //!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
 //!   measured, or the queue to see acknowledgements or time stamps (RFC 7323) on their way back.
-//! - Of flows that hold too much in equal measure, the one with the lowest number is the victim.
+//! - Of flows that hold too much in equal measure, the one with the lowest number is the victim ([`Ties::Lowest`]). None of the
+//!   papers says which. Where flows hold two packets or fewer, most victims are found among equals, so flows with low numbers
+//!   lose more; with [`Ties::Arrival`] it is the flow that has just sent, if it is among them.
 //! - With `equal`, q_i/b_i and q_i - b_i name the same victim, the longest queue.
 //!
 //! | victim | found by | cost |
@@ -84,6 +86,25 @@ pub(crate) const fn thresholds(default: &'static str, source: &'static str) -> P
     )
 }
 
+/// Which of several flows that hold too much in equal measure gives up a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The one with the lowest number.
+    Lowest,
+    /// The one whose packet has just arrived if it is among them, else the one with the lowest number.
+    Arrival,
+}
+
+impl Ties {
+    /// From the value in the catalogue.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "arrival" => Self::Arrival,
+            _ => Self::Lowest,
+        }
+    }
+}
+
 impl Thresholds {
     /// From the value in the catalogue.
     pub(crate) fn of(word: &str) -> Self {
@@ -118,6 +139,9 @@ pub(crate) struct Occupancy {
     /// Whether thresholds have moved in a way that changes keys, and `index` is to be made anew.
     thresholds_moved: bool,
     index: Index,
+    ties: Ties,
+    /// The flow whose packet arrived last.
+    arrived: usize,
     /// How often `index` was made anew.
     #[cfg(test)]
     rebuilds: u32,
@@ -221,9 +245,17 @@ impl Occupancy {
             active: 0,
             thresholds_moved: true,
             index: Index::Set(Set::default()),
+            ties: Ties::Lowest,
+            arrived: 0,
             #[cfg(test)]
             rebuilds: 0,
         }
+    }
+
+    /// The same with another choice between equals; of no effect where chance decides.
+    pub const fn with_ties(mut self, ties: Ties) -> Self {
+        self.ties = ties;
+        self
     }
 
     /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
@@ -234,6 +266,7 @@ impl Occupancy {
             return Admission::Drop(DropReason::Overflow);
         }
         let flow = self.find(packet.flow());
+        self.arrived = flow;
         let Flow(held) = &mut self.flows[flow];
         let before = *held;
         held.add(packet);
@@ -292,10 +325,14 @@ impl Occupancy {
         if self.thresholds_moved {
             self.make_index();
         }
-        let Self { flows, measure, index, .. } = self;
+        let Self { flows, measure, index, ties, arrived, .. } = self;
+        let excess = |flow: usize| measure.excess(flow, flows[flow].0);
         let flow = match index {
             Index::Longest(longest) => {
-                longest.largest(flows.len(), |flow| measure.excess(flow, flows[flow].0))
+                let lowest = longest.largest(flows.len(), excess);
+                // No key is above that of `lowest`.
+                let pays = |flow: &usize| *ties == Ties::Arrival && excess(*arrived) == excess(*flow);
+                lowest.map(|flow| if pays(&flow) { *arrived } else { flow })
             }
             Index::Wheel(wheel) => wheel.at(uniform()),
             Index::Ranked(ranked) => pick(ranked.longer_than(measure.limit, self.active), uniform()),
