@@ -311,7 +311,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "drr",
             &["min_th=5p"],
-            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, isolate)",
+            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, ties, isolate)",
         ),
         (
             "fifo",
