@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     interrupted.points[3].outcomes.clear();
     for (name, run) in [
         ("quickstart", synthetic::quickstart(&[7, 8, 9, 10, 11])),
+        ("dues", synthetic::with_dues(synthetic::quickstart(&[7, 8]))),
         ("weighted", synthetic::weighted(&[7])),
         ("thirty", synthetic::thirty(&[7, 8])),
         ("long_sweep", synthetic::long_sweep(500)),

@@ -5,7 +5,9 @@ use apportion_report::{Run, json_lines, page, summary};
 
 mod synthetic;
 
-use synthetic::{DRR, FIFO, Made, large, long_sweep, point, quickstart, run, ten_and_one, thirty, weighted};
+use synthetic::{
+    DRR, FIFO, Made, large, long_sweep, point, quickstart, run, ten_and_one, thirty, weighted, with_dues,
+};
 
 /// Checks that every tag that opens is closed in order, and returns the text between tags.
 fn balanced(html: &str) -> String {
@@ -178,6 +180,22 @@ fn sentences_follow_the_numbers() {
     let fair = point(&FIFO, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
     assert!(text.contains("queue=drr: udp took 7.") && text.contains("queue=fifo: Every flow"), "{text}");
+}
+
+#[test]
+fn shares_of_what_is_due_are_shown_over_time_with_events() {
+    let run = with_dues(quickstart(&[7]));
+    let text = balanced(&page(&run));
+    assert!(text.contains("Throughput over what is due at the time"), "the figure");
+    assert!(text.contains("Events, seed 7") && text.contains("link bottleneck: 20 Mb/s"), "the table");
+    assert!(text.contains("Worst second"), "of each flow");
+    let summary = summary(&run);
+    assert!(summary.contains(" of its due from "), "{summary}");
+    assert!(summary.lines().count() <= 25, "{summary}");
+    // What is due varies, so there is no level of it; without dues there is no such figure.
+    let plain = page(&quickstart(&[7]));
+    assert!(plain.contains("class=\"level\"") && !page(&run).contains("class=\"level\""));
+    assert!(!plain.contains("what is due at the time"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use apportion_report::{FlowInfo, PointRecord, Run};
+use apportion_runtime::due::{Dues, Event, FlowDue};
 use apportion_runtime::outcome::{
     Allocation, Completion, Count, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
 };
@@ -250,6 +251,30 @@ pub fn ten_and_one(udp_kbit: u64, bias: f64, swing: f64, delay_ms: f64) -> Vec<M
         short: false,
     });
     flows
+}
+
+/// What the flows of each replication were due: twice as much from 30 s on, when something happened, and nothing to the first
+/// flow from 40 to 45 s.
+pub fn with_dues(mut run: Run) -> Run {
+    for point in &mut run.points {
+        let due = |flow: usize, info: &FlowInfo| {
+            let rate = info.entitlement.unwrap_or_default().as_bit();
+            let at = |k: u64| match k {
+                400..450 if flow == 0 => 0,
+                0..300 => rate,
+                _ => 2 * rate,
+            };
+            FlowDue {
+                measured: Rate::from_bit(rate),
+                series: (0..SAMPLES).map(|k| Rate::from_bit(at(k))).collect(),
+            }
+        };
+        let flows = point.flows.iter().enumerate().map(|(flow, info)| due(flow, info)).collect();
+        let event = Event { at: Time::from_secs(30), what: "link bottleneck: 20 Mb/s".into() };
+        let dues = Dues { flows, events: vec![event] };
+        point.dues = vec![Some(dues); point.outcomes.len()];
+    }
+    run
 }
 
 /// The run most people see first.
