@@ -14,6 +14,7 @@ use crate::tables::{
     BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LOST, ROOT, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PARAMS, PROFILES};
+use crate::transport;
 
 /// A source or topology.
 #[derive(Clone, Debug)]
@@ -137,7 +138,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
   `{ kind = \"fifo\", drop = \"red\" }`. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
-  **TCP** (`tcp`) is a profile or a table: `{ profile = \"rfc\", algorithm = \"cubic\" }`.
+  **TCP** (`tcp`) is a profile (`\"rfc\"`), a congestion control of the default profile `linux` (`\"reno\"`), or a table:
+  `{ profile = \"rfc\", algorithm = \"cubic\" }`. Greedy sources, files and short flows need none: they have `linux`, with CUBIC.
 - **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
   replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.
   Links of a predefined topology, also access links, use the defaults for what their tables in `topology` do not set. The
@@ -341,9 +343,10 @@ fn tcp_schema() -> Value {
             .insert(entry.name.to_owned(), parameter(&value, &format!("{} ({})", entry.doc, entry.unit)));
     }
     let table = json!({
-        "type": "object", "properties": properties, "required": ["profile"], "additionalProperties": false,
+        "type": "object", "properties": properties, "additionalProperties": false,
     });
-    json!({ "anyOf": [{ "enum": names }, table] })
+    let words: Vec<_> = names.into_iter().chain(transport::algorithms(true)).collect();
+    json!({ "anyOf": [{ "enum": words }, table] })
 }
 
 #[cfg(test)]

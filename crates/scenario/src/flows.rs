@@ -115,10 +115,13 @@ impl<'a> Builder<'a> {
         let to = pattern(&fields, "to", problems);
         let via = patterns(&fields, "path", problems);
         let return_path = patterns(&fields, "return_path", problems);
-        let tcp = fields.item("tcp").map(|item| transport::read(item, &fields.path_of("tcp"), problems));
         static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
         let source = fields.item("source").unwrap_or(&GREEDY);
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
+        let tcp = match fields.item("tcp") {
+            Some(item) => Some(transport::read(item, &fields.path_of("tcp"), problems)),
+            None => needs_tcp(kind.name).then(|| Some(transport::default())),
+        };
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
         let mark = marking::of_flow(&fields, tcp.is_some(), false, problems);
@@ -146,11 +149,6 @@ impl<'a> Builder<'a> {
         problems: &mut Problems,
     ) {
         match kind.name {
-            "greedy" | "file" | "short_flows" if !tcp => {
-                let message =
-                    format!("missing: a source `{}` needs TCP; write for example tcp = \"rfc\"", kind.name);
-                fields.refuse("tcp", message, problems);
-            }
             "replay" if tcp => {
                 fields.refuse("tcp", "a source `replay` sends datagrams; leave `tcp` out", problems);
             }
@@ -424,6 +422,11 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         return None;
     }
     u32::try_from(connections).ok()
+}
+
+/// Whether a source has no rate of its own, so that only TCP can send it.
+fn needs_tcp(source: &str) -> bool {
+    matches!(source, "greedy" | "file" | "short_flows")
 }
 
 fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {

@@ -255,7 +255,12 @@ const SHARED_FLOW: [Key; 14] = [
         "Number of connections in the flow, each with its own TCP, random start and copy of the source \
          at the source's full rate; queues, markers and `lost` see one flow. 1 if absent.",
     ),
-    key("tcp", Kind::Tcp, Optional, "TCP profile, or a table with `profile` and parameters; UDP if absent."),
+    key(
+        "tcp",
+        Kind::Tcp,
+        Optional,
+        "TCP: a profile, a congestion control of the default profile `linux`, or a table with `profile` and parameters. If absent, `linux` for the sources `greedy`, `file` and `short_flows`, and UDP for those that have a rate.",
+    ),
     key(
         "protocol",
         Kind::Word(&["tcp", "udp"]),

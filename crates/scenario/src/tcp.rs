@@ -6,7 +6,8 @@
 //!
 //! | profile | what it is |
 //! |---|---|
-//! | `rfc` | the standards of today: RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438 |
+//! | `linux` | what Linux does by default: RACK-TLP, PRR, CUBIC with HyStart, timestamps |
+//! | `rfc` | the classical standards, for study: RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438 |
 //! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK 200 ms |
 //! | `ns2-235` | the defaults of ns-2.35 |
 //! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
@@ -20,7 +21,7 @@ use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::model::MAX_PACKET;
 pub use algorithms::{ALGORITHMS, AlgorithmEntry};
-use profiles::{ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
+use profiles::{linux, ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
 use text::Text;
 
 /// Everything that distinguishes one TCP from another.
@@ -52,6 +53,8 @@ pub struct TcpParams {
     pub limited_transmit: bool,
     /// When the receiver acknowledges later than at once.
     pub delayed_ack: Option<DelayedAck>,
+    /// How many ACKs are not held back all the same, when a connection begins and after a pause.
+    pub quick_acks: u32,
     /// Whether a segment that is in order but below others that came early is acknowledged at once.
     pub ack_gap_fill: bool,
     /// Whether the last segment in order, when it comes once more, counts as new for delayed ACKs.
@@ -60,6 +63,8 @@ pub struct TcpParams {
     pub tick: Span,
     /// The lower bound of the retransmission timeout, before backoff.
     pub min_rto: Span,
+    /// The lower bound of what the timeout exceeds the smoothed RTT by; needs `timestamps`.
+    pub min_variance: Span,
     /// The upper bound of the retransmission timeout.
     pub max_rto: Span,
     /// The timeout before the first RTT sample.
@@ -72,8 +77,12 @@ pub struct TcpParams {
     pub stale_rto: bool,
     /// Whether every ACK of new data ends backoff, even if it yields no RTT sample.
     pub ack_ends_backoff: bool,
+    /// Whether segments carry timestamps: every ACK yields a sample of the RTT.
+    pub timestamps: bool,
     /// Whether the sender opens with a SYN.
     pub syn: bool,
+    /// Timeouts of a SYN before they double.
+    pub linear_syns: u32,
     /// Whether the sender closes with a FIN.
     pub fin: bool,
     /// Whether a segment smaller than full waits while data is outstanding.
@@ -98,6 +107,12 @@ pub struct TcpParams {
     pub truncate_cwnd: bool,
     /// Whether the window grows per acknowledged byte rather than per ACK.
     pub byte_counting: bool,
+    /// Segments by which one ACK may open the window in slow start, if bytes are counted: RFC 3465's L.
+    pub abc_limit: Option<u32>,
+    /// Which CUBIC [`Algorithm::Cubic`] is.
+    pub cubic: CubicForm,
+    /// Whether slow start ends when delay grows.
+    pub hystart: bool,
     /// The window when fast recovery ends.
     pub exit: RecoveryExit,
     /// The window of a sender that was idle.
@@ -128,6 +143,20 @@ pub enum SackRecovery {
     Pipe,
     /// RFC 6675: IsLost, SetPipe, NextSeg.
     Rfc6675,
+    /// RFC 8985 and 6937: losses by time, tail loss probes, proportional rate reduction. With it every
+    /// `algorithm` that halves its window has selective acknowledgments.
+    Rack,
+}
+
+/// The forms of CUBIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CubicForm {
+    /// RFC 9438 to the letter.
+    Rfc9438,
+    /// Linux's: the window grows by whole segments, the additive increase of the Reno-friendly region stays below
+    /// one segment, the target lies one shortest round trip ahead, and until the first loss the window grows by a
+    /// twentieth each round trip.
+    Linux,
 }
 
 /// The size of the receiver's buffer.
@@ -209,6 +238,8 @@ pub enum RecoveryExit {
 pub enum Idle {
     /// It stays.
     Keep,
+    /// It halves for each timeout's worth of silence, down to the initial window (RFC 2861).
+    Decay,
     /// After a timeout without sending it shrinks to the initial window (RFC 5681 section 4.1).
     Restart,
     /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no
@@ -265,6 +296,9 @@ impl TcpParams {
         if self.dupack_threshold == 0 || self.max_backoff == Some(0) || self.recovery_burst == Some(0) {
             return fail("must be at least 1");
         }
+        if self.sack_recovery == SackRecovery::Rack && self.algorithm == Algorithm::Tahoe {
+            return fail("tahoe has no recovery for RACK to guide; choose another profile, such as \"rfc\"");
+        }
         if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
             return fail("needs initial_rto > 0 and min_rto <= max_rto");
         }
@@ -291,6 +325,7 @@ impl TcpParams {
     #[must_use]
     pub fn sack(&self) -> bool {
         matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic | Algorithm::Bbr)
+            || self.sack_recovery == SackRecovery::Rack
     }
 }
 
@@ -312,11 +347,17 @@ pub struct ProfileEntry {
     params: fn() -> TcpParams,
 }
 
-/// Every profile.
+/// Every profile, the default first.
 pub const PROFILES: &[ProfileEntry] = &[
     ProfileEntry {
+        name: "linux",
+        summary: "Linux's TCP with its defaults: CUBIC with HyStart, RACK-TLP, proportional rate reduction",
+        source: "RFC 8985, 6937, 9438, 7323, 6928, 2861, 2883; Ha and Rhee 2011; kernel documentation (ip-sysctl)",
+        params: linux,
+    },
+    ProfileEntry {
         name: "rfc",
-        summary: "NewReno by the standards of today; set `algorithm` for sack or cubic",
+        summary: "NewReno by the classical standards, for study; set `algorithm` for sack or cubic",
         source: "RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438",
         params: rfc,
     },
@@ -380,7 +421,7 @@ macro_rules! params {
 }
 params! {
     algorithm: Algorithm, "how losses are repaired and the window grows", "RFC 5681, 6582, 6675, 9438";
-    sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675";
+    sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675; RFC 8985 and 6937";
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
     header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
     ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
@@ -394,19 +435,23 @@ params! {
     limited_transmit: bool, "a new segment per duplicate ACK below the threshold",
         "RFC 3042; ns-2 singledup_";
     delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
+    quick_acks: u32, "ACKs at the start and after a pause that are not held back", "Linux; RFC 5681 section 4.2 allows it";
     ack_gap_fill: bool, "acknowledge at once what fills part of a gap",
         "RFC 5681 section 4.2; RFC2581_immediate_ack_";
     delay_repeat: bool, "the last segment in order may come again without an ACK at once",
         "ns-2 DelAck sinks";
     tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
     min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
+    min_variance: Span, "least excess of the timeout over the smoothed RTT", "RFC 6298 (2.3), its G; Linux: 200 ms";
     max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
     initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
     max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
     forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
     stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
     ack_ends_backoff: bool, "an ACK of new data ends backoff without an RTT sample", "ns-2 FullTcp";
+    timestamps: bool, "timestamp option: a sample of the RTT with every ACK", "RFC 7323 section 3";
     syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
+    linear_syns: u32, "timeouts of a SYN before they double", "Linux tcp_syn_linear_timeouts";
     fin: bool, "close with a FIN", "RFC 9293 section 3.6";
     nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
     ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
@@ -419,143 +464,12 @@ params! {
     truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
     truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
     byte_counting: bool, "the window grows per byte acknowledged", "RFC 5681 section 3.1; false: ns-2";
+    abc_limit: Option<u32>, "segments by which one ACK may open the window in slow start", "RFC 3465 section 2.2";
+    cubic: CubicForm, "which details of CUBIC", "RFC 9438; Linux";
+    hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
     exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
-    idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; ns-2 slow_start_restart_";
+    idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_";
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A value different from the default of `rfc` and `ns2-2000` for every parameter.
-    const OTHER: &[(&str, &str)] = &[
-        ("algorithm", "tahoe"),
-        ("sack_recovery", "pipe"),
-        ("segment", "512B"),
-        ("header", "52B"),
-        ("ack", "52B"),
-        ("sack_option", "2B"),
-        ("window", "64p"),
-        ("window_scale", "false"),
-        ("initial_window", "10p"),
-        ("initial_ssthresh", "17p"),
-        ("dupack_threshold", "4"),
-        ("limited_transmit", "false"),
-        ("delayed_ack", "3 50ms aligned"),
-        ("ack_gap_fill", "false"),
-        ("delay_repeat", "true"),
-        ("tick", "500ms"),
-        ("min_rto", "300ms"),
-        ("max_rto", "120s"),
-        ("initial_rto", "2s"),
-        ("max_backoff", "16"),
-        ("forget_srtt", "true"),
-        ("stale_rto", "true"),
-        ("ack_ends_backoff", "true"),
-        ("syn", "false"),
-        ("fin", "false"),
-        ("nagle", "false"),
-        ("ecn", "true"),
-        ("bug_fix", "false"),
-        ("fast_again", "true"),
-        ("inflate", "always"),
-        ("recovery_burst", "4"),
-        ("halving", "window"),
-        ("truncate_ssthresh", "true"),
-        ("truncate_cwnd", "true"),
-        ("byte_counting", "false"),
-        ("exit", "grow"),
-        ("idle", "timeout"),
-    ];
-
-    #[test]
-    fn every_parameter_is_set_and_read_back_and_changes_nothing_else() {
-        assert_eq!(OTHER.len(), PARAMS.len());
-        for (name, text) in OTHER {
-            let original = TcpParams::profile("rfc").unwrap();
-            let mut changed = original.clone();
-            assert_ne!(changed.get(name).as_deref(), Some(*text), "{name}: choose another value");
-            changed.set(name, text).unwrap();
-            assert_eq!(changed.get(name).as_deref(), Some(*text));
-            for other in PARAMS.iter().filter(|entry| entry.name != *name) {
-                assert_eq!(changed.get(other.name), original.get(other.name), "{name} moved {}", other.name);
-            }
-        }
-    }
-
-    #[test]
-    fn every_profile_is_possible_and_prints_what_it_reads() {
-        for entry in PROFILES {
-            let params = TcpParams::profile(entry.name).unwrap();
-            assert_eq!(params.check(), Ok(()), "{}", entry.name);
-            let mut copy = rfc();
-            for param in PARAMS {
-                copy.set(param.name, &params.get(param.name).unwrap()).unwrap();
-            }
-            assert_eq!(copy, params, "{}", entry.name);
-        }
-        assert_eq!(TcpParams::profile("vegas"), None);
-    }
-
-    #[test]
-    fn the_profiles_of_ns2_differ_where_its_defaults_changed() {
-        let (then, now) = (ns2_2000(), ns2_235());
-        let moved: Vec<_> =
-            PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
-        let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
-                        max_backoff stale_rto syn inflate truncate_cwnd";
-        assert_eq!(moved.join(" "), expected);
-    }
-
-    #[test]
-    fn the_two_way_tcp_of_ns2_differs_from_the_one_way_one_in_what_its_traces_show() {
-        let (one_way, two_way) = (ns2_2000(), ns2_full());
-        let moved: Vec<_> =
-            PARAMS.iter().filter(|p| one_way.get(p.name) != two_way.get(p.name)).map(|p| p.name).collect();
-        let expected =
-            "header delayed_ack ack_gap_fill delay_repeat ack_ends_backoff syn fast_again inflate idle";
-        assert_eq!(moved.join(" "), expected);
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
-        let cases = [
-            ("segments", "1000B", "unknown TCP parameter `segments`"),
-            ("segment", "1000", "the unit is missing"),
-            ("segment", "0B", "at least 1 byte"),
-            ("segment", "70kB", "at most 65535"),
-            // 40 bytes of header are one too many.
-            ("segment", "65496B", "at most 65535"),
-            ("header", "18446744073709551615B", "at most 65535"),
-            // 65535 - 4 - 24 = 65507.
-            ("ack", "65508B", "at most 65535"),
-            ("sack_option", "18446744073709551615B", "at most 65535"),
-            ("window", "100B", "at least one segment"),
-            ("window", "2000MB", "2^30"),
-            ("window", "many", "or \"20p\""),
-            ("initial_window", "0p", "at least one segment"),
-            ("initial_window", "two", "rfc5681"),
-            ("initial_ssthresh", "none", "unlimited"),
-            ("dupack_threshold", "0", "at least 1"),
-            ("dupack_threshold", "-1", "whole number"),
-            ("max_backoff", "0", "at least 1"),
-            ("max_backoff", "some", "whole number"),
-            ("recovery_burst", "0", "at least 1"),
-            ("max_rto", "1ms", "min_rto <= max_rto"),
-            ("min_rto", "100s", "min_rto <= max_rto"),
-            ("initial_rto", "0s", "initial_rto > 0"),
-            ("delayed_ack", "2", "as in"),
-            ("delayed_ack", "0 10ms", "at least one segment"),
-            ("delayed_ack", "2 0s", "more than no time"),
-            ("delayed_ack", "2 10ms late", "as in"),
-            ("algorithm", "vegas", "none of: tahoe reno newreno sack cubic bbr"),
-            ("ecn", "yes", "true or false"),
-        ];
-        for (name, text, reason) in cases {
-            let mut params = rfc();
-            let message = params.set(name, text).unwrap_err();
-            assert!(message.contains(reason), "{name} = {text}: {message}");
-            assert_eq!(params, rfc(), "{name} = {text}");
-        }
-    }
-}
+mod tests;

@@ -259,10 +259,6 @@ fn each_kind_of_error_has_its_message() {
         "12: flow.g.path: the path has a loop: it visits node `a` twice"
     );
     assert_eq!(
-        mended("tcp = \"rfc\"", "source = \"greedy\""),
-        "10: flow.g.tcp: missing: a source `greedy` needs TCP; write for example tcp = \"rfc\""
-    );
-    assert_eq!(
         mended("\"poisson\"", "\"poison\""),
         "22: flow.\"g.20\".source: `poison` is not known here (did you mean `poisson`?); known: greedy, file, cbr, poisson, \
          on_off, short_flows, video, replay"

@@ -20,7 +20,8 @@ use apportion_core::units::{Bytes, Packets, Span};
 use apportion_linux::namespace::{SysctlError, set_sysctl};
 use apportion_linux::tcp::{set_congestion, set_not_sent_low_water, set_window_clamp};
 use apportion_scenario::tcp::{
-    Algorithm, Halving, Idle, InitialSsthresh, InitialWindow, RecoveryExit, TcpParams,
+    Algorithm, DelayedAck, Halving, Idle, InitialSsthresh, InitialWindow, RecoveryExit, SackRecovery,
+    TcpParams,
 };
 use nix::sys::socket::{setsockopt, sockopt};
 
@@ -37,6 +38,8 @@ const INITIAL_WINDOW: u64 = 10;
 const UNSENT_SEGMENTS: u64 = 32;
 /// A buffer holds whole pages for each segment, so that it needs more room than the window has bytes.
 const ROOM: u64 = 8;
+/// How Linux holds ACKs back, once those at the start are spent.
+const DELAYED_ACK: DelayedAck = DelayedAck { every: 2, timeout: Span::from_millis(40), aligned: false };
 /// What `tcp_rto_max_ms` can be.
 const MAX_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 
@@ -221,7 +224,7 @@ fn millis(span: Span) -> u64 {
 }
 
 fn has_timestamps(params: &TcpParams) -> bool {
-    params.header == WITH_TIMESTAMPS
+    params.timestamps || params.header == WITH_TIMESTAMPS
 }
 
 /// A parameter that the kernel does not support.
@@ -240,12 +243,12 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
     let rules = [
         (
             "algorithm",
-            matches!(params.algorithm, Algorithm::Tahoe | Algorithm::Reno),
+            matches!(params.algorithm, Algorithm::Tahoe | Algorithm::Reno) && !params.sack(),
             "fast recovery goes on until all losses of the window are repaired, as in NewReno",
         ),
         (
             "sack_recovery",
-            params.sack(),
+            params.sack() && params.sack_recovery != SackRecovery::Rack,
             "losses are found by time (RACK-TLP, RFC 8985) and repaired with proportional rate reduction (RFC 6937)",
         ),
         (
@@ -272,7 +275,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
         ("limited_transmit", !params.limited_transmit, "duplicate ACKs let new segments out (RFC 3042)"),
         (
             "delayed_ack",
-            true,
+            params.delayed_ack != Some(DELAYED_ACK) || params.quick_acks == 0,
             "ACKs wait for a second segment, at most 40 to 200 ms; at the start of a connection they do not",
         ),
         ("tick", params.tick > Span::ZERO, "round-trip times are measured in microseconds"),
@@ -290,8 +293,22 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
             params.halving != Halving::Window,
             "thresholds are a part of the window, not of what is outstanding (RFC 9438 section 4.6 leaves it open)",
         ),
+        (
+            "abc_limit",
+            params.byte_counting && params.abc_limit.is_some(),
+            "slow start opens the window by all that is acknowledged",
+        ),
+        (
+            "hystart",
+            params.algorithm == Algorithm::Cubic && !params.hystart,
+            "slow start of CUBIC ends when delay grows (HyStart)",
+        ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
-        ("idle", params.idle == Idle::Timeout, "a sender that was idle starts again from the initial window"),
+        (
+            "idle",
+            matches!(params.idle, Idle::Timeout | Idle::Restart),
+            "the window of an idle sender halves with each timeout, down to the initial window (RFC 2861)",
+        ),
     ];
     let listed =
         |(parameter, differs, instead): (_, bool, _)| differs.then_some(Unsupported { parameter, instead });

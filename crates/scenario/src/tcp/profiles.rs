@@ -3,9 +3,38 @@
 use apportion_core::units::{Bytes, Packets, Span};
 
 use super::{
-    Algorithm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
+    Algorithm, CubicForm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
     SackRecovery, TcpParams, Window,
 };
+
+pub(super) fn linux() -> TcpParams {
+    TcpParams {
+        algorithm: Algorithm::Cubic,
+        sack_recovery: SackRecovery::Rack,
+        // The timestamp option takes 12 bytes of each segment.
+        segment: Bytes::new(1_448),
+        header: Bytes::new(52),
+        ack: Bytes::new(52),
+        // Half of the 6 MB that tcp_rmem allows: the other half is for the kernel's own records.
+        window: Window::Bytes(Bytes::new(3_145_728)),
+        initial_window: InitialWindow::Packets(Packets::new(10)),
+        delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(40), aligned: false }),
+        quick_acks: 16,
+        min_rto: Span::from_millis(200),
+        min_variance: Span::from_millis(200),
+        max_rto: Span::from_secs(120),
+        timestamps: true,
+        linear_syns: 4,
+        halving: Halving::Window,
+        truncate_ssthresh: true,
+        abc_limit: None,
+        cubic: CubicForm::Linux,
+        hystart: true,
+        exit: RecoveryExit::Ssthresh,
+        idle: Idle::Decay,
+        ..rfc()
+    }
+}
 
 pub(super) fn rfc() -> TcpParams {
     TcpParams {
@@ -22,17 +51,21 @@ pub(super) fn rfc() -> TcpParams {
         dupack_threshold: 3,
         limited_transmit: true,
         delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(200), aligned: false }),
+        quick_acks: 0,
         ack_gap_fill: true,
         delay_repeat: false,
         tick: Span::ZERO,
         min_rto: Span::from_secs(1),
+        min_variance: Span::ZERO,
         max_rto: Span::from_secs(60),
         initial_rto: Span::from_secs(1),
         max_backoff: None,
         forget_srtt: false,
         stale_rto: false,
         ack_ends_backoff: false,
+        timestamps: false,
         syn: true,
+        linear_syns: 0,
         fin: true,
         nagle: true,
         ecn: false,
@@ -44,6 +77,9 @@ pub(super) fn rfc() -> TcpParams {
         truncate_ssthresh: false,
         truncate_cwnd: false,
         byte_counting: true,
+        abc_limit: Some(1),
+        cubic: CubicForm::Rfc9438,
+        hystart: false,
         exit: RecoveryExit::Flight,
         idle: Idle::Restart,
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use apportion_core::units::{Bytes, Span};
 
 use super::{
-    Algorithm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
+    Algorithm, CubicForm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
     SackRecovery, Window,
 };
 
@@ -59,11 +59,12 @@ words! {
     Algorithm {
         Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr"
     }
-    SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675" }
+    CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }
+    SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675", Rack = "rack" }
     Inflate { Recovery = "recovery", Always = "always", Cwnd = "cwnd" }
     Halving { Window = "window", Flight = "flight" }
     RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
-    Idle { Keep = "keep", Restart = "restart", Timeout = "timeout" }
+    Idle { Keep = "keep", Decay = "decay", Restart = "restart", Timeout = "timeout" }
 }
 
 impl Text for Window {

@@ -24,7 +24,7 @@ pub struct Growth {
     pub now: Time,
     /// Segments it acknowledges.
     pub acked: f64,
-    /// The smoothed RTT.
+    /// The RTT that CUBIC looks ahead by.
     pub srtt: Span,
     /// Whether the window, rather than the application or the receiver, limited what was sent.
     pub limited: bool,
@@ -44,13 +44,17 @@ impl Congestion {
 
     /// Opens the window for an ACK of new data.
     pub fn grow(&mut self, params: &TcpParams, ack: Growth) {
-        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, a segment's worth per ACK is the limit
-        // of slow start, and avoidance adds one segment for each window acknowledged.
+        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, avoidance adds one segment for each window
+        // acknowledged, and slow start what is acknowledged, up to RFC 3465's limit L.
         let acked = if params.byte_counting { ack.acked } else { 1.0 };
         if self.cwnd < self.ssthresh {
-            self.cwnd += acked.min(1.0);
+            self.cwnd = match params.abc_limit {
+                Some(limit) => self.cwnd + acked.min(f64::from(limit)),
+                // One ACK could carry slow start far beyond its end.
+                None => (self.cwnd + acked).min(self.ssthresh.max(self.cwnd + 1.0)),
+            };
         } else if params.algorithm == Algorithm::Cubic {
-            self.cwnd = self.cubic.grow(self.cwnd, ack);
+            self.cwnd = self.cubic.grow(self.cwnd, params.cubic, ack);
         } else {
             self.cwnd += acked / self.cwnd;
         }
@@ -71,10 +75,10 @@ impl Congestion {
         };
     }
 
-    /// The retransmission timer expired with data outstanding. `again`: for the same data as the last time.
-    pub fn time_out(&mut self, params: &TcpParams, window: f64, flight: f64, again: bool) {
-        // RFC 5681 section 3.1: a segment already resent by the timer leaves ssthresh as it is.
-        if !(again && params.halving == Halving::Flight) {
+    /// The retransmission timer expired with data outstanding. `stands`: the threshold was lowered for the same
+    /// data before, and stays.
+    pub fn time_out(&mut self, params: &TcpParams, window: f64, flight: f64, stands: bool) {
+        if !stands {
             let half = self.reduced(params, window, flight);
             self.set_threshold(params, half);
         }
@@ -86,6 +90,15 @@ impl Congestion {
     pub fn restart(&mut self, window: f64) {
         self.cwnd = self.cwnd.min(window);
         self.cubic.forget();
+    }
+
+    /// The connection was idle for so many timeouts: the window halves for each, down to `window`, and the
+    /// threshold remembers it (RFC 2861 section 3).
+    pub fn decay(&mut self, window: f64, timeouts: u64) {
+        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+        for _ in 0..timeouts.min(64) {
+            self.cwnd = (self.cwnd / 2.0).max(window.min(self.cwnd));
+        }
     }
 
     fn reduced(&mut self, params: &TcpParams, window: f64, flight: f64) -> f64 {
@@ -164,7 +177,7 @@ mod tests {
             let (params, mut window) = at(profile, 16.0, 100.0);
             window.time_out(&params, 20.0, 16.0, false);
             assert_eq!((window.cwnd, window.ssthresh), (1.0, 8.0));
-            window.time_out(&params, 20.0, 1.0, true);
+            window.time_out(&params, 20.0, 1.0, params.halving == Halving::Flight);
             assert_eq!((window.cwnd, window.ssthresh), (1.0, second), "{profile}");
         }
     }

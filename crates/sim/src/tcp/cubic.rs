@@ -5,6 +5,7 @@
 //! per loss.
 
 use apportion_core::units::Time;
+use apportion_scenario::tcp::CubicForm;
 
 use super::congestion::Growth;
 
@@ -14,6 +15,21 @@ pub const C: f64 = 0.4;
 pub const BETA: f64 = 0.7;
 /// RFC 9438 section 4.3: the additive increase that equals Reno's rate under this `BETA`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Linux: what each acknowledged segment adds to the window at least, before the first loss.
+const SEARCH: f64 = 1.0 / 20.0;
+/// Linux: what a round trip adds to the window at least, in segments.
+const CREEP: f64 = 1.0 / 100.0;
+
+/// What each acknowledged segment adds to a window of whole segments, as in Linux: nothing moves before the target,
+/// or Reno's window, is a whole segment larger. `searches`: the window has met no loss yet, and is not a plateau to
+/// stay at.
+fn by_segments(cwnd: f64, target: f64, w_est: f64, searches: bool) -> f64 {
+    let window = cwnd.floor().max(1.0);
+    let lead = target.max(w_est).floor() - window;
+    let least = if searches { SEARCH } else { 0.0 };
+    (lead.max(CREEP) / window).max(least).min(0.5)
+}
 
 /// CUBIC's memory, named as in RFC 9438 section 4.1.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +83,7 @@ impl Cubic {
 
     /// The window after an ACK in congestion avoidance.
     #[must_use]
-    pub fn grow(&mut self, cwnd: f64, ack: Growth) -> f64 {
+    pub fn grow(&mut self, cwnd: f64, form: CubicForm, ack: Growth) -> f64 {
         let (w_max, cwnd_prior) = (self.w_max, self.cwnd_prior);
         let epoch = self.epoch.get_or_insert_with(|| {
             // RFC 9438 section 4.8: without a loss to recover from, W_max = cwnd and K = 0.
@@ -83,13 +99,18 @@ impl Cubic {
         }
         let t = ack.now.since(epoch.start).as_secs_f64();
         // RFC 9438 section 4.3, equation (4); alpha is 1 once the window is back where it was.
-        let alpha = if epoch.w_est >= cwnd_prior { 1.0 } else { ALPHA };
+        let reached = form == CubicForm::Rfc9438 && epoch.w_est >= cwnd_prior;
+        let alpha = if reached { 1.0 } else { ALPHA };
         epoch.w_est += alpha * ack.acked / cwnd;
+        let ahead = w_cubic(t + ack.srtt.as_secs_f64(), epoch.k, epoch.w_max);
+        if form == CubicForm::Linux {
+            return cwnd + by_segments(cwnd, ahead, epoch.w_est, w_max == 0.0) * ack.acked;
+        }
         if w_cubic(t, epoch.k, epoch.w_max) < epoch.w_est {
             return epoch.w_est.max(cwnd);
         }
         // RFC 9438 sections 4.2, 4.4 and 4.5: aim at the window one RTT ahead, at most half as much again.
-        let target = w_cubic(t + ack.srtt.as_secs_f64(), epoch.k, epoch.w_max).clamp(cwnd, 1.5 * cwnd);
+        let target = ahead.clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) / cwnd * ack.acked
     }
 }
@@ -99,6 +120,8 @@ mod tests {
     use apportion_core::units::Span;
 
     use super::*;
+
+    const RFC: CubicForm = CubicForm::Rfc9438;
 
     fn ack(now: Time) -> Growth {
         Growth { now, acked: 1.0, srtt: Span::from_millis(100), limited: true }
@@ -134,7 +157,7 @@ mod tests {
         let (mut cwnd, mut now) = (700.0, Time::ZERO);
         while now.as_secs_f64() < 9.0856 {
             for _ in 0..cwnd as u64 {
-                cwnd = cubic.grow(cwnd, ack(now));
+                cwnd = cubic.grow(cwnd, RFC, ack(now));
             }
             now += Span::from_millis(100);
         }
@@ -151,7 +174,7 @@ mod tests {
         for _ in 0..6 {
             for _ in 0..cwnd as u64 {
                 let growth = Growth { srtt: Span::from_millis(10), ..ack(now) };
-                cwnd = cubic.grow(cwnd, growth);
+                cwnd = cubic.grow(cwnd, RFC, growth);
             }
             now += Span::from_millis(10);
         }
@@ -163,11 +186,11 @@ mod tests {
     fn time_limited_by_the_application_does_not_count() {
         let mut cubic = Cubic::default();
         cubic.reduce(100.0);
-        let cwnd = cubic.grow(70.0, ack(Time::ZERO));
+        let cwnd = cubic.grow(70.0, RFC, ack(Time::ZERO));
         let idle = Growth { limited: false, ..ack(Time::from_secs(20)) };
-        assert_eq!(cubic.grow(cwnd, idle), cwnd);
+        assert_eq!(cubic.grow(cwnd, RFC, idle), cwnd);
         // Without the rule t would be 20 s and the target 1.5·cwnd.
-        let next = cubic.grow(cwnd, ack(Time::from_secs(20)));
+        let next = cubic.grow(cwnd, RFC, ack(Time::from_secs(20)));
         assert!(next - cwnd < 0.05, "{}", next - cwnd);
     }
 }

@@ -15,6 +15,9 @@
 //! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
 //! | [`congestion`] | the window: slow start, avoidance, halving |
 //! | [`cubic`] | the window of RFC 9438 |
+//! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
+//! | [`prr`] | proportional rate reduction |
+//! | [`hystart`] | when slow start ends without a loss |
 //! | [`scoreboard`] | what the peer has reported with SACK, and RFC 6675's questions about it |
 //! | [`rtt`] | the retransmission timeout, in ticks or exact |
 //! | [`receiver`] | reassembly, ACKs, delayed ACKs, SACK blocks, the advertised window |
@@ -23,12 +26,15 @@
 //! # Scope
 //!
 //! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not
-//! acknowledge the SYN-ACK by a segment of its own (its first data does). Not implemented: timestamps (RFC
-//! 7323 section 3), F-RTO, RACK, PRR, path MTU discovery, urgent data, simultaneous open, RST. ns-2's random
-//! `overhead_` between send times is left to the caller.
+//! acknowledge the SYN-ACK by a segment of its own (its first data does). Not implemented: protection against
+//! wrapped sequence numbers (RFC 7323 section 5), F-RTO, undoing of needless reductions, path MTU discovery,
+//! urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
 
 pub mod congestion;
 pub mod cubic;
+pub mod hystart;
+pub mod prr;
+pub mod rack;
 pub mod receiver;
 pub mod recovery;
 pub mod rtt;

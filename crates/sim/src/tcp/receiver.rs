@@ -1,14 +1,14 @@
 //! The receiving end: puts bytes in order and acknowledges them.
 //!
 //! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section
-//! 6.1.3 (ECN echo), RFC 7323 section 2 (window scale). Cost: O(1) per segment in order; O(gaps) otherwise.
+//! 6.1.3 (ECN echo), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
 //! Gaps are bounded by the window.
 
 use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{DelayedAck, TcpParams};
+use apportion_scenario::tcp::{DelayedAck, SackRecovery, TcpParams};
 
 use super::segment::{Flags, SackBlocks, Segment, Wire};
 use super::seq::{unwrap, wrap};
@@ -30,6 +30,17 @@ pub struct Receiver {
     fin: Option<u64>,
     /// Segments that have arrived since the last ACK.
     unacked: u32,
+    /// ACKs that are not held back, although the profile delays them.
+    quick: u32,
+    /// When the last segment arrived.
+    heard: Time,
+    /// The longest silence that is not taken for a pause of the sender: a round trip, as the handshake took,
+    /// and the least timeout.
+    patience: Span,
+    /// RFC 7323 section 4.3, TS.Recent: what ACKs echo.
+    ts_recent: u32,
+    /// RFC 7323 section 4.3, Last.ACK.sent.
+    last_ack: u64,
     ack_timer: Option<Time>,
     /// Congestion was experienced and the sender has not said CWR yet.
     echo: bool,
@@ -52,6 +63,11 @@ impl Receiver {
             early: Vec::new(),
             fin: None,
             unacked: 0,
+            quick: 0,
+            heard: Time::ZERO,
+            patience: Span::ZERO,
+            ts_recent: 0,
+            last_ack: 0,
             ack_timer: None,
             echo: false,
             scale,
@@ -90,11 +106,15 @@ impl Receiver {
             self.echo = true;
         }
         if segment.flags.has(Flags::SYN) {
-            self.on_syn(segment, wire);
+            self.on_syn(now, segment, wire);
             return;
         }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
         let end = from + u64::from(segment.payload);
+        if from <= self.last_ack {
+            self.ts_recent = segment.timestamp;
+        }
+        self.note_pause(now);
         if segment.flags.has(Flags::FIN) {
             self.fin = Some(end);
         }
@@ -106,7 +126,7 @@ impl Receiver {
                 Some(delayed) if self.is_repeat(end) => {
                     self.delay(now, delayed, wire);
                 }
-                _ => self.acknowledge(wire),
+                _ => self.acknowledge_repeat((from, end_of_segment), wire),
             }
         } else if from > self.rcv_nxt {
             self.hold(from, end_of_segment);
@@ -137,7 +157,23 @@ impl Receiver {
         }
     }
 
-    fn on_syn<W: Wire>(&mut self, segment: &Segment, wire: &mut W) {
+    /// The first ACKs of a connection, and those after a pause, are not held back: the window is small then.
+    fn note_pause(&mut self, now: Time) {
+        let silence = now.since(self.heard);
+        if self.params.quick_acks > 0 {
+            if self.patience == Span::ZERO {
+                self.patience = silence + self.params.min_rto;
+                self.quick = self.params.quick_acks;
+            } else if silence > self.patience {
+                self.quick = self.params.quick_acks;
+            }
+        }
+        self.heard = now;
+    }
+
+    fn on_syn<W: Wire>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
+        self.heard = now;
+        self.ts_recent = segment.timestamp;
         if !self.syn_seen {
             self.syn_seen = true;
             self.isn = segment.seq;
@@ -155,6 +191,7 @@ impl Receiver {
             window: clamp_u16(self.space()),
             flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::NONE },
             wscale: segment.wscale.map(|_| self.scale),
+            timestamp: self.ts_recent,
             ..Segment::default()
         };
         wire.send(reply, self.params.ack, Ecn::NotEct);
@@ -195,7 +232,7 @@ impl Receiver {
 
     fn delay<W: Wire>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {
         self.unacked += 1;
-        if self.unacked >= delayed.every {
+        if self.unacked >= delayed.every || self.quick > 0 {
             self.acknowledge(wire);
         } else if self.ack_timer.is_none() {
             let wait = delayed.timeout;
@@ -218,19 +255,29 @@ impl Receiver {
     }
 
     fn acknowledge<W: Wire>(&mut self, wire: &mut W) {
+        self.acknowledge_with(None, wire);
+    }
+
+    /// Acknowledges what arrived before, and says so if the sender can tell (RFC 2883 section 4).
+    fn acknowledge_repeat<W: Wire>(&mut self, again: (u64, u64), wire: &mut W) {
+        let says = self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1;
+        self.acknowledge_with(Some(again).filter(|_| says), wire);
+    }
+
+    fn acknowledge_with<W: Wire>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
         self.unacked = 0;
+        self.quick = self.quick.saturating_sub(1);
         self.ack_timer = None;
-        let sack = if self.params.sack() && !self.early.is_empty() {
-            let blocks = self.early.iter();
-            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))))
-        } else {
-            SackBlocks::NONE
-        };
+        self.last_ack = self.rcv_nxt;
+        let blocks = again.iter().chain(&self.early).filter(|_| self.params.sack());
+        let sack =
+            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))));
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
             window: clamp_u16(self.space().div_ceil(1 << self.scale)),
             flags: Flags::ACK | if self.echo { Flags::ECE } else { Flags::NONE },
+            timestamp: self.ts_recent,
             sack,
             ..Segment::default()
         };

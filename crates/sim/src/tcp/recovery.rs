@@ -102,7 +102,7 @@ impl Sender {
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
         let reports = match self.params.sack_recovery {
             _ if !self.params.sack() => !window_moved,
-            SackRecovery::Rfc6675 => news,
+            SackRecovery::Rfc6675 | SackRecovery::Rack => news,
             // ns-2's Sack1 does not count between a timeout and the next new ACK.
             SackRecovery::Pipe => news && !self.recovery.silent,
         };
@@ -311,7 +311,8 @@ impl Sender {
             // RFC 6298 (5.7).
             Halving::Flight => self.rtt.syn_was_lost(),
             // ns-2 treats its SYN as any packet: the threshold falls too.
-            Halving::Window => self.congestion.ssthresh = 2.0,
+            Halving::Window if !self.uses_rack() => self.congestion.ssthresh = 2.0,
+            Halving::Window => {}
         }
     }
 
@@ -330,7 +331,7 @@ impl Sender {
         loop {
             let pipe = match self.params.sack_recovery {
                 SackRecovery::Pipe => self.recovery.pipe,
-                SackRecovery::Rfc6675 => {
+                _ => {
                     let high_rxt = self.recovery.high_rxt;
                     let bytes = self.scoreboard.pipe(self.snd_una, self.snd_max, high_rxt, lost_below);
                     bytes as f64 / segment as f64

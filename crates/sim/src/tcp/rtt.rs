@@ -6,13 +6,25 @@
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::TcpParams;
 
+/// With a sample for every ACK, a deviation would forget a slow round trip before the next one (RFC 7323
+/// appendix G): the largest of each round trip counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    /// Mean deviation in ticks, times 4.
+    mdev: u64,
+    /// The largest of this round trip.
+    most: u64,
+    end: Time,
+}
+
 /// Smoothed RTT, its deviation and the backed-off timeout of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
     /// Smoothed RTT in ticks, times 8. Zero: no sample, or forgotten.
     srtt: u64,
-    /// Mean deviation in ticks, times 4.
+    /// Mean deviation in ticks, times 4; with a sample for every ACK, the largest of about a round trip.
     rttvar: u64,
+    recent: Recent,
     /// The timeout before backoff, at least `min_rto`.
     base: Span,
     backoff: u32,
@@ -24,7 +36,14 @@ impl Rtt {
     /// No samples yet.
     #[must_use]
     pub fn new(params: &TcpParams) -> Self {
-        Self { srtt: 0, rttvar: 0, base: params.initial_rto, backoff: 1, phase: Span::ZERO }
+        Self {
+            srtt: 0,
+            rttvar: 0,
+            recent: Recent::default(),
+            base: params.initial_rto,
+            backoff: 1,
+            phase: Span::ZERO,
+        }
     }
 
     /// Shifts the ticks of the host's clock, which hosts do not share.
@@ -62,7 +81,9 @@ impl Rtt {
         let tick = tick(params).as_nanos();
         let into_tick = (sent.as_nanos() + self.phase.as_nanos()) % tick;
         let ticks = ((now.since(sent).as_nanos() + into_tick) / tick).max(1);
-        if self.srtt == 0 {
+        if params.timestamps {
+            self.sample_often(params, ticks, now);
+        } else if self.srtt == 0 {
             // RFC 6298 (2.2): SRTT = R, RTTVAR = R/2.
             self.srtt = ticks << 3;
             self.rttvar = ticks << 1;
@@ -77,6 +98,33 @@ impl Rtt {
         // RFC 6298 (2.3), (2.4): RTO = SRTT + max(G, 4 RTTVAR), at least min_rto.
         let rto = Span::from_nanos(tick * (self.rttvar + (self.srtt >> 3)));
         self.base = rto.max(params.min_rto);
+    }
+
+    /// Takes one of many samples of a round trip, of `ticks`.
+    fn sample_often(&mut self, params: &TcpParams, ticks: u64, now: Time) {
+        let floor = params.min_variance.as_nanos() / tick(params).as_nanos();
+        let recent = &mut self.recent;
+        if self.srtt == 0 {
+            self.srtt = ticks << 3;
+            recent.mdev = ticks << 1;
+            self.rttvar = recent.mdev.max(floor);
+            *recent = Recent { most: self.rttvar, end: now + tick(params) * ticks, ..*recent };
+            return;
+        }
+        let smoothed = self.srtt >> 3;
+        let (error, falls) = (ticks.abs_diff(smoothed), ticks < smoothed);
+        self.srtt = (self.srtt + ticks - smoothed).max(1);
+        let old = recent.mdev >> 2;
+        // A round trip that becomes shorter is no reason to wait longer (Ludwig and Sklower, "The Eifel
+        // retransmission timer", CCR 30(3), 2000): the deviation then grows an eighth as fast.
+        let grows = error.saturating_sub(old);
+        recent.mdev = recent.mdev + if falls { grows >> 3 } else { grows } - old.saturating_sub(error);
+        recent.most = recent.most.max(recent.mdev);
+        self.rttvar = self.rttvar.max(recent.most);
+        if now >= recent.end {
+            self.rttvar -= (self.rttvar - recent.most) >> 2;
+            *recent = Recent { most: floor, end: now + (tick(params) * self.srtt).div(8), ..*recent };
+        }
     }
 
     /// Doubles the timeout (RFC 6298 (5.5)).

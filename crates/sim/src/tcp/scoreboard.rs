@@ -34,6 +34,11 @@ impl Scoreboard {
 
     /// Records that `from..to` has arrived. Returns whether any of it is news.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
+        self.add_within(from, to, MAX_RANGES)
+    }
+
+    /// As [`add`](Self::add), with at most `most` ranges.
+    pub fn add_within(&mut self, from: u64, to: u64, most: usize) -> bool {
         if from >= to {
             return false;
         }
@@ -41,7 +46,7 @@ impl Scoreboard {
         let first = self.ranges.partition_point(|&(_, end)| end < from);
         let last = self.ranges.partition_point(|&(start, _)| start <= to);
         if first == last {
-            let fits = self.ranges.len() < MAX_RANGES;
+            let fits = self.ranges.len() < most;
             if fits {
                 self.ranges.insert(first, (from, to));
             }
@@ -87,6 +92,18 @@ impl Scoreboard {
     pub fn next_range(&self, offset: u64) -> Option<u64> {
         let at = self.ranges.partition_point(|&(start, _)| start <= offset);
         self.ranges.get(at).map(|&(start, _)| start)
+    }
+
+    /// The parts of `from..to` that are not reported, in order.
+    pub fn missing_in(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut at = from;
+        let reported = self.ranges.partition_point(|&(_, end)| end <= from);
+        let reported = self.ranges[reported..].iter().copied().take_while(move |&(start, _)| start < to);
+        reported.chain([(to, to)]).filter_map(move |(start, end)| {
+            let hole = (at, start);
+            at = at.max(end);
+            (hole.0 < hole.1).then_some(hole)
+        })
     }
 
     /// Bytes of `from..to` that are reported.

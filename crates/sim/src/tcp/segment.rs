@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 
 use apportion_core::Ecn;
-use apportion_core::units::Bytes;
+use apportion_core::units::{Bytes, Span, Time};
 
 /// One TCP segment without its payload's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +20,33 @@ pub struct Segment {
     pub flags: Flags,
     /// The window scale option (RFC 7323 section 2), on a SYN only.
     pub wscale: Option<u8>,
+    /// The timestamp option (RFC 7323 section 3): TSval of data, TSecr of an ACK; zero if there is none. In
+    /// milliseconds, from 1.
+    pub timestamp: u32,
     /// The SACK option (RFC 2018).
     pub sack: SackBlocks,
+}
+
+impl Segment {
+    /// The timestamp of what is sent `now`.
+    #[must_use]
+    pub fn timestamp_at(now: Time) -> u32 {
+        // It wraps after 49 days, as the option does.
+        milliseconds(now).wrapping_add(1)
+    }
+
+    /// When the segment was sent whose timestamp this ACK echoes, to a millisecond; `None` without the option.
+    #[must_use]
+    pub fn sent_at(&self, now: Time) -> Option<Time> {
+        let ago = u64::from(Self::timestamp_at(now).wrapping_sub(self.timestamp));
+        let into = now.as_nanos() % Span::from_millis(1).as_nanos();
+        let ago = ago * Span::from_millis(1).as_nanos() + into;
+        (self.timestamp != 0).then(|| now.as_nanos().checked_sub(ago).map(Time::from_nanos)).flatten()
+    }
+}
+
+fn milliseconds(time: Time) -> u32 {
+    (time.as_nanos() / Span::from_millis(1).as_nanos()) as u32
 }
 
 /// The control bits of a header (RFC 9293 section 3.1, RFC 3168 section 6.1).
@@ -71,20 +96,19 @@ const MAX_BLOCKS: usize = 3;
 /// Up to three blocks of a SACK option, the most recent first: from, and up to but without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
+    /// An empty block ends the list.
     blocks: [(u32, u32); MAX_BLOCKS],
-    len: u8,
 }
 
 impl SackBlocks {
     /// No option.
-    pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS], len: 0 };
+    pub const NONE: Self = Self { blocks: [(0, 0); MAX_BLOCKS] };
 
-    /// The first three of `blocks`.
+    /// The first three of `blocks`, none of which is empty.
     pub fn from_recent(blocks: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut option = Self::NONE;
-        for block in blocks.take(MAX_BLOCKS) {
-            option.blocks[usize::from(option.len)] = block;
-            option.len += 1;
+        for (place, block) in option.blocks.iter_mut().zip(blocks) {
+            *place = block;
         }
         option
     }
@@ -92,7 +116,8 @@ impl SackBlocks {
     /// The blocks, the most recent first.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
-        &self.blocks[..usize::from(self.len)]
+        let len = self.blocks.iter().take_while(|(from, to)| from != to).count();
+        &self.blocks[..len]
     }
 }
 

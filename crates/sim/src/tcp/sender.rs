@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Idle, Inflate, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{Halving, Idle, Inflate, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
+use super::rack::Rack;
 use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
 use super::rtt::Rtt;
@@ -42,6 +43,8 @@ pub struct Sender {
     pub(super) congestion: Congestion,
     pub(super) recovery: Recovery,
     pub(super) scoreboard: Scoreboard,
+    /// What [`SackRecovery::Rack`] remembers.
+    pub(super) rack: Rack,
     pub(super) rtt: Rtt,
     /// The segment being timed: its end, and when it was sent.
     pub(super) timed: Option<(u64, Time)>,
@@ -56,7 +59,10 @@ pub struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Closed,
-    SynSent { again: bool },
+    /// After so many timeouts.
+    SynSent {
+        timeouts: u32,
+    },
     Open,
 }
 
@@ -71,8 +77,10 @@ pub struct SenderStats {
     pub timeouts: u64,
     /// Expiries of the timer with everything acknowledged ([`Idle::Timeout`]).
     pub idle_timeouts: u64,
-    /// Losses found by duplicate ACKs.
+    /// Losses found by duplicate ACKs, or by the time that segments take.
     pub fast_retransmits: u64,
+    /// Tail loss probes.
+    pub tail_loss_probes: u64,
     /// Payload bytes acknowledged.
     pub bytes_acked: u64,
     /// Reductions because of ECN.
@@ -99,6 +107,7 @@ impl Sender {
             congestion: Congestion::new(&params),
             recovery: Recovery::default(),
             scoreboard: Scoreboard::new(),
+            rack: Rack::default(),
             rtt: Rtt::new(&params),
             timed: None,
             timer: None,
@@ -124,7 +133,7 @@ impl Sender {
             return;
         }
         if self.params.syn {
-            self.phase = Phase::SynSent { again: false };
+            self.phase = Phase::SynSent { timeouts: 0 };
             // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section
             // 3.1).
             self.congestion.cwnd = 1.0;
@@ -181,13 +190,17 @@ impl Sender {
             return;
         };
         match self.phase {
-            Phase::SynSent { again } if ack > 0 && segment.flags.has(Flags::SYN) => {
-                self.establish(now, ack, segment, again);
+            Phase::SynSent { timeouts } if ack > 0 && segment.flags.has(Flags::SYN) => {
+                self.establish(now, ack, segment, timeouts);
                 self.send_available(now, u32::MAX, wire);
             }
             Phase::Open if !segment.flags.has(Flags::SYN) => {
                 let window_moved = self.note_window(segment);
-                self.on_ack(now, ack, segment, window_moved, wire);
+                if self.uses_rack() {
+                    self.on_rack_ack(now, ack, segment, wire);
+                } else {
+                    self.on_ack(now, ack, segment, window_moved, wire);
+                }
             }
             _ => {}
         }
@@ -195,28 +208,37 @@ impl Sender {
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
     pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.phase == Phase::Open && self.uses_rack() {
+            self.on_rack_timers(now, wire);
+        }
         if self.timer.is_none_or(|at| now < at) {
             return;
         }
         self.timer = None;
         match self.phase {
             Phase::Closed => {}
-            Phase::SynSent { .. } => {
-                self.phase = Phase::SynSent { again: true };
-                self.rtt.back_off(&self.params);
+            Phase::SynSent { timeouts } => {
+                self.phase = Phase::SynSent { timeouts: timeouts + 1 };
+                if timeouts >= self.params.linear_syns {
+                    self.rtt.back_off(&self.params);
+                }
                 self.stats.timeouts += 1;
                 self.send_syn(now, wire);
             }
             Phase::Open if self.snd_una < self.data_end && self.window_is_shut() => self.probe(now, wire),
             Phase::Open if self.snd_una == self.snd_max => self.idle_timeout(now),
+            Phase::Open if self.uses_rack() => self.time_out_rack(now, wire),
             Phase::Open => self.time_out(now, wire),
         }
     }
 
     /// When [`on_timer`](Self::on_timer) must be called.
     #[must_use]
-    pub const fn next_timer(&self) -> Option<Time> {
-        self.timer
+    pub fn next_timer(&self) -> Option<Time> {
+        if !self.uses_rack() {
+            return self.timer;
+        }
+        [self.timer, self.rack.next_timer()].into_iter().flatten().min()
     }
 
     /// What this sender has done so far.
@@ -265,12 +287,15 @@ impl Sender {
     // The handshake
 
     fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let ecn = if self.params.ecn { Flags::ECE | Flags::CWR } else { Flags::NONE };
+        // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags.
+        let falls_back = self.uses_rack() && self.phase != Phase::SynSent { timeouts: 0 };
+        let ecn = if self.params.ecn && !falls_back { Flags::ECE | Flags::CWR } else { Flags::NONE };
         let syn = Segment {
             seq: self.isn,
             window: u16::MAX,
             flags: Flags::SYN | ecn,
             wscale: self.params.window_scale.then(|| window_scale(&self.params)),
+            timestamp: self.timestamp(now),
             ..Segment::default()
         };
         self.account(now, 0, 1);
@@ -278,7 +303,7 @@ impl Sender {
         wire.send(syn, self.params.ack, Ecn::NotEct);
     }
 
-    fn establish(&mut self, now: Time, ack: u64, segment: &Segment, again: bool) {
+    fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
         self.phase = Phase::Open;
         self.scale = segment.wscale.unwrap_or(0).min(14);
         self.snd_wnd = u64::from(segment.window);
@@ -287,10 +312,17 @@ impl Sender {
             self.snd_wnd = self.params.window_bytes();
         }
         self.ecn_agreed = self.params.ecn && segment.flags.has(Flags::ECE);
-        if again {
+        // Linux forgives one SYN.
+        let forgiven = u32::from(self.uses_rack());
+        if timeouts > forgiven {
             self.syn_lost();
         } else {
             self.congestion.cwnd = initial_window(&self.params);
+        }
+        if timeouts > 0
+            && let Some(sent) = segment.sent_at(now)
+        {
+            self.rtt.sample(&self.params, sent, now);
         }
         self.advance(now, ack);
     }
@@ -303,11 +335,20 @@ impl Sender {
         if self.phase != Phase::Open {
             return;
         }
+        if self.uses_rack() {
+            self.send_rack(now, wire);
+            return;
+        }
         self.restart_after_idle(now);
         let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
         while burst > 0 && self.send_next(now, limit, wire) {
             burst -= 1;
         }
+        self.watch_shut_window(now);
+    }
+
+    /// With nothing outstanding, the timer alone can find out that a shut window has opened.
+    pub(super) fn watch_shut_window(&mut self, now: Time) {
         let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
         if waits && self.timer.is_none() && self.window_is_shut() {
             self.restart_timer(now);
@@ -371,9 +412,11 @@ impl Sender {
         }
     }
 
-    fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
-        let fin = self.closed && self.params.fin && from + len == self.data_end;
+    pub(super) fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
         let is_new = from >= self.snd_max;
+        // A record of segments keeps their borders: a FIN is sent again only if it was sent.
+        let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
+        let fin = self.closed && self.params.fin && from + len == self.data_end && may_end;
         let mut flags = Flags::ACK;
         if fin {
             flags = flags | Flags::FIN;
@@ -390,10 +433,14 @@ impl Sender {
             window: u16::MAX,
             payload: u16::try_from(len).unwrap_or(u16::MAX),
             flags,
+            timestamp: self.timestamp(now),
             ..Segment::default()
         };
         let to = from + len + u64::from(fin);
         self.account(now, from, to);
+        if self.uses_rack() {
+            self.record_transmission(now, to, is_new);
+        }
         self.snd_nxt = self.snd_nxt.max(to);
         let size = if len > 0 { Bytes::new(len) + self.params.header } else { self.params.ack };
         wire.send(segment, size, ecn);
@@ -407,7 +454,8 @@ impl Sender {
             self.stats.retransmits += 1;
             // Karn: a segment that is sent again cannot be timed (RFC 6298 section 3).
             self.timed = self.timed.filter(|&(end, _)| end <= from || end > to);
-        } else if self.timed.is_none() {
+        } else if self.timed.is_none() && (!self.uses_rack() || from == 0) {
+            // The record of RACK times every segment but the SYN.
             self.timed = Some((to, now));
         }
         self.snd_max = self.snd_max.max(to);
@@ -429,8 +477,25 @@ impl Sender {
         self.timer = timer;
     }
 
+    pub(super) const fn retransmission_timer(&self) -> Option<Time> {
+        self.timer
+    }
+
     pub(super) const fn isn(&self) -> u32 {
         self.isn
+    }
+
+    pub(super) const fn data_end(&self) -> u64 {
+        self.data_end
+    }
+
+    /// Whether losses are found by [`rack`](super::rack) rather than [`recovery`](super::recovery).
+    pub(super) fn uses_rack(&self) -> bool {
+        self.params.sack_recovery == SackRecovery::Rack
+    }
+
+    fn timestamp(&self, now: Time) -> u32 {
+        if self.params.timestamps { Segment::timestamp_at(now) } else { 0 }
     }
 
     /// The retransmission timer expired: everything outstanding is taken for lost.
@@ -441,7 +506,9 @@ impl Sender {
         if self.params.inflate == Inflate::Cwnd {
             self.congestion.cwnd += self.recovery.inflation;
         }
-        self.congestion.time_out(&self.params, window, flight, again);
+        // RFC 5681 section 3.1: a segment already resent by the timer leaves ssthresh as it is.
+        let stands = again && self.params.halving == Halving::Flight;
+        self.congestion.time_out(&self.params, window, flight, stands);
         self.rtt.back_off(&self.params);
         self.abandon_recovery(Cut::Timeout);
         self.timed = None;
@@ -475,12 +542,22 @@ impl Sender {
         self.transmit(now, self.snd_una, len, wire);
     }
 
-    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window.
-    fn restart_after_idle(&mut self, now: Time) {
-        let idle = self.params.idle == Idle::Restart && self.snd_una == self.snd_max;
-        if idle && self.snd_nxt < self.data_end && now.since(self.last_send) > self.rto() {
-            self.congestion.restart(initial_window(&self.params));
+    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or
+    /// halve the window for each timeout's worth (RFC 2861 section 3). Returns whether that happened.
+    pub(super) fn restart_after_idle(&mut self, now: Time) -> bool {
+        let falls = matches!(self.params.idle, Idle::Restart | Idle::Decay);
+        let idle = falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
+        let silence = now.since(self.last_send);
+        if !idle || silence <= self.rto() {
+            return false;
         }
+        let restart = initial_window(&self.params);
+        if self.params.idle == Idle::Restart {
+            self.congestion.restart(restart);
+        } else {
+            self.congestion.decay(restart, silence.as_nanos() / self.rto().as_nanos().max(1));
+        }
+        true
     }
 
     // -----------------------------------------------------------------------------------------

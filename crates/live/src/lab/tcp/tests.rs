@@ -58,7 +58,9 @@ fn every_profile_says_what_it_is_not() {
         ("exit", "ssthresh"),
         ("min_rto", "200ms"),
     ];
-    assert_eq!(names(&params("rfc", &linux)), "sack_recovery delayed_ack");
+    assert_eq!(names(&params("rfc", &linux)), "sack_recovery delayed_ack abc_limit hystart idle");
+    assert_eq!(names(&params("linux", &[])), "");
+    assert_eq!(names(&params("linux", &[("algorithm", "reno")])), "");
     let old = "algorithm header ack initial_window initial_ssthresh limited_transmit delayed_ack tick min_rto \
                initial_rto syn fin exit idle";
     assert_eq!(names(&params("ns2-2000", &[])), old);

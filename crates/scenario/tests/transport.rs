@@ -1,0 +1,67 @@
+//! Which TCP a flow has.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+
+use apportion_scenario::load;
+use apportion_scenario::model::Transport;
+use apportion_scenario::tcp::TcpParams;
+
+/// The TCP of a flow with these lines, `None` for UDP, or the first error.
+fn transport(lines: &str) -> Result<Option<TcpParams>, String> {
+    let text = format!(
+        "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.x]\n\
+         from = \"a\"\nto = \"b\"\n{lines}\n"
+    );
+    let suite = load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+    let suite = suite.map_err(|problems| problems[0].to_string())?;
+    Ok(match &suite.points[0].scenario.flows[0].transport {
+        Transport::Tcp(params) => Some(TcpParams::clone(params)),
+        Transport::Udp { .. } => None,
+    })
+}
+
+fn tcp(profile: &str, changes: &[(&str, &str)]) -> Option<TcpParams> {
+    let mut params = TcpParams::profile(profile).unwrap();
+    for (name, value) in changes {
+        params.set(name, value).unwrap();
+    }
+    Some(params)
+}
+
+#[test]
+fn a_source_without_a_rate_has_the_tcp_of_linux_and_one_with_a_rate_has_none() {
+    let file = "source = { kind = \"file\", size = \"1MB\" }";
+    let short = "source = { kind = \"short_flows\", per_second = 1, mean_size = \"10kB\" }";
+    for lines in ["", "source = \"greedy\"", file, short] {
+        assert_eq!(transport(lines).unwrap(), tcp("linux", &[]), "{lines}");
+    }
+    let cbr = "source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"500B\" }";
+    assert_eq!(transport(cbr).unwrap(), None);
+}
+
+#[test]
+fn a_congestion_control_or_a_parameter_alone_changes_the_tcp_of_linux() {
+    for name in ["reno", "newreno", "sack", "cubic"] {
+        let expected = tcp("linux", &[("algorithm", name)]);
+        assert_eq!(transport(&format!("tcp = \"{name}\"")).unwrap(), expected);
+        assert_eq!(transport(&format!("tcp = {{ algorithm = \"{name}\" }}")).unwrap(), expected);
+    }
+    let window = "tcp = { window = \"64kB\", algorithm = \"reno\" }";
+    assert_eq!(transport(window).unwrap(), tcp("linux", &[("window", "64kB"), ("algorithm", "reno")]));
+    assert_eq!(transport("tcp = \"ns2-235\"").unwrap(), tcp("ns2-235", &[]));
+}
+
+#[test]
+fn what_cannot_be_names_its_place() {
+    let message = transport("tcp = \"tahoe\"").unwrap_err();
+    assert!(
+        message.contains("x.toml:11: flow.x.tcp: `tahoe` is not a TCP profile or congestion control"),
+        "{message}"
+    );
+    let message = transport("tcp = { algorithm = \"tahoe\" }").unwrap_err();
+    assert!(message.contains("choose another profile, such as \"rfc\""), "{message}");
+    let message = transport("tcp = { profile = \"reno\" }").unwrap_err();
+    assert!(message.contains("flow.x.tcp.profile: `reno` is not a TCP profile"), "{message}");
+}

@@ -1,0 +1,345 @@
+//! A sender that finds losses by time and lowers its window in proportion: RACK-TLP (RFC 8985) with
+//! proportional rate reduction (RFC 6937), as Linux has them.
+//!
+//! [`record`] knows what is outstanding and what of it is lost; this module decides what that means for the
+//! window and what is sent. Deviations: a retransmission that turns out to be needless is not undone (RFC 3522,
+//! RFC 4015), a timeout is not tested for being spurious (RFC 5682), and reneging of SACK is not expected. Cost:
+//! O(log segments) per ACK, and O(log losses) for each loss.
+
+mod probe;
+mod record;
+
+use apportion_core::units::{Span, Time};
+use apportion_scenario::tcp::CubicForm;
+
+use super::congestion::Growth;
+use super::hystart::{HyStart, Sample};
+use super::prr::Prr;
+use super::segment::{Flags, Segment, Wire};
+use super::sender::Sender;
+use super::seq::unwrap;
+use probe::Probe;
+use record::{Delivery, Losses, Record};
+
+/// What a sender by RFC 8985 remembers.
+#[derive(Clone, Debug, Default)]
+pub struct Rack {
+    pub(super) record: Record,
+    state: State,
+    /// The end of what had been sent when `state` began; it ends when that is acknowledged.
+    high_seq: u64,
+    prr: Prr,
+    hystart: HyStart,
+    /// Timeouts since anything new was acknowledged.
+    timeouts: u32,
+    usage: Usage,
+    probe: Option<Probe>,
+    /// When a tail loss probe is due.
+    probe_at: Option<Time>,
+    /// When what is late by now is lost.
+    reorder_at: Option<Time>,
+}
+
+/// Where a sender stands between a sign of congestion and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The window falls because of a mark.
+    Cwr,
+    /// The window falls because of a loss, which is being repaired.
+    Recovery,
+    /// The timer expired; slow start repairs what is lost.
+    Loss,
+}
+
+/// How much of the window was used (RFC 7661 section 4.1), over about a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    /// The window, and not the application or the receiver, stopped the sender.
+    limited: bool,
+    /// The most segments outstanding.
+    most: u32,
+    /// The round trip ends when this is acknowledged.
+    end: u64,
+}
+
+impl Rack {
+    /// The first of its timers that is due.
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        [self.probe_at, self.reorder_at].into_iter().flatten().min()
+    }
+
+    fn recovers(&self) -> bool {
+        matches!(self.state, State::Recovery | State::Loss)
+    }
+}
+
+impl Sender {
+    /// An ACK on an open connection. `ack` is within what was sent.
+    pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
+        let advanced = ack > self.snd_una;
+        let mut delivery = Delivery::default();
+        let duplicate = self.note_reports(now, ack, segment, &mut delivery);
+        if advanced {
+            self.rack.record.acknowledge(now, ack, &mut delivery);
+        }
+        self.take_sample(now, advanced, segment, &delivery);
+        if advanced {
+            self.advance(now, ack);
+            self.rack.timeouts = 0;
+        }
+        self.settle_probe(ack, advanced || delivery.segments > 0, duplicate);
+        if self.state_ends() {
+            self.leave_state();
+        }
+        if self.ecn_agreed && segment.flags.has(Flags::ECE) && self.rack.state == State::Open {
+            self.on_rack_echo();
+        }
+        let losses = self.find_losses(now);
+        self.open_or_lower_window(now, advanced, &delivery, losses);
+        self.send_rack(now, wire);
+        if advanced {
+            self.schedule_probe(now);
+        }
+    }
+
+    /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
+    fn note_reports(&mut self, now: Time, ack: u64, segment: &Segment, delivery: &mut Delivery) -> bool {
+        let (una, isn, sent) = (self.snd_una, self.isn(), self.snd_max);
+        let offsets = |&(from, to): &(u32, u32)| {
+            Some((unwrap(isn, from, una)?, unwrap(isn, to, una).filter(|&to| to <= sent)?))
+        };
+        let blocks = segment.sack.as_slice();
+        let first = blocks.first().and_then(offsets);
+        let within = |(from, to): (u64, u64), (start, end): (u64, u64)| start <= from && to <= end;
+        let duplicate = first.is_some_and(|first| {
+            first.1 <= ack || blocks.get(1).and_then(offsets).is_some_and(|second| within(first, second))
+        });
+        for (from, to) in blocks.iter().filter_map(offsets) {
+            let from = from.max(ack);
+            for (from, to) in self.scoreboard.missing_in(from, to) {
+                self.rack.record.sack(now, una, from, to, delivery);
+            }
+            // Every range holds a segment at least, so that there are never more than segments outstanding.
+            self.scoreboard.add_within(from, to, usize::MAX);
+        }
+        duplicate
+    }
+
+    /// Takes a sample of the round-trip time, from what was sent once, else from the timestamp that is echoed
+    /// (RFC 7323 section 4).
+    fn take_sample(&mut self, now: Time, advanced: bool, segment: &Segment, delivery: &Delivery) {
+        let echoed = (advanced && self.params.timestamps).then(|| segment.sent_at(now)).flatten();
+        if let Some(sent) = delivery.timed().or(echoed) {
+            self.rtt.sample(&self.params, sent, now);
+        }
+    }
+
+    /// Whether everything that was outstanding at the sign of congestion has arrived.
+    fn state_ends(&self) -> bool {
+        match self.rack.state {
+            State::Open => false,
+            // The segment at `high_seq` says CWR: before it arrived, echoes are of the same marks.
+            State::Cwr => self.snd_una > self.rack.high_seq || self.snd_una == self.snd_max,
+            State::Recovery | State::Loss => self.snd_una >= self.rack.high_seq,
+        }
+    }
+
+    fn leave_state(&mut self) {
+        if matches!(self.rack.state, State::Cwr | State::Recovery) {
+            self.congestion.cwnd = self.congestion.ssthresh;
+        }
+        self.rack.state = State::Open;
+    }
+
+    /// RFC 3168 section 6.1.2: once per window, as for a loss.
+    fn on_rack_echo(&mut self) {
+        if self.snd_una == self.snd_max {
+            return;
+        }
+        self.stats.ecn_reductions += 1;
+        self.say_cwr = true;
+        self.reduce();
+        self.enter(State::Cwr);
+    }
+
+    fn enter(&mut self, state: State) {
+        self.rack.state = state;
+        self.rack.high_seq = self.snd_max;
+        self.rack.probe_at = None;
+    }
+
+    /// The threshold falls; the window follows ACK by ACK.
+    fn reduce(&mut self) {
+        // Linux counts whole segments: what was acknowledged towards another one is forgotten.
+        let cwnd = self.congestion.cwnd.floor();
+        self.congestion.cwnd = cwnd;
+        self.congestion.cut(&self.params, self.window_segments(), self.flight_segments());
+        self.congestion.cwnd = cwnd;
+        self.rack.prr = Prr::new(cwnd);
+    }
+
+    /// Looks for losses, and begins recovery if there are any.
+    fn find_losses(&mut self, now: Time) -> Losses {
+        let losses = self.rack.record.detect(now, self.reordering_window());
+        self.rack.reorder_at = losses.next;
+        let begins = match self.rack.state {
+            State::Open | State::Cwr => losses.segments > 0 || self.rack.record.has_lost(),
+            // What the timer sent again is lost again: congestion goes on.
+            State::Loss => losses.again > 0,
+            State::Recovery => false,
+        };
+        if begins {
+            self.stats.fast_retransmits += 1;
+            if self.rack.state != State::Cwr {
+                self.reduce();
+            }
+            self.enter(State::Recovery);
+        }
+        losses
+    }
+
+    fn reordering_window(&self) -> Span {
+        let srtt = self.srtt().unwrap_or_default();
+        self.rack.record.reordering_window(self.rack.recovers(), self.params.dupack_threshold, srtt)
+    }
+
+    fn open_or_lower_window(&mut self, now: Time, advanced: bool, delivery: &Delivery, losses: Losses) {
+        match self.rack.state {
+            State::Cwr | State::Recovery if delivery.segments > 0 => {
+                let in_flight = self.rack.record.in_flight();
+                let (ssthresh, safe) = (self.congestion.ssthresh, advanced && losses.segments == 0);
+                self.congestion.cwnd =
+                    self.rack.prr.window(ssthresh, in_flight, delivery.segments, safe).max(1.0);
+            }
+            State::Open | State::Loss if advanced => self.open_window(now, delivery),
+            _ => {}
+        }
+    }
+
+    fn open_window(&mut self, now: Time, delivery: &Delivery) {
+        let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
+        let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
+        if let Some(sent) = delivery.last_sent
+            && self.params.hystart
+            && slow_start
+        {
+            let (ack, sent, rtt) = (self.snd_una, self.snd_max, now.since(sent));
+            let cwnd = self.congestion.cwnd;
+            if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt }) {
+                self.congestion.ssthresh = cwnd;
+            }
+        }
+        // RFC 7661 section 4.1: slow start goes on while half of the window is used.
+        let Usage { limited, most, .. } = self.rack.usage;
+        let limited = if slow_start { self.congestion.cwnd < 2.0 * f64::from(most) } else { limited };
+        if limited || !slow_start {
+            let acked = f64::from(delivery.segments);
+            let srtt = match self.params.cubic {
+                CubicForm::Linux => min_rtt,
+                CubicForm::Rfc9438 => self.srtt().unwrap_or_default(),
+            };
+            self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Sending
+
+    /// Sends what the window allows: first what is lost, then new data.
+    pub(super) fn send_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.restart_after_idle(now) {
+            self.rack.usage = Usage::default();
+        }
+        let mut sent_new = false;
+        let limited = loop {
+            if f64::from(self.rack.record.in_flight()) + 1.0 > self.congestion.cwnd.max(1.0) {
+                break true;
+            }
+            if let Some((from, to)) = self.rack.record.first_lost(self.snd_una) {
+                self.resend(now, from, to, wire);
+            } else if self.send_next(now, self.snd_una + self.usable_window(), wire) {
+                sent_new = true;
+            } else {
+                break false;
+            }
+        };
+        self.note_usage(limited);
+        if sent_new {
+            self.schedule_probe(now);
+        }
+        self.watch_shut_window(now);
+    }
+
+    /// Sends an outstanding segment again.
+    fn resend<W: Wire>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
+        self.transmit(now, from, to.min(self.data_end()) - from, wire);
+        self.rack.record.send_again(now, to);
+        if from == self.snd_una {
+            self.restart_timer(now);
+        }
+    }
+
+    /// New data up to `end` were sent, or a segment again, at `now`.
+    pub(super) fn record_transmission(&mut self, now: Time, end: u64, is_new: bool) {
+        if is_new {
+            self.rack.record.send_new(now, end);
+        }
+        self.rack.prr.send();
+    }
+
+    /// RFC 7661: remembers whether the window is used, for as long as a round trip.
+    fn note_usage(&mut self, limited: bool) {
+        let most = self.rack.record.outstanding();
+        let usage = &mut self.rack.usage;
+        if self.snd_una >= usage.end
+            || limited && !usage.limited
+            || limited == usage.limited && most > usage.most
+        {
+            *usage = Usage { limited, most, end: self.snd_max };
+        }
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Timers
+
+    /// The timers of this module that are due.
+    pub(super) fn on_rack_timers<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if self.rack.reorder_at.is_some_and(|at| at <= now) {
+            let losses = self.find_losses(now);
+            if losses.segments > 0 && self.rack.state == State::Recovery {
+                let in_flight = self.rack.record.in_flight();
+                self.congestion.cwnd =
+                    self.rack.prr.window(self.congestion.ssthresh, in_flight, 1, false).max(1.0);
+            }
+            self.send_rack(now, wire);
+        }
+        if self.rack.probe_at.is_some_and(|at| at <= now) {
+            self.rack.probe_at = None;
+            self.send_probe(now, wire);
+        }
+    }
+
+    /// The retransmission timer expired.
+    pub(super) fn time_out_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.stats.timeouts += 1;
+        // One reduction for one window, unless something arrived since the timer expired last.
+        let stands = match self.rack.state {
+            State::Open => false,
+            State::Cwr | State::Recovery => self.snd_una < self.rack.high_seq,
+            State::Loss => self.snd_una < self.rack.high_seq && self.rack.timeouts > 0,
+        };
+        let (window, flight) = (self.window_segments(), self.flight_segments());
+        self.congestion.time_out(&self.params, window, flight, stands);
+        let reordering = self.reordering_window();
+        self.rack.record.time_out(now, reordering);
+        self.enter(State::Loss);
+        self.rack.timeouts += 1;
+        (self.rack.probe, self.rack.reorder_at) = (None, None);
+        self.rtt.back_off(&self.params);
+        self.restart_timer(now);
+        self.congestion.cwnd = f64::from(self.rack.record.in_flight()) + 1.0;
+        self.send_rack(now, wire);
+    }
+}
