@@ -123,7 +123,7 @@ impl Metrics {
             self.push(format!("queue_delay_p95_ms/{name}"), "ms", link.queue_delay_p95_ms);
             self.push(format!("queue_delay_p99_ms/{name}"), "ms", link.queue_delay_p99_ms);
         }
-        let sum = |field: fn(&LinkRow) -> u64| links.iter().map(|l| field(l)).sum::<u64>() as f64;
+        let sum = |field: fn(&LinkRow) -> u64| links.iter().map(|l| field(l) as f64).sum::<f64>();
         self.push("drops_packets".into(), "packets", Some(sum(LinkRow::drops)));
         self.push("marked_packets".into(), "packets", Some(sum(|l| l.marked_packets)));
     }

@@ -354,9 +354,13 @@ row! {
 }
 
 impl LinkRow {
-    /// Packets dropped for any reason.
+    /// Packets dropped for any reason. Saturates, since a file can hold any numbers.
     #[must_use]
     pub const fn drops(&self) -> u64 {
-        self.drops_early + self.drops_forced + self.drops_overflow + self.drops_policy + self.drops_push_out
+        self.drops_early
+            .saturating_add(self.drops_forced)
+            .saturating_add(self.drops_overflow)
+            .saturating_add(self.drops_policy)
+            .saturating_add(self.drops_push_out)
     }
 }

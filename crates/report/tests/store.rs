@@ -275,6 +275,28 @@ fn a_run_compared_with_itself_does_not_differ() {
     }
 }
 
+/// A file of results can hold any numbers.
+#[test]
+fn counts_of_drops_that_do_not_fit_are_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &quickstart(&[7])).unwrap();
+    let path = dir.path().join("links.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let titles: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let largest = u64::MAX.to_string();
+    let rows = text.lines().skip(1).map(|line| {
+        let cells = titles.iter().zip(line.split(','));
+        cells
+            .map(|(title, cell)| if title.starts_with("drops_") { &largest } else { cell })
+            .collect::<Vec<_>>()
+    });
+    let rows: String = rows.map(|row| row.join(",") + "\n").collect();
+    fs::write(&path, titles.join(",") + "\n" + &rows).unwrap();
+    let comparison = compare(&[load(dir.path()).unwrap()]);
+    let row = comparison.rows.iter().find(|row| row.metric == "drops_packets").unwrap();
+    assert!(row.measured[0].unwrap().mean >= u64::MAX as f64);
+}
+
 #[test]
 fn completion_times_are_those_of_all_transfers_of_a_group() {
     let dir = tempfile::tempdir().unwrap();
