@@ -10,7 +10,7 @@ use apportion_core::random::fnv1a;
 use apportion_runtime::outcome::{Outcome, Timekeeping};
 use apportion_scenario::replication_seed;
 use apportion_sim::{Job, replicate};
-use common::{flow, run, run_with, scenarios};
+use common::{flow, run, run_with, scenarios, scenarios_with_jitter};
 
 const HEAD: &str = "seed = 5\nstop = \"20s\"\nmeasure_from = \"2s\"\n";
 
@@ -125,6 +125,14 @@ fn the_same_seed_gives_the_same_and_another_seed_does_not() {
     for (one, other) in five.flows.iter().zip(&six.flows) {
         assert_ne!(format!("{one:?}"), format!("{other:?}"));
     }
+}
+
+#[test]
+fn with_the_time_of_hosts_the_same_seed_gives_the_same() {
+    let scenario = scenarios_with_jitter(&rich()).pop().unwrap();
+    let outcome = text(&run_with(&scenario, 5));
+    assert_eq!(outcome, text(&run_with(&scenario, 5)));
+    assert_ne!(outcome, text(&run(&rich())));
 }
 
 #[test]

@@ -10,12 +10,24 @@ use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
 use apportion_sim::{Detail, Simulation};
 
-/// The scenarios of a text, one for each point of its sweep.
+/// The scenarios of a text, one for each point of its sweep. Hosts take no time unless a flow says so: tests compute
+/// when packets arrive.
 pub fn scenarios(text: &str) -> Vec<Scenario> {
-    let suite = apportion_scenario::load(text, Path::new("test.toml"), &[], &|path| std::fs::read(path))
-        .unwrap_or_else(|problems| {
-            panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
-        });
+    let exact = ("defaults.flow.jitter".to_owned(), "0s".to_owned());
+    load(text, &[exact])
+}
+
+/// The same with hosts as they are by default.
+pub fn scenarios_with_jitter(text: &str) -> Vec<Scenario> {
+    load(text, &[])
+}
+
+fn load(text: &str, overrides: &[(String, String)]) -> Vec<Scenario> {
+    let suite =
+        apportion_scenario::load(text, Path::new("test.toml"), overrides, &|path| std::fs::read(path))
+            .unwrap_or_else(|problems| {
+                panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
+            });
     suite.points.into_iter().map(|point| point.scenario).collect()
 }
 
