@@ -11,6 +11,7 @@ use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Tally, Verdict, e
 const SCENARIO: &str = r#"
 seed = 5
 stop = "20s"
+defaults.flow.jitter = "0s"     # numbers are computed
 [link.wide]
 from = "a"
 to = "b"

@@ -12,6 +12,7 @@ const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
 sample = "10ms"
+defaults.flow.jitter = "0s"     # numbers are computed
 [link.interface]
 from = "a"
 to = "b"

@@ -11,6 +11,7 @@ const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
 sample = "1s"
+defaults.flow.jitter = "0s"     # numbers are computed
 [link.wide]
 from = "a"
 to = "b"

@@ -14,6 +14,7 @@ const SCENARIO: &str = r#"
 seed = 3
 stop = "10s"
 sample = "1s"
+defaults.flow.jitter = "0s"     # numbers are computed
 [link.wide]
 from = "a"
 to = "b"
