@@ -19,7 +19,7 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
-use crate::cancel::Counter;
+use crate::cancel::{Cancel, Counter};
 use crate::results::Results;
 use crate::run::{Run, RunError};
 use crate::scenario::Scenario;
@@ -125,7 +125,7 @@ impl Run<'_> {
         for (point, seeds) in self.scenario.points().iter().zip(&seeds) {
             for &seed in seeds {
                 let is_over = failed.is_some() || self.cancel.is_cancelled();
-                let run = || self.until_valid(&point.scenario, seed);
+                let run = || until_valid(&point.scenario, seed, self.retries, &self.cancel);
                 outcomes.push(if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
                     failed = Some(error);
                     None
@@ -134,26 +134,6 @@ impl Run<'_> {
             }
         }
         (Results::new(self.scenario, &seeds, outcomes), failed)
-    }
-
-    /// Runs a replication until it is valid; the least late one if none is. None if it was cancelled.
-    fn until_valid(&self, scenario: &model::Scenario, seed: u64) -> Result<Option<Outcome>, LabError> {
-        let mut best: Option<Outcome> = None;
-        for attempt in 1..=self.retries.saturating_add(1) {
-            let run = apportion_live::lab::run(scenario, seed, self.cancel.flag())?;
-            let Some(outcome) = run else { return Ok(None) };
-            let is_valid = outcome.fault().is_none();
-            if is_valid || best.as_ref().is_none_or(|best| late(&outcome) < late(best)) {
-                best = Some(outcome);
-            }
-            if let Some(kept) = best.as_mut().and_then(|best| best.timekeeping.as_mut()) {
-                kept.attempts = attempt;
-            }
-            if is_valid {
-                break;
-            }
-        }
-        Ok(best)
     }
 
     fn lab_failed(&self, cause: LabError, finished: Results) -> RunError {
@@ -187,6 +167,31 @@ impl Run<'_> {
         let parity = is_complete.then(|| Parity::new(sim.record(), lab.record(), TOLERANCES));
         Ok(ParityResults { lab, sim, parity })
     }
+}
+
+/// Runs a replication until it is valid; the least late one if none is, after so many retries. None if it was cancelled.
+pub(crate) fn until_valid(
+    scenario: &model::Scenario,
+    seed: u64,
+    retries: u64,
+    cancel: &Cancel,
+) -> Result<Option<Outcome>, LabError> {
+    let mut best: Option<Outcome> = None;
+    for attempt in 1..=retries.saturating_add(1) {
+        let run = apportion_live::lab::run(scenario, seed, cancel.flag())?;
+        let Some(outcome) = run else { return Ok(None) };
+        let is_valid = outcome.fault().is_none();
+        if is_valid || best.as_ref().is_none_or(|best| late(&outcome) < late(best)) {
+            best = Some(outcome);
+        }
+        if let Some(kept) = best.as_mut().and_then(|best| best.timekeeping.as_mut()) {
+            kept.attempts = attempt;
+        }
+        if is_valid {
+            break;
+        }
+    }
+    Ok(best)
 }
 
 /// How late 1 % of its packets were.

@@ -1,16 +1,19 @@
-//! Experiments of papers: their claims, compared with measurements in the simulator.
+//! Experiments of papers: their claims, compared with measurements in the simulator, or over the TCP of this machine.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use apportion_live::lab::{self, LabError};
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::write::WriteError;
 use apportion_reproduce::{Claim, Plan, Problems, Results, Scope, find, judge, variant_table, write};
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Estimate;
 use apportion_sim::replicate::ReplicateError;
 
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
-use crate::size;
+use crate::lab::until_valid;
+use crate::size::{self, MAX_SECONDS};
 
 /// Papers in this folder replace those that are built in.
 pub(crate) const PAPERS: &str = "papers";
@@ -36,6 +39,8 @@ pub struct Reproduction<'a> {
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
     force: bool,
+    /// The retries of the lab; `None` for the simulator.
+    lab: Option<u64>,
 }
 
 impl<'a> Reproduction<'a> {
@@ -53,6 +58,7 @@ impl<'a> Reproduction<'a> {
             progress: None,
             folder: None,
             force: false,
+            lab: None,
         }
     }
 
@@ -106,6 +112,29 @@ impl<'a> Reproduction<'a> {
         self
     }
 
+    /// Runs them in the lab, over the TCP of this machine and in real time, instead of in the simulator; call
+    /// [`lab::enter`](crate::lab::enter) first. A replication that is not valid is repeated so often.
+    /// [`jobs`](Self::jobs) has no effect then.
+    ///
+    /// What a profile asks of TCP and the kernel has no setting for is as in the kernel.
+    pub fn in_lab(mut self, retries: u64) -> Self {
+        self.lab = Some(retries);
+        self
+    }
+
+    /// What all runs take in real time, in seconds.
+    ///
+    /// # Errors
+    /// If experiments are not found or wrong.
+    pub fn real_seconds(&self) -> Result<f64, ReproduceError> {
+        Ok(self.real_time(&self.plan()?))
+    }
+
+    fn real_time(&self, plan: &Plan) -> f64 {
+        let once: f64 = plan.scenarios().map(|scenario| scenario.stop.as_secs_f64()).sum();
+        once * self.seeds as f64
+    }
+
     /// What all runs take: time and packets of all of them, memory of those that run at once.
     ///
     /// ```
@@ -148,12 +177,36 @@ impl<'a> Reproduction<'a> {
         self.folder.as_deref().map(write::check).transpose()?;
         let counter =
             Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
-        let results = plan.execute(self.seeds, self.jobs, &|| counter.step(), self.cancel.flag())?;
+        let results = match self.lab {
+            None => plan.execute(self.seeds, self.jobs, &|| counter.step(), self.cancel.flag())?,
+            Some(retries) => self.in_real_time(&plan, retries, &counter)?,
+        };
         let results = results.ok_or(ReproduceError::Cancelled)?;
         let claims = judge(&plan, &results);
         let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, &self.command());
         let pages = self.folder.as_ref().map(write).transpose()?.unwrap_or_default();
         Ok(Reproduced { plan, results, claims, pages })
+    }
+
+    /// Runs a plan in the lab, where one run at a time has the machine.
+    fn in_real_time(
+        &self,
+        plan: &Plan,
+        retries: u64,
+        counter: &Counter<'_>,
+    ) -> Result<Option<Results>, ReproduceError> {
+        let seconds = self.real_time(plan);
+        if seconds > MAX_SECONDS && !self.force {
+            return Err(ReproduceError::TooLong(seconds));
+        }
+        for scenario in plan.scenarios() {
+            lab::check(scenario).map_err(|cause| ReproduceError::Lab(Box::new(cause)))?;
+        }
+        plan.execute_by(self.seeds, |(scenario, seed)| {
+            let outcome = until_valid(scenario, seed, retries, &self.cancel);
+            counter.step();
+            outcome.map_err(|cause| ReproduceError::Lab(Box::new(cause)))
+        })
     }
 
     /// The command line that does the same.
@@ -164,6 +217,9 @@ impl<'a> Reproduction<'a> {
             command.push_str(name);
         }
         let _ = write!(command, " --seeds {}", self.seeds);
+        if self.lab.is_some() {
+            command.push_str(" --world lab");
+        }
         if self.ablate {
             command.push_str(" --ablate");
         }
@@ -198,6 +254,12 @@ impl Reproduced {
     #[must_use]
     pub fn holds(&self) -> bool {
         !self.claims.iter().any(Claim::fails_run)
+    }
+
+    /// What was wrong with replications in the lab, such as a machine that was too busy: a line for each.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.results.outcomes().filter_map(Outcome::fault).collect()
     }
 
     /// Tables of the claims and of [variants](Reproduction::variants), for a terminal.
@@ -272,6 +334,14 @@ pub enum ReproduceError {
     /// The simulator refused or failed.
     #[error(transparent)]
     Simulator(#[from] ReplicateError),
+    /// It would take too long in real time.
+    #[error(
+        "the experiments would take {0:.0} s in real time, which is more than a day: name fewer of them, reduce the seeds, or run them all the same with --force"
+    )]
+    TooLong(f64),
+    /// The lab cannot run an experiment, or failed.
+    #[error("{0}; name experiments that the lab can run, or run this one in the simulator")]
+    Lab(Box<LabError>),
     /// The folder cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),

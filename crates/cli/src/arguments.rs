@@ -236,6 +236,11 @@ pub struct Reproduce {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
+    /// Where they run: in the simulator, or in real time over the TCP of this machine, one after the other
+    #[arg(long, value_enum, default_value_t = World::Simulator)]
+    pub world: World,
+    #[command(flatten)]
+    pub late: Late,
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
@@ -259,6 +264,13 @@ pub struct Reproduce {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Where experiments run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum World {
+    Simulator,
+    Lab,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,12 +5,17 @@ use std::process::ExitCode;
 
 use apportion::{ReproduceError, Reproduction};
 
-use crate::arguments::Reproduce;
+use crate::arguments::{Reproduce, World};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+    let in_lab = arguments.world == World::Lab;
+    if in_lab {
+        // Before there is a second thread.
+        apportion::lab::enter()?;
+    }
     let cancel = interrupt::listen()?;
     let bar = Bar::new(arguments.quiet || arguments.json);
     let mut reproduction = Reproduction::new(&arguments.experiments)
@@ -23,6 +28,13 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         .progress(|progress| bar.show(progress));
     if let Some(names) = &arguments.variants {
         reproduction = reproduction.variants(names);
+    }
+    if in_lab {
+        reproduction = reproduction.in_lab(arguments.late.retries);
+        if !arguments.quiet && !arguments.json {
+            let seconds = reproduction.real_seconds()?;
+            output::note(&format!("in real time: this takes {seconds:.0} s, and more if runs are repeated"));
+        }
     }
     #[cfg(feature = "mutants")]
     if let Some(names) = &arguments.mutants {
@@ -45,6 +57,15 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
             writeln!(text, "page: {}", page.display())?;
         }
         output::print(&text)?;
+    }
+    let faults = reproduced.faults();
+    if !faults.is_empty() && !arguments.late.allow_late {
+        let late = faults.len();
+        output::note(&format!(
+            "{late} runs of the lab are not valid, which is no verdict on a claim: {}",
+            faults[0]
+        ));
+        return Ok(ExitCode::from(1));
     }
     Ok(if reproduced.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

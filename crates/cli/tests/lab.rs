@@ -463,3 +463,45 @@ fn what_differs_is_beyond_and_the_status_is_1() {
     // The only flow has all that there is, in either world.
     assert_eq!((&rows[1]["metric"], &rows[1]["verdict"]), (&"share, %".into(), &"within".into()));
 }
+
+#[test]
+fn experiments_of_papers_run_over_the_tcp_of_this_machine() {
+    let Some(place) = place(SCENARIO) else { return };
+    let paper = r#"
+title = "DRR"
+paper = "Shreedhar and Varghese 1995"
+[[experiment]]
+id = "drr/datagrams"
+source = "Fig. 1"
+summary = "datagrams below their share arrive"
+[experiment.run.main]
+scenario = "x.toml"
+[[experiment.metric]]
+name = "udp_mbps"
+unit = "Mb/s"
+kind = "derived"
+op = "ge"
+value = 0.4
+measure = { kind = "throughput", of = ["udp"] }
+"#;
+    fs::write(place.path().join("expect.toml"), paper).unwrap();
+    let arguments =
+        ["reproduce", "expect.toml", "--world", "lab", "--seeds", "1", "--retries", "0", "--allow-late"];
+    let run = apportion(place.path(), &arguments);
+    assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+    assert!(
+        run.err.contains("in real time: this takes 2 s") && run.err.ends_with("1/1 runs done\n"),
+        "{}",
+        run.err
+    );
+    assert!(run.out.contains("1 of 1 claims hold"), "{}", run.out);
+    let pages = place.path().join("results/reproduce");
+    let mut pages = fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().path());
+    let page = pages.find(|path| path.extension().is_some_and(|of| of == "html")).unwrap();
+    assert!(fs::read_to_string(page).unwrap().contains("--seeds 1 --world lab"));
+    // What the lab cannot do is refused before anything runs.
+    let scenario = SCENARIO.replace("algorithm = \"cubic\"", "segment = \"40kB\"");
+    fs::write(place.path().join("x.toml"), scenario).unwrap();
+    let run = apportion(place.path(), &arguments);
+    assert_eq!(run.status, 2, "{}{}", run.out, run.err);
+}

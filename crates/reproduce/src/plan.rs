@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::Scenario;
 use apportion_scenario::{Suite, did_you_mean, load, replication_seed};
 use apportion_sim::Job;
@@ -98,6 +99,13 @@ pub struct Results {
     pub seeds: usize,
 }
 
+impl Results {
+    /// All outcomes.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.runs.iter().flat_map(|run| &run.outcomes)
+    }
+}
+
 impl Plan {
     /// Chooses experiments by id or paper, all if none is wanted, and checks them. With mechanisms switched
     /// off, those that say what to switch off.
@@ -169,18 +177,44 @@ impl Plan {
         done: &(dyn Fn() + Sync),
         cancel: &AtomicBool,
     ) -> Result<Option<Results>, ReplicateError> {
-        let job = |scenario, k| Job { scenario, seed: replication_seed(scenario.seed, k), captures: None };
-        let jobs: Vec<Job<'_>> =
-            self.scenarios.iter().flat_map(|scenario| (0..seeds).map(move |k| job(scenario, k))).collect();
+        let job = |(scenario, seed)| Job { scenario, seed, captures: None };
+        let jobs: Vec<Job<'_>> = self.replications(seeds).map(job).collect();
         let outcomes = replicate(&jobs, threads, &|_| done(), cancel)?;
-        let Some(outcomes) = outcomes.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();
+        Ok(outcomes.map(|outcomes| self.results(seeds, outcomes)))
+    }
+
+    /// As [`execute`](Self::execute), one replication after another by `run`, which gets its scenario and its seed. `None`
+    /// if that has no outcome.
+    ///
+    /// # Errors
+    /// The first error of `run`.
+    pub fn execute_by<E>(
+        &self,
+        seeds: u64,
+        run: impl FnMut((&Scenario, u64)) -> Result<Option<Outcome>, E>,
+    ) -> Result<Option<Results>, E> {
+        let outcomes: Option<Vec<Outcome>> = self.replications(seeds).map(run).collect::<Result<_, E>>()?;
+        Ok(outcomes.map(|outcomes| self.results(seeds, outcomes)))
+    }
+
+    /// Each replication of each run, those of one run after another.
+    fn replications(&self, seeds: u64) -> impl Iterator<Item = (&Scenario, u64)> {
+        let seeds_of = move |scenario: &Scenario| {
+            (0..seeds).map(|k| replication_seed(scenario.seed, k)).collect::<Vec<_>>()
+        };
+        self.scenarios
+            .iter()
+            .flat_map(move |scenario| seeds_of(scenario).into_iter().map(move |seed| (scenario, seed)))
+    }
+
+    fn results(&self, seeds: u64, outcomes: Vec<Outcome>) -> Results {
         let mut outcomes = outcomes.into_iter();
         let measured = |scenario: &Scenario| Measured {
             outcomes: outcomes.by_ref().take(seeds as usize).collect(),
             scenario: scenario.clone(),
         };
-        let runs = self.scenarios.iter().map(measured).collect();
-        Ok(Some(Results { runs, seeds: seeds as usize }))
+        Results { runs: self.scenarios.iter().map(measured).collect(), seeds: seeds as usize }
     }
 }
 
