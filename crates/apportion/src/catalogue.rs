@@ -196,6 +196,8 @@ fn value_of(kind: Kind) -> String {
     match kind {
         Kind::Limit => "packets or bytes".to_owned(),
         Kind::Packets => "packets".to_owned(),
+        Kind::Threshold => "mean packets or bytes".to_owned(),
+        Kind::MeanPackets => "mean packets".to_owned(),
         Kind::Bytes => "size".to_owned(),
         Kind::Span => "time".to_owned(),
         Kind::Rate => "rate".to_owned(),

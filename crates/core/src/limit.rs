@@ -1,11 +1,11 @@
-//! The size of a buffer.
+//! The size of a buffer, and levels of its average.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::packet::Packet;
 use crate::queue::Backlog;
-use crate::units::{Bytes, Packets, Ratio, UnitError};
+use crate::units::{Bytes, MeanPackets, Packets, Ratio, UnitError};
 
 /// The size of a buffer, in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,58 @@ impl FromStr for Limit {
         packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|_| {
             UnitError::new(alloc::format!(
                 "`{text}` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\""
+            ))
+        })
+    }
+}
+
+/// A level of an average queue, in packets or in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// This many packets on average.
+    Packets(MeanPackets),
+    /// This many bytes.
+    Bytes(Bytes),
+}
+
+impl Threshold {
+    /// The number, in its own unit.
+    #[must_use]
+    pub const fn level(self) -> f64 {
+        match self {
+            Self::Packets(packets) => packets.get(),
+            Self::Bytes(bytes) => bytes.get() as f64,
+        }
+    }
+
+    /// `backlog` in the unit of the threshold.
+    #[must_use]
+    #[inline]
+    pub const fn measure(self, backlog: Backlog) -> f64 {
+        match self {
+            Self::Packets(_) => backlog.packets.get() as f64,
+            Self::Bytes(_) => backlog.bytes.get() as f64,
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(packets) => packets.fmt(f),
+            Self::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = UnitError;
+    /// Reads `2.5p` or `64kB`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let packets = text.parse().map(Self::Packets);
+        packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|_| {
+            UnitError::new(alloc::format!(
+                "`{text}` is not a level in packets or bytes; write for example \"2.5p\" or \"64kB\""
             ))
         })
     }

@@ -10,8 +10,8 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-use crate::limit::Limit;
-use crate::units::{Bytes, Packets, Rate, Ratio, Span};
+use crate::limit::{Limit, Threshold};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
 
 /// What an entry can be used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +74,10 @@ pub enum Kind {
     Limit,
     /// `"50p"`.
     Packets,
+    /// A level of an average queue in packets or bytes: `"2.5p"`, `"64kB"`.
+    Threshold,
+    /// `"2.5p"`.
+    MeanPackets,
     /// `"1500B"`.
     Bytes,
     /// `"5ms"`.
@@ -98,6 +102,7 @@ impl Kind {
     pub const fn example(self) -> &'static str {
         match self {
             Self::Limit | Self::Packets => "\"50p\"",
+            Self::Threshold | Self::MeanPackets => "\"2.5p\"",
             Self::Bytes => "\"1500B\"",
             Self::Span => "\"5ms\"",
             Self::Rate => "\"10Mbit\"",
@@ -117,6 +122,10 @@ pub enum Value {
     Limit(Limit),
     /// A number of packets.
     Packets(Packets),
+    /// A level of an average queue in packets or bytes.
+    Threshold(Threshold),
+    /// A mean number of packets.
+    MeanPackets(MeanPackets),
     /// A number of bytes.
     Bytes(Bytes),
     /// A time span, in nanoseconds.
@@ -219,6 +228,8 @@ impl Param {
         Ok(match self.kind {
             Kind::Limit => Value::Limit(unit(text)?),
             Kind::Packets => Value::Packets(unit(text)?),
+            Kind::Threshold => Value::Threshold(unit(text)?),
+            Kind::MeanPackets => Value::MeanPackets(unit(text)?),
             Kind::Bytes => Value::Bytes(unit(text)?),
             Kind::Span => Value::Span(unit(text)?),
             Kind::Rate => Value::Rate(unit(text)?),
@@ -374,6 +385,8 @@ macro_rules! getters {
 getters! {
     limit, limit_if_set: Limit -> Limit;
     packets, packets_if_set: Packets -> Packets;
+    threshold, threshold_if_set: Threshold -> Threshold;
+    mean_packets, mean_packets_if_set: MeanPackets -> MeanPackets;
     bytes, bytes_if_set: Bytes -> Bytes;
     span, span_if_set: Span -> Span;
     rate, rate_if_set: Rate -> Rate;

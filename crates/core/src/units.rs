@@ -10,6 +10,7 @@
 //! | [`Span`] | nanoseconds between two times | 584 years |
 //! | [`Rate`] | bits per second | 18 Ebit/s |
 //! | [`Bytes`], [`Packets`] | counts | 2^64 |
+//! | [`MeanPackets`] | thousandths of a packet | 2^64 |
 //! | [`Ratio`] | a probability or share in 0..=1 | f64 |
 //! | [`Weight`] | a flow's weight | finite f64 above 0 |
 //! | [`TicketRate`] | tickets per second of some currency | finite f64 from 0 |
@@ -24,6 +25,8 @@ use core::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 pub use text::UnitError;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
+/// Of a packet. Chosen: three digits after the point.
+const THOUSANDTHS: u64 = 1_000;
 
 /// A point in time: nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +52,10 @@ pub struct Bytes(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Packets(u64);
+
+/// A mean number of packets, in thousandths of a packet: what an average queue is compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MeanPackets(u64);
 
 /// A probability or a share, between 0 and 1 inclusive and never NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -256,6 +263,20 @@ impl Packets {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
+    }
+}
+
+impl MeanPackets {
+    /// `n` packets on average, at most 2^64 / 1000.
+    #[must_use]
+    pub const fn new(n: u64) -> Self {
+        Self(n.saturating_mul(THOUSANDTHS))
+    }
+    /// The number of packets.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        // The quotient of whole numbers is the double nearest to the decimal: 2.5p is 2.5.
+        self.0 as f64 / THOUSANDTHS as f64
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use apportion_core::aqm::detection::DetectionParams;
 use apportion_core::aqm::red::{ENTRY, Red, RedParams};
 use apportion_core::buffer::Buffer;
-use apportion_core::limit::Limit;
+use apportion_core::limit::{Limit, Threshold};
 use apportion_core::param::EntryArgs;
 use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
-use apportion_core::units::{Packets, Rate, Ratio, Span, Time};
+use apportion_core::units::{MeanPackets, Packets, Rate, Ratio, Span, Time};
 use apportion_core::{DropReason, Ecn, Queue};
 use common::{Log, SimplePacket, build, packet};
 
@@ -30,8 +30,8 @@ impl RedTrace {
         let packets = |n| Limit::Packets(Packets::new(n));
         let defaults = RedParams::from_args(&EntryArgs::defaults(&ENTRY)).expect("the defaults");
         let detection = DetectionParams {
-            min_th: packets(3),
-            max_th: packets(6),
+            min_th: Threshold::Packets(MeanPackets::new(3)),
+            max_th: Threshold::Packets(MeanPackets::new(6)),
             w_q: Ratio::clamped(0.1),
             gentle: true,
             ..defaults.detection

@@ -321,7 +321,9 @@ fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> 
 fn param_schema(kind: apportion_core::param::Kind) -> Value {
     use apportion_core::param::Kind as K;
     match kind {
-        K::Limit | K::Packets | K::Bytes | K::Span | K::Rate => json!({ "type": "string" }),
+        K::Limit | K::Packets | K::Threshold | K::MeanPackets | K::Bytes | K::Span | K::Rate => {
+            json!({ "type": "string" })
+        }
         K::Ratio => json!({ "type": ["number", "string"] }),
         K::Number => json!({ "type": "number" }),
         K::Count => json!({ "type": "integer", "minimum": 0 }),

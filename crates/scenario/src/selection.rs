@@ -223,6 +223,8 @@ fn print(value: apportion_core::param::Value) -> String {
     match value {
         V::Limit(value) => quoted(&value.to_string()),
         V::Packets(value) => quoted(&value.to_string()),
+        V::Threshold(value) => quoted(&value.to_string()),
+        V::MeanPackets(value) => quoted(&value.to_string()),
         V::Bytes(value) => quoted(&value.to_string()),
         V::Span(value) => quoted(&value.to_string()),
         V::Rate(value) => quoted(&value.to_string()),

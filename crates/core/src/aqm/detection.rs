@@ -4,15 +4,15 @@
 //! policy: what RED, TRED and CHOKe have in common. RIO and FRED, whose thresholds differ, share its average.
 
 use super::average::AverageQueue;
-use super::drop_curve::{DropCurve, DropSpacing, check_thresholds, level};
-use crate::limit::Limit;
+use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
+use crate::limit::{Limit, Threshold};
 use crate::param::{EntryArgs, Kind, Param, ParamError, require};
 use crate::units::{Bytes, Rate, Ratio};
 
 pub(crate) const MIN_TH: Param = Param::new(
     "min_th",
     "min_th",
-    Kind::Limit,
+    Kind::Threshold,
     "5p",
     "ns-2 before 2002",
     "Average below which nothing is dropped early; in packets or bytes, as `max_th`.",
@@ -20,7 +20,7 @@ pub(crate) const MIN_TH: Param = Param::new(
 pub(crate) const MAX_TH: Param = Param::new(
     "max_th",
     "max_th",
-    Kind::Limit,
+    Kind::Threshold,
     "15p",
     "ns-2 before 2002",
     "Average above which everything is dropped, or from which `gentle` goes on.",
@@ -64,10 +64,10 @@ pub(crate) const MEAN_PKTSIZE: Param = Param::new(
 #[derive(Clone, Debug, PartialEq)]
 pub struct DetectionParams {
     /// Average queue below which nothing is dropped early; in packets or bytes. Default 5 packets.
-    pub min_th: Limit,
+    pub min_th: Threshold,
     /// Average queue above which everything is dropped, or from which `gentle` goes on; in the unit of `min_th`.
     /// Default 15 packets (TRED: 55).
-    pub max_th: Limit,
+    pub max_th: Threshold,
     /// Weight of the present queue in the average, 0 to 1. Default 0.002.
     pub w_q: Ratio,
     /// Drop probability at `max_th`, 0 to 1. Default 0.1 (TRED: 0.2).
@@ -88,8 +88,8 @@ impl DetectionParams {
     /// When they contradict each other or the limit.
     pub(crate) fn from_args(args: &EntryArgs<'_>, limit: Limit) -> Result<Self, ParamError> {
         let params = Self {
-            min_th: args.limit("min_th"),
-            max_th: args.limit("max_th"),
+            min_th: args.threshold("min_th"),
+            max_th: args.threshold("max_th"),
             w_q: args.ratio("w_q"),
             max_p: args.ratio("max_p"),
             gentle: args.switch("gentle"),
@@ -112,7 +112,7 @@ impl DetectionParams {
 
     /// The probability as a function of the average, in the unit of the thresholds.
     pub(crate) fn curve(&self) -> DropCurve {
-        let (min_th, max_th) = (level(self.min_th), level(self.max_th));
+        let (min_th, max_th) = (self.min_th.level(), self.max_th.level());
         DropCurve { min_th, max_th, max_p: self.max_p, gentle: self.gentle }
     }
 

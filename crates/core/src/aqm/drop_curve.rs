@@ -12,11 +12,11 @@
 
 use alloc::format;
 
-use super::Limit;
+use crate::limit::{Limit, Threshold};
 use crate::param::{ParamError, require};
-use crate::queue::{Backlog, DropReason};
+use crate::queue::DropReason;
 use crate::random::Stream;
-use crate::units::{Packets, Ratio};
+use crate::units::{MeanPackets, Packets, Ratio};
 
 /// The probability as a function of the average.
 #[derive(Clone, Copy, Debug)]
@@ -134,42 +134,26 @@ pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// A threshold as a number, in its own unit.
-pub(crate) fn level(threshold: Limit) -> f64 {
-    match threshold {
-        Limit::Packets(packets) => packets.get() as f64,
-        Limit::Bytes(bytes) => bytes.get() as f64,
-    }
-}
-
-/// A queue in the unit of `threshold`.
-pub(crate) fn measure(backlog: Backlog, threshold: Limit) -> f64 {
-    match threshold {
-        Limit::Packets(_) => backlog.packets.get() as f64,
-        Limit::Bytes(_) => backlog.bytes.get() as f64,
-    }
-}
-
 /// Refuses a lower and an upper threshold, with their names, that contradict each other or `limit`.
 pub(crate) fn check_thresholds(
-    (min_name, min_th): (&str, Limit),
-    (max_name, max_th): (&str, Limit),
+    (min_name, min_th): (&str, Threshold),
+    (max_name, max_th): (&str, Threshold),
     limit: Limit,
 ) -> Result<(), ParamError> {
-    let same_unit = matches!(min_th, Limit::Packets(_)) == matches!(max_th, Limit::Packets(_));
+    let same_unit = matches!(min_th, Threshold::Packets(_)) == matches!(max_th, Threshold::Packets(_));
     require(
         same_unit,
         max_name,
         &format!("`{min_name}` and `{max_name}` must both be in packets or both in bytes"),
     )?;
     require(
-        level(min_th) < level(max_th),
+        min_th.level() < max_th.level(),
         max_name,
         &format!("{max_th} must be above `{min_name}`, which is {min_th}"),
     )?;
     let reachable = match (max_th, limit) {
-        (Limit::Packets(max_th), Limit::Packets(limit)) => max_th <= limit,
-        (Limit::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
+        (Threshold::Packets(max_th), Limit::Packets(limit)) => max_th <= MeanPackets::new(limit.get()),
+        (Threshold::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,
         _ => true,
     };
     require(

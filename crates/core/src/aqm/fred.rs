@@ -27,14 +27,14 @@ use super::average::AverageQueue;
 use super::detection::{MEAN_PKTSIZE, W_Q, check_average};
 use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, Threshold};
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Ratio, Time};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Time};
 
 /// FRED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -48,7 +48,7 @@ pub const ENTRY: Entry = Entry {
         Param::new(
             "min_th",
             "min_th",
-            Kind::Packets,
+            Kind::MeanPackets,
             "12p",
             "1997 paper: a quarter of the buffer",
             "Average below which RED drops nothing; also max_q, the most that a flow may hold.",
@@ -56,7 +56,7 @@ pub const ENTRY: Entry = Entry {
         Param::new(
             "max_th",
             "max_th",
-            Kind::Packets,
+            Kind::MeanPackets,
             "24p",
             "1997 paper: twice `min_th`",
             "Average from which everything is dropped.",
@@ -89,9 +89,9 @@ pub struct FredParams {
     /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
     pub limit: Limit,
     /// Average queue below which nothing is dropped early. Default 12 packets.
-    pub min_th: Packets,
+    pub min_th: MeanPackets,
     /// Average queue from which everything is dropped. Default 24 packets.
-    pub max_th: Packets,
+    pub max_th: MeanPackets,
     /// Drop probability at `max_th`, 0 to 1. Default 0.02.
     pub max_p: Ratio,
     /// Weight of the present queue in the average, 0 to 1. Default 0.002.
@@ -112,15 +112,15 @@ impl FredParams {
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
-            min_th: args.packets("min_th"),
-            max_th: args.packets("max_th"),
+            min_th: args.mean_packets("min_th"),
+            max_th: args.mean_packets("max_th"),
             max_p: args.ratio("max_p"),
             w_q: args.ratio("w_q"),
             min_q: args.packets("min_q"),
             many_flows: args.switch("many_flows"),
             mean_pktsize: args.bytes("mean_pktsize"),
         };
-        let [min_th, max_th] = [params.min_th, params.max_th].map(Limit::Packets);
+        let [min_th, max_th] = [params.min_th, params.max_th].map(Threshold::Packets);
         check_thresholds(("min_th", min_th), ("max_th", max_th), params.limit)?;
         check_average(params.w_q, params.mean_pktsize)?;
         Ok(params)
@@ -154,7 +154,7 @@ impl Fred {
     /// FRED in front of a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &FredParams, link_rate: Rate, random: Stream) -> Self {
-        let [min_th, max_th] = [params.min_th, params.max_th].map(|threshold| threshold.get() as f64);
+        let [min_th, max_th] = [params.min_th, params.max_th].map(MeanPackets::get);
         Self {
             curve: DropCurve { min_th, max_th, max_p: params.max_p, gentle: false },
             average: AverageQueue::new(params.w_q, params.mean_pktsize, link_rate),

@@ -16,7 +16,7 @@
 
 use super::average::AverageQueue;
 use super::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
-use super::drop_curve::{DropSpacing, measure};
+use super::drop_curve::DropSpacing;
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
@@ -133,7 +133,7 @@ impl Red {
 
 impl<P: Packet> BufferPolicy<P> for Red {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.average.update(now, measure(backlog, self.params.detection.min_th));
+        self.average.update(now, self.params.detection.min_th.measure(backlog));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
             if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
@@ -171,12 +171,13 @@ impl<P: Packet> BufferPolicy<P> for Red {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::limit::Threshold;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
-    use crate::units::Ratio;
+    use crate::units::{MeanPackets, Ratio};
 
     fn defaults() -> RedParams {
         RedParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap()
@@ -222,6 +223,26 @@ mod tests {
                 ..defaults()
             });
             assert_eq!(admit(&mut red, Time::ZERO, avg as u64), verdict, "gentle {gentle}, avg {avg}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_may_be_a_fraction_of_a_packet() {
+        let level = |text: &str| text.parse().unwrap();
+        // The average is the queue: everything is dropped from 3 packets on, and nothing at 2.
+        for (max_th, queued, verdict) in [
+            ("2.5p", 2, Admission::Accept),
+            ("2.5p", 3, Admission::Drop(DropReason::Forced)),
+            ("3.001p", 3, Admission::Accept),
+        ] {
+            let detection = DetectionParams {
+                max_th: level(max_th),
+                min_th: level("1.5p"),
+                w_q: Ratio::ONE,
+                ..defaults().detection
+            };
+            let mut red = red(&RedParams { detection, ..defaults() });
+            assert_eq!(admit(&mut red, Time::ZERO, queued), verdict, "{queued} packets, {max_th}");
         }
     }
 
@@ -273,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_contradicts_itself_is_refused() {
-        let packets = |n| Limit::Packets(Packets::new(n));
+        let packets = |n| Threshold::Packets(MeanPackets::new(n));
         let message = |params: RedParams| params.detection.check(params.limit).unwrap_err().message;
         assert_eq!(
             message(RedParams {
@@ -292,7 +313,7 @@ mod tests {
         assert_eq!(
             message(RedParams {
                 detection: DetectionParams {
-                    max_th: Limit::Bytes(Bytes::new(9_000)),
+                    max_th: Threshold::Bytes(Bytes::new(9_000)),
                     ..defaults().detection
                 },
                 ..defaults()

@@ -22,14 +22,14 @@ use super::average::AverageQueue;
 use super::detection::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, check_average};
 use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, Threshold};
 use crate::packet::{Colour, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Packets, Rate, Ratio, Time};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Time};
 
 /// RIO in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -79,7 +79,7 @@ const fn threshold(
     default: &'static str,
     doc: &'static str,
 ) -> Param {
-    Param::new(name, symbol, Kind::Packets, default, "1998 paper", doc)
+    Param::new(name, symbol, Kind::MeanPackets, default, "1998 paper", doc)
 }
 
 /// Parameters of [`Rio`]; [`ENTRY`] says what each does.
@@ -88,15 +88,15 @@ pub struct RioParams {
     /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 140 packets.
     pub limit: Limit,
     /// Average of IN packets below which they are not dropped early. Default 40 packets.
-    pub in_min_th: Packets,
+    pub in_min_th: MeanPackets,
     /// Average of IN packets from which they are all dropped. Default 70 packets.
-    pub in_max_th: Packets,
+    pub in_max_th: MeanPackets,
     /// Drop probability of IN packets at `in_max_th`, 0 to 1. Default 0.02.
     pub in_max_p: Ratio,
     /// Average of all packets below which OUT packets are not dropped early. Default 10 packets.
-    pub out_min_th: Packets,
+    pub out_min_th: MeanPackets,
     /// Average of all packets from which OUT packets are all dropped. Default 30 packets.
-    pub out_max_th: Packets,
+    pub out_max_th: MeanPackets,
     /// Drop probability of OUT packets at `out_max_th`, 0 to 1. Default 0.2.
     pub out_max_p: Ratio,
     /// Weight of the present queue in the averages, 0 to 1. Default 0.002.
@@ -119,11 +119,11 @@ impl RioParams {
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
             limit: args.limit("limit"),
-            in_min_th: args.packets("in_min_th"),
-            in_max_th: args.packets("in_max_th"),
+            in_min_th: args.mean_packets("in_min_th"),
+            in_max_th: args.mean_packets("in_max_th"),
             in_max_p: args.ratio("in_max_p"),
-            out_min_th: args.packets("out_min_th"),
-            out_max_th: args.packets("out_max_th"),
+            out_min_th: args.mean_packets("out_min_th"),
+            out_max_th: args.mean_packets("out_max_th"),
             out_max_p: args.ratio("out_max_p"),
             w_q: args.ratio("w_q"),
             gentle: args.switch("gentle"),
@@ -140,7 +140,7 @@ impl RioParams {
             [("in_min_th", self.in_min_th), ("in_max_th", self.in_max_th)],
             [("out_min_th", self.out_min_th), ("out_max_th", self.out_max_th)],
         ] {
-            let (min_th, max_th) = (Limit::Packets(min_th), Limit::Packets(max_th));
+            let (min_th, max_th) = (Threshold::Packets(min_th), Threshold::Packets(max_th));
             check_thresholds((min_name, min_th), (max_name, max_th), self.limit)?;
         }
         check_average(self.w_q, self.mean_pktsize)
@@ -165,8 +165,8 @@ impl Rio {
     #[must_use]
     pub fn new(params: &RioParams, link_rate: Rate, random: Stream) -> Self {
         let average = AverageQueue::new(params.w_q, params.mean_pktsize, link_rate);
-        let spacing = |min_th: Packets, max_th: Packets, max_p| {
-            let (min_th, max_th) = (min_th.get() as f64, max_th.get() as f64);
+        let spacing = |min_th: MeanPackets, max_th: MeanPackets, max_p| {
+            let (min_th, max_th) = (min_th.get(), max_th.get());
             DropSpacing::new(DropCurve { min_th, max_th, max_p, gentle: params.gentle }, params.wait)
         };
         Self {

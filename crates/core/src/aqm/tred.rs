@@ -26,7 +26,7 @@
 
 use super::average::AverageQueue;
 use super::detection::{self, DetectionParams};
-use super::drop_curve::{DropCurve, DropSpacing, Zone, level, measure};
+use super::drop_curve::{DropCurve, DropSpacing, Zone};
 use super::{Admission, BufferPolicy};
 use crate::estimate::RateEstimator;
 use crate::estimate::least_labels::{LeastLabels, MAX_RANKS};
@@ -282,8 +282,8 @@ impl Tred {
     }
 
     fn judge(&mut self, backlog: Backlog, factor: f64) -> Option<DropReason> {
-        let avg = Mutant::PpsInstantQueue
-            .pick(self.avg_q_len.get(), measure(backlog, self.params.detection.min_th));
+        let avg =
+            Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.params.detection.min_th.measure(backlog));
         let p_b = match self.spacing.arrival(avg, backlog.packets, 1.0) {
             Zone::Free => return None,
             Zone::Forced => return Some(DropReason::Forced),
@@ -306,7 +306,7 @@ fn power(x: f64, n: f64) -> f64 {
 impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.avg_q_len.update(now, measure(backlog, self.params.detection.min_th));
+        self.avg_q_len.update(now, self.params.detection.min_th.measure(backlog));
         if self.params.adaptive {
             self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
         }
@@ -373,8 +373,8 @@ impl MovingMaxP {
         }
         self.next = now + Self::INTERVAL;
         let max_p = configured * self.relative;
-        let min_th = level(params.detection.min_th);
-        let range = level(params.detection.max_th) - min_th;
+        let min_th = params.detection.min_th.level();
+        let range = params.detection.max_th.level() - min_th;
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MAX {
             max_p + (max_p / 4.0).min(0.01)
         } else if avg < min_th + 0.4 * range && max_p >= Self::MIN {

@@ -23,7 +23,7 @@ use alloc::collections::VecDeque;
 use super::contract::System;
 use crate::aqm::average::AverageQueue;
 use crate::aqm::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
-use crate::aqm::drop_curve::{DropSpacing, level, measure};
+use crate::aqm::drop_curve::DropSpacing;
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
@@ -124,9 +124,9 @@ impl<P: Packet> System<P> for Choke<P> {
 
 impl<P: Packet> Queue<P> for Choke<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        self.average.update(now, measure(self.backlog, self.params.detection.min_th));
+        self.average.update(now, self.params.detection.min_th.measure(self.backlog));
         let avg = self.average.get();
-        if avg > level(self.params.detection.min_th)
+        if avg > self.params.detection.min_th.level()
             && !self.queue.is_empty()
             && let Some(drawn) = self.draw(packet.flow())
         {

@@ -4,7 +4,9 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-use super::{Bytes, NANOS_PER_SEC, Packets, Rate, Ratio, Span, TicketRate, Time, Weight};
+use super::{
+    Bytes, MeanPackets, NANOS_PER_SEC, Packets, Rate, Ratio, Span, THOUSANDTHS, TicketRate, Time, Weight,
+};
 
 /// Why a quantity could not be read, and how to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,12 @@ const SIZES: Family = Family {
 };
 const COUNTS: Family =
     Family { what: "number of packets", example: "\"50p\"", zero: "0p", units: &[("p", 1), ("packets", 1)] };
+const MEANS: Family = Family {
+    what: "mean number of packets",
+    example: "\"2.5p\"",
+    zero: "0p",
+    units: &[("p", THOUSANDTHS), ("packets", THOUSANDTHS)],
+};
 
 impl Family {
     /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base
@@ -147,6 +155,20 @@ macro_rules! text {
 }
 text!(Time: TIMES, Span: TIMES, Rate: RATES, Bytes: SIZES, Packets: COUNTS);
 
+impl fmt::Display for MeanPackets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}p", self.get())
+    }
+}
+
+impl FromStr for MeanPackets {
+    type Err = UnitError;
+    /// Reads `2.5p`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        MEANS.parse(text).map(Self)
+    }
+}
+
 /// Units that print as the number they are.
 macro_rules! plain {
     ($($unit:ident),*) => { $(
@@ -209,6 +231,7 @@ mod tests {
         assert_eq!("64kB".parse(), Ok(Bytes::new(64_000)));
         assert_eq!("64KiB".parse(), Ok(Bytes::new(65_536)));
         assert_eq!("50p".parse(), Ok(Packets::new(50)));
+        assert_eq!("2.5p".parse::<MeanPackets>().unwrap().get(), 2.5);
         assert_eq!("1%".parse(), Ok(Ratio::clamped(0.01)));
     }
 
@@ -220,6 +243,8 @@ mod tests {
         assert!(message("-5Mbit").contains("negative"));
         assert!(message("5parsec").contains("known: Gbit, Mbit, kbit, bit"));
         assert!(message("1.5bit").contains("finer"));
+        assert!("2.5p".parse::<Packets>().unwrap_err().to_string().contains("finer"));
+        assert!("2.0005p".parse::<MeanPackets>().unwrap_err().to_string().contains("finer"));
         assert!(message("1.2.3Mbit").contains("two points"));
         assert!(message("99999999999999999999Gbit").contains("too large"));
         assert!("1.2".parse::<Ratio>().is_err());
@@ -243,6 +268,9 @@ mod tests {
         assert_eq!(Span::from_micros(1_500).to_string(), "1500us");
         assert_eq!(Time::from_secs(90).to_string(), "90s");
         assert_eq!(Bytes::new(64_000).to_string(), "64kB");
+        for text in ["2.5p", "0.125p", "7p", "0p"] {
+            assert_eq!(text.parse::<MeanPackets>().unwrap().to_string(), text);
+        }
         let zeros = [Rate::ZERO.to_string(), Bytes::ZERO.to_string(), Span::ZERO.to_string()];
         assert_eq!(zeros, ["0bit", "0B", "0s"]);
     }
