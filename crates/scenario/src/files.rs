@@ -14,6 +14,9 @@ use apportion_core::units::{Bytes, Span};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapParser;
 
+use crate::flows::UDP_HEADER;
+use crate::model::MAX_PACKET;
+
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
@@ -176,18 +179,33 @@ pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
         let number = packets.len() + 1;
         let (next, packet) =
             parser.next_raw_packet(rest).map_err(|error| format!("packet {number}: {error}"))?;
-        let size = u64::from(packet.orig_len).saturating_sub(link_header);
-        if size == 0 {
-            return Err(format!("packet {number} is empty"));
-        }
+        let size = Bytes::new(u64::from(packet.orig_len).saturating_sub(link_header));
+        check_size(number, size)?;
         // Below 2^32 s and 2^32 x 1000 ns: far from 2^64 ns.
         let nanos = u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_frac) * fraction;
-        packets.push((nanos, Bytes::new(size)));
+        packets.push((nanos, size));
         rest = next;
     }
     packets.sort_by_key(|(nanos, _)| *nanos);
     let Some(&(first, _)) = packets.first() else { return Err("there are no packets in it".to_owned()) };
     Ok(packets.into_iter().map(|(nanos, size)| (Span::from_nanos(nanos - first), size)).collect())
+}
+
+/// Refuses what no datagram can stand for. One without payload is a packet like others.
+fn check_size(number: usize, size: Bytes) -> Result<(), String> {
+    if size < UDP_HEADER {
+        return Err(format!(
+            "packet {number} has {size} from the network layer on, and a datagram has {UDP_HEADER} of headers; take \
+             the packet out, for example with `editcap in.pcap out.pcap {number}`"
+        ));
+    }
+    if size > MAX_PACKET {
+        return Err(format!(
+            "packet {number} has {size}, and a packet at most {MAX_PACKET}; capture with offloads off, for example \
+             `ethtool -K eth0 gro off lro off tso off`"
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -219,11 +237,25 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_without_payload_is_a_packet_of_its_headers() {
+        let sizes = packets(&capture(1, &[(1, 0, 42), (1, 5, 42)])).unwrap();
+        assert_eq!(sizes.iter().map(|(_, size)| size.get()).collect::<Vec<_>>(), [28, 28]);
+    }
+
+    #[test]
     fn a_bad_capture_is_refused_with_the_reason() {
         let error = |bytes: &[u8]| packets(bytes).unwrap_err();
         assert!(error(b"hello").starts_with("not a pcap file"), "{}", error(b"hello"));
         assert!(error(&capture(1, &[])).contains("no packets"));
-        assert!(error(&capture(1, &[(0, 0, 14)])).contains("packet 1 is empty"));
+        // The second packet, whatever the order of times; 54 - 14 is an acknowledgement, 41 - 14 less than headers.
+        assert_eq!(
+            error(&capture(1, &[(9, 0, 54), (0, 0, 41)])),
+            "packet 2 has 27B from the network layer on, and a datagram has 28B of headers; take the packet out, for \
+             example with `editcap in.pcap out.pcap 2`"
+        );
+        assert!(error(&capture(1, &[(0, 0, 14)])).starts_with("packet 1 has 0B"));
+        let large = error(&capture(101, &[(0, 0, 40), (0, 1, 65_536)]));
+        assert!(large.starts_with("packet 2 has 65536B") && large.contains("ethtool"), "{large}");
         assert!(error(&capture(105, &[(0, 0, 14)])).contains("is not supported"));
         let whole = capture(1, &[(0, 0, 100)]);
         assert!(error(&whole[..whole.len() - 1]).starts_with("packet 1: "));

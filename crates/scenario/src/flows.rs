@@ -26,7 +26,7 @@ use crate::text::{Item, Table, Value, join};
 use crate::transport;
 
 /// IPv4 (20, RFC 791) and UDP (8, RFC 768).
-const UDP_HEADER: Bytes = Bytes::new(28);
+pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
 
 /// Builds all flows of the table `flow`, in the order of their names.
 pub(crate) struct Builder<'a> {
@@ -438,13 +438,16 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         Some(FromFile::Packets(packets)) => packets.iter().map(|(_, size)| *size).max()?,
         _ => source.bytes("packet", i, problems)?,
     };
+    // Packets of a capture were checked one by one, and one without payload is one.
+    if group.file.is_some() {
+        return Some(Transport::Udp { packet, header: UDP_HEADER });
+    }
     if packet <= UDP_HEADER || packet > MAX_PACKET {
         let message = match packet <= UDP_HEADER {
             true => format!("a datagram of {packet} has no room for its {UDP_HEADER} of headers"),
             false => format!("a datagram of {packet} is larger than the maximum, {MAX_PACKET}"),
         };
-        let key = if group.file.is_some() { "file" } else { "packet" };
-        source.refuse(key, message, problems);
+        source.refuse("packet", message, problems);
         return None;
     }
     Some(Transport::Udp { packet, header: UDP_HEADER })

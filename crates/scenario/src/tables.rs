@@ -436,8 +436,8 @@ pub(crate) const SOURCES: &[Variant] = &[
     },
     Variant {
         name: "replay",
-        doc: "Replays the times and sizes of a packet capture. UDP only.",
-        keys: &[key("file", Kind::Text, Required, "A pcap file.")],
+        doc: "Replays the times and sizes of a packet capture, those without payload too. UDP only.",
+        keys: &[key("file", Kind::Text, Required, "A pcap file; its packets have 28 to 65535 bytes.")],
     },
 ];
 

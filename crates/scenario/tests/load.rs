@@ -19,8 +19,17 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
             Ok("graph [\n node [ id 1 label \"a\" ]\n edge [ source 1 target 1 ] ]".into())
         }
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
+        Some("dir/bare.pcap") => Ok(capture(&[28, 28])),
+        Some("dir/short.pcap") => Ok(capture(&[1500, 1500, 20])),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// A capture of raw IP, of packets of these sizes, each cut to nothing.
+fn capture(sizes: &[u32]) -> Vec<u8> {
+    let head = [0xa1b2_c3d4, 2 | (4 << 16), 0, 0, 4, 101];
+    let records = sizes.iter().flat_map(|&size| [1, 0, 0, size]);
+    head.into_iter().chain(records).flat_map(u32::to_le_bytes).collect()
 }
 
 const GRAPH: &str = "graph [
@@ -498,6 +507,13 @@ fn sources_read_their_files() {
         ]
     );
     assert_eq!(errors(&text("kind = \"replay\", file = \"frames.txt\"")).len(), 1);
+    // Datagrams without payload, and nothing else.
+    let bare = scenario(&text("kind = \"replay\", file = \"bare.pcap\""));
+    let Source::Replay { packets } = &bare.flows[0].source else { panic!() };
+    assert_eq!(packets.iter().map(|(_, size)| size.get()).collect::<Vec<_>>(), [28, 28]);
+    let short = errors(&text("kind = \"replay\", file = \"short.pcap\""));
+    assert!(short[0].contains("source.file: `short.pcap`: packet 3 has 20B"), "{short:?}");
+    assert!(short[0].contains("`editcap in.pcap out.pcap 3`"), "{short:?}");
     assert_eq!(
         errors(&text("kind = \"video\"")),
         ["dir/x.toml:11: flow.f.source: write either `file` or `mean`, for example mean = \"1.5Mbit\""]
