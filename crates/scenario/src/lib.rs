@@ -43,6 +43,7 @@ mod labels;
 mod load;
 mod names;
 mod network;
+mod perturb;
 mod problem;
 mod render;
 mod rtt;
