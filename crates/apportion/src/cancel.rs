@@ -39,19 +39,19 @@ impl Cancel {
     }
 }
 
-/// How many replications have ended.
+/// How many simulations, or runs of the lab, have ended: replications and their [twins](crate::Run::perturb).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Replications that have ended, over all points.
+    /// Those that have ended, over all points.
     pub done: usize,
-    /// Replications that the run has, over all points.
+    /// Those of the whole run, over all points.
     pub total: usize,
 }
 
 /// A callback for progress.
 pub(crate) type OnProgress<'a> = Box<dyn Fn(Progress) + Send + Sync + 'a>;
 
-/// Counts replications and reports each.
+/// Counts them and reports each.
 pub(crate) struct Counter<'a> {
     report: Option<&'a OnProgress<'a>>,
     done: Mutex<usize>,

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use apportion_core::units::Rate;
 use apportion_report::metrics::Metric;
+use apportion_report::phases::Sample;
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
 };
 use apportion_report::{FlowInfo, LoadError, PointRecord, StoredRun, Table, WriteError};
 use apportion_runtime::due::Dues;
@@ -45,8 +46,21 @@ pub struct PointMetric {
 }
 
 impl Results {
+    /// Those of a run without twins.
     pub(crate) fn new(scenario: &Scenario, seeds: &[Vec<u64>], outcomes: Vec<Option<Outcome>>) -> Self {
-        let complete = outcomes.iter().all(Option::is_some);
+        Self::with_twins(scenario, seeds, outcomes, None)
+    }
+
+    /// Those of a run whose replications have twins; the numbers of the twins are in the order of the outcomes.
+    pub(crate) fn with_twins(
+        scenario: &Scenario,
+        seeds: &[Vec<u64>],
+        outcomes: Vec<Option<Outcome>>,
+        twins: Option<Vec<Option<Sample>>>,
+    ) -> Self {
+        let has_all_twins = twins.as_ref().is_none_or(|twins| twins.iter().all(Option::is_some));
+        let complete = has_all_twins && outcomes.iter().all(Option::is_some);
+        let twins = twins.map(|twins| finished_twins(seeds, &outcomes, twins));
         let mut outcomes = outcomes.into_iter();
         let points = scenario.points().iter().zip(seeds).map(|(point, seeds)| {
             let outcomes: Vec<Outcome> = outcomes.by_ref().take(seeds.len()).flatten().collect();
@@ -67,14 +81,19 @@ impl Results {
                 flows: point.scenario.flows.iter().enumerate().map(flow).collect(),
                 outcomes,
                 dues,
+                phases: Vec::new(),
             }
         });
+        let mut points: Vec<PointRecord> = points.collect();
+        if let Some(twins) = twins {
+            apportion_report::phases::judge(&mut points, &twins);
+        }
         Self::from_record(apportion_report::Run {
             title: scenario.title().to_owned(),
             scenario: scenario.canonical().to_owned(),
             hash: format!("{:016x}", scenario.hash()),
             versions: BTreeMap::new(),
-            points: points.collect(),
+            points,
             seeds: seeds.first().cloned().unwrap_or_default(),
             complete,
         })
@@ -121,6 +140,11 @@ impl Results {
     /// How flows answered to each event that changes what they are due: by point, replication, event and flow.
     pub fn responses(&self) -> impl Iterator<Item = ResponseRow> {
         ResponseRow::of(&self.record)
+    }
+
+    /// Where results depend on phases, and by how much, if [twins](crate::Run::perturb) were simulated: by point and flow.
+    pub fn phases(&self) -> impl Iterator<Item = PhaseRow> {
+        PhaseRow::of(&self.record)
     }
 
     /// One of these tables, by the type of its rows.
@@ -170,7 +194,7 @@ impl Results {
         &self.record.seeds
     }
 
-    /// Whether every replication of every point is there; false if the run was cancelled.
+    /// Whether every replication of every point, and every twin, is there; false if the run was cancelled.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.record.complete
@@ -195,7 +219,8 @@ impl Results {
         apportion_report::summary(&self.record)
     }
 
-    /// The run and the [metrics](Self::metrics) with mean and 95 % interval, one JSON object a line.
+    /// The run, the [metrics](Self::metrics) with mean and 95 % interval and the rows of [phases](Self::phases), one JSON object a
+    /// line.
     #[must_use]
     pub fn json_lines(&self) -> String {
         apportion_report::json_lines(&self.record)
@@ -214,6 +239,23 @@ impl Results {
     pub(crate) const fn record(&self) -> &apportion_report::Run {
         &self.record
     }
+}
+
+/// The twins of the outcomes that are there, by point.
+fn finished_twins(
+    seeds: &[Vec<u64>],
+    outcomes: &[Option<Outcome>],
+    twins: Vec<Option<Sample>>,
+) -> Vec<Vec<Option<Sample>>> {
+    let mut both = outcomes.iter().zip(twins);
+    let of_point = |seeds: &Vec<u64>| {
+        both.by_ref()
+            .take(seeds.len())
+            .filter(|(outcome, _)| outcome.is_some())
+            .map(|(_, twin)| twin)
+            .collect()
+    };
+    seeds.iter().map(of_point).collect()
 }
 
 /// What a flow was due in the measured part, as a mean over replications.

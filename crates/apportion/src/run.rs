@@ -4,8 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use apportion_report::WriteError;
+use apportion_report::phases::Sample;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::{Estimate, Point, replication_seed};
+use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::replicate::ReplicateError;
 
@@ -35,6 +36,8 @@ use crate::size;
 pub struct Run<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) seeds: u64,
+    /// None: by the number of seeds.
+    perturb: Option<bool>,
     jobs: usize,
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
@@ -50,6 +53,7 @@ impl<'a> Run<'a> {
         Self {
             scenario,
             seeds: 1,
+            perturb: None,
             jobs: 0,
             cancel: Cancel::new(),
             progress: None,
@@ -65,6 +69,37 @@ impl<'a> Run<'a> {
     pub fn seeds(mut self, count: u64) -> Self {
         self.seeds = count;
         self
+    }
+
+    /// Whether each replication has a twin in the simulator, which shows [where results depend on phases](Results::phases): the same
+    /// seed, with every propagation delay of the scenario moved by an amount of its own up to 1 µs, the same in all
+    /// replications. The twins double the time. They change no other table. Default: with more than one seed. Runs in real time
+    /// have none: their phases vary by more than that from run to run.
+    ///
+    /// ```
+    /// // Two flows alike, without jitter and random starts: which of them finds the last place of the buffer is decided by phases.
+    /// let scenario = apportion::Scenario::from_text(r#"
+    ///     seed = 1
+    ///     stop = "5s"
+    ///     link.wire = { from = "a", to = "b", rate = "4Mbit", delay = "5ms", queue.limit = "10p" }
+    ///     flow.x = { from = "a", to = "b", jitter = "0s", source = { kind = "cbr", rate = "3Mbit", packet = "500B" } }
+    ///     flow.y = { from = "a", to = "b", jitter = "0s", source = { kind = "cbr", rate = "3Mbit", packet = "500B" } }
+    /// "#)?;
+    /// let results = apportion::Run::new(&scenario).seeds(2).simulate()?;
+    /// for row in results.phases().filter(|row| row.significant) {
+    ///     println!("{} {}: {:.3} moves by {:.3}", row.flow, row.metric, row.mean, row.shift);
+    /// }
+    /// # assert_eq!(results.phases().count(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn perturb(mut self, perturb: bool) -> Self {
+        self.perturb = Some(perturb);
+        self
+    }
+
+    /// Whether replications have twins.
+    fn has_twins(&self) -> bool {
+        self.perturb.unwrap_or(self.seeds > 1)
     }
 
     /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
@@ -101,7 +136,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
+    /// A callback after each replication and each [twin](Self::perturb), one call at a time and in ascending order, from the thread that ran it.
     pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
         self.progress = Some(Box::new(report));
         self
@@ -121,8 +156,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// What it takes in the simulator: time and packets of all points and replications, memory of the replications that
-    /// run at once.
+    /// What it takes in the simulator: time and packets of all points, replications and [twins](Self::perturb), memory of those
+    /// that run at once.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -131,14 +166,15 @@ impl<'a> Run<'a> {
     /// #     link.bottleneck = { from = "a", to = "b", rate = "12Mbit", delay = "5ms" }
     /// #     flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "6Mbit", packet = "1500B" } }
     /// # "#)?;
-    /// let estimate = apportion::Run::new(&scenario).seeds(3).estimate();
+    /// let estimate = apportion::Run::new(&scenario).seeds(3).perturb(false).estimate();
     /// // 500 datagrams a second over one link.
     /// assert_eq!((estimate.writes, estimate.hops), (3000.0, 3000.0));
     /// # Ok::<(), apportion::ScenarioError>(())
     /// ```
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        size::estimate(self.scenario.points().iter().map(|point| &point.scenario), self.seeds, self.jobs)
+        let runs = if self.has_twins() { self.seeds.saturating_mul(2) } else { self.seeds };
+        size::estimate(self.scenario.points().iter().map(|point| &point.scenario), runs, self.jobs)
     }
 
     /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
@@ -166,8 +202,8 @@ impl<'a> Run<'a> {
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         let seeds = self.seeds_of_points();
         let captures = self.folder.as_deref().map(Captures::new);
-        let outcomes = self.outcomes(&seeds, captures.as_ref())?;
-        let results = Results::new(self.scenario, &seeds, outcomes);
+        let (outcomes, twins) = self.outcomes(&seeds, captures.as_ref())?;
+        let results = Results::with_twins(self.scenario, &seeds, outcomes, self.has_twins().then_some(twins));
         if let (Some(folder), Some(captures)) = (&self.folder, captures) {
             results.write(folder)?;
             captures.publish()?;
@@ -175,17 +211,21 @@ impl<'a> Run<'a> {
         Ok(results)
     }
 
-    /// The outcomes in the order of points, then of seeds; none where the run was cancelled before.
+    /// The outcomes in the order of points, then of seeds, and of the twins what is compared; none where the run was cancelled
+    /// before.
     fn outcomes(
         &self,
         seeds: &[Vec<u64>],
         captures: Option<&Captures<'_>>,
-    ) -> Result<Vec<Option<Outcome>>, RunError> {
+    ) -> Result<(Vec<Option<Outcome>>, Vec<Option<Sample>>), RunError> {
         let points = self.scenario.points();
+        let perturbed: Vec<Option<model::Scenario>> =
+            points.iter().map(|point| self.has_twins().then(|| point.scenario.perturbed())).collect();
         let openers: Vec<_> =
             (0..points.len()).map(|at| captures.map(|captures| captures.opener(at, points))).collect();
         let mut jobs = Vec::new();
-        for ((point, seeds), opener) in points.iter().zip(seeds).zip(&openers) {
+        let mut are_twins = Vec::new();
+        for (((point, twin), seeds), opener) in points.iter().zip(&perturbed).zip(seeds).zip(&openers) {
             let has_captures = point.scenario.links.iter().any(|link| link.pcap);
             for (k, &seed) in seeds.iter().enumerate() {
                 // One replication is captured: the others differ by chance alone and would fill the disk.
@@ -194,12 +234,36 @@ impl<'a> Run<'a> {
                     _ => None,
                 };
                 jobs.push(Job { scenario: &point.scenario, seed, captures });
+                are_twins.push(false);
+                if let Some(scenario) = twin {
+                    jobs.push(Job { scenario, seed, captures: None });
+                    are_twins.push(true);
+                }
             }
         }
         let counter = Counter::new(self.progress.as_ref(), jobs.len());
-        let outcomes = apportion_sim::replicate(&jobs, self.jobs, &|_| counter.step(), self.cancel.flag());
+        let each = |at: usize, outcome: Option<Outcome>| {
+            counter.step();
+            match are_twins[at] {
+                true => Ended::Twin(outcome.map(|outcome| {
+                    let dues = apportion_runtime::due::dues(jobs[at].scenario, &outcome);
+                    Sample::of(&outcome, dues.as_ref())
+                })),
+                false => Ended::Replication(outcome.map(Box::new)),
+            }
+        };
+        let ended = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
         captures.map(Captures::check).transpose()?;
-        outcomes.map_err(|cause| RunError::Simulator { scenario: self.scenario.origin().to_owned(), cause })
+        let ended = ended
+            .map_err(|cause| RunError::Simulator { scenario: self.scenario.origin().to_owned(), cause })?;
+        let (mut outcomes, mut twins) = (Vec::new(), Vec::new());
+        for ended in ended {
+            match ended {
+                Ended::Replication(outcome) => outcomes.push(outcome.map(|outcome| *outcome)),
+                Ended::Twin(sample) => twins.push(sample),
+            }
+        }
+        Ok((outcomes, twins))
     }
 
     /// The seeds of each point.
@@ -210,6 +274,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What is kept of a simulation; none if it was cancelled.
+enum Ended {
+    Replication(Option<Box<Outcome>>),
+    Twin(Option<Sample>),
+}
+
 /// Why a run has no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -217,7 +287,7 @@ pub enum RunError {
     /// It would take too long, or too much memory.
     #[error(
         "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
-         the seeds, or run it all the same with --force",
+         the seeds, leave out twins with --no-perturb, or run it all the same with --force",
         scenario.display()
     )]
     TooLarge {

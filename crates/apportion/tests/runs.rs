@@ -84,12 +84,12 @@ fn threads_do_not_change_a_number_and_seeds_do() {
 }
 
 #[test]
-fn progress_counts_every_replication_in_order() {
+fn progress_counts_every_replication_and_twin_in_order() {
     let seen = Mutex::new(Vec::new());
     let scenario = scenario();
     let run = Run::new(&scenario).seeds(4);
     run.progress(|progress| seen.lock().unwrap().push(progress)).simulate().unwrap();
-    let all: Vec<_> = (1..=8).map(|done| Progress { done, total: 8 }).collect();
+    let all: Vec<_> = (1..=16).map(|done| Progress { done, total: 16 }).collect();
     assert_eq!(*seen.lock().unwrap(), all);
 }
 

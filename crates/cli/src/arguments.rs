@@ -56,9 +56,23 @@ pub struct Run {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
+    /// Run each replication twice, the second time with every delay moved by up to 1 µs: where results depend on that is in
+    /// phases.csv, in the report and printed [default with more than one seed]
+    #[arg(long, overrides_with = "no_perturb")]
+    pub perturb: bool,
+    /// Run each replication once, which takes half the time
+    #[arg(long, overrides_with = "perturb")]
+    pub no_perturb: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
+}
+
+impl Run {
+    /// Whether replications have twins.
+    pub const fn has_twins(&self) -> bool {
+        self.perturb || self.wanted.seeds > 1 && !self.no_perturb
+    }
 }
 
 #[derive(Args, Debug)]

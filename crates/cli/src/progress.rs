@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// Shows how many replications are done.
+/// Shows how many runs are done.
 pub enum Bar {
     Drawn(ProgressBar),
     Lines,
@@ -31,7 +31,7 @@ impl Bar {
         Self::Drawn(bar)
     }
 
-    /// One more replication is done.
+    /// One more run is done.
     pub fn show(&self, Progress { done, total }: Progress) {
         match self {
             Self::Drawn(bar) => {

@@ -21,6 +21,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<ExitCode> {
     let cancel = interrupt::listen()?;
     let bar = Bar::new(wanted.is_silent());
     let run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
+    let run = run.perturb(arguments.has_twins());
     let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     print_results(&results?, &folder, wanted)

@@ -42,10 +42,33 @@ fn a_run_writes_results_where_it_says_and_exits_with_0() {
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.contains("queue=drr"), "{}", run.out);
     assert!(run.out.ends_with("report: results/x/report.html\n"), "{}", run.out);
-    assert!(run.err.ends_with("4/4 runs done\n"), "{}", run.err);
+    assert!(run.err.ends_with("8/8 runs done\n"), "{}", run.err);
     for name in ["run.json", "flows.csv", "links.csv", "series.csv", "report.html"] {
         assert!(folder.path().join("results/x").join(name).is_file(), "{name}");
     }
+}
+
+#[test]
+fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
+    let folder = folder();
+    let run = |out: &str, more: &[&str]| {
+        let set = ["run", "x.toml", "--out", out, "--set", "link.bottleneck.queue=fifo"];
+        let run = apportion(folder.path(), &[&set[..], more].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(out).join(name)).unwrap();
+        (run, ["flows.csv", "links.csv", "series.csv", "completions.csv"].map(read), read("phases.csv"))
+    };
+    let (with, tables, phases) = run("with", &["--seeds", "3"]);
+    let (without, same, none) = run("without", &["--seeds", "3", "--no-perturb"]);
+    assert!(tables == same);
+    assert!(phases.lines().count() > 1 && none.lines().count() == 1, "{phases}");
+    assert!(with.err.ends_with("6/6 runs done\n") && without.err.ends_with("3/3 runs done\n"));
+    assert!(with.out.contains("moved by up to 1 µs") && !without.out.contains("1 µs"), "{}", with.out);
+    let (one, _, phases) = run("one", &["--perturb"]);
+    assert!(one.err.ends_with("2/2 runs done\n") && phases.lines().count() > 1, "{}", one.err);
+    assert!(one.out.contains("Several seeds would show"), "{}", one.out);
+    let (json, ..) = run("json", &["--seeds", "3", "--json"]);
+    assert!(json.out.lines().last().unwrap().starts_with(r#"{"phases":{"#), "{}", json.out);
 }
 
 #[test]
@@ -65,6 +88,7 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         "series.csv",
         "allocations.csv",
         "completions.csv",
+        "phases.csv",
         "responses.csv",
         "statistics.csv",
         "report.html",

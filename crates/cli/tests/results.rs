@@ -52,12 +52,13 @@ to = "b"
 source = { kind = "poisson", rate = "500kbit" }
 "#,
 ];
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "allocations.csv",
     "bottleneck.pcap",
     "completions.csv",
     "flows.csv",
     "links.csv",
+    "phases.csv",
     "report.html",
     "responses.csv",
     "run.json",

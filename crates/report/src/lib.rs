@@ -12,6 +12,7 @@
 //! | [`metrics`] | the metrics of a run |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
+//! | [`phases`] | whether results depend on phases: replications against their twins |
 //! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
@@ -27,6 +28,7 @@ pub mod html;
 pub mod metrics;
 mod page;
 pub mod parity;
+pub mod phases;
 pub mod record;
 pub mod rows;
 mod shares;

@@ -312,6 +312,7 @@ mod tests {
             flows: (0..runs.first().map_or(1, |flows| flows.len())).map(info).collect(),
             outcomes: runs.iter().map(outcome).collect(),
             dues: Vec::new(),
+            phases: Vec::new(),
         }
     }
 

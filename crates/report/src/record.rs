@@ -6,6 +6,8 @@ use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
+use crate::rows::PhaseRow;
+
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -42,6 +44,8 @@ pub struct PointRecord {
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
+    /// What moving every delay by up to 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
+    pub phases: Vec<PhaseRow>,
 }
 
 /// The attributes of a flow that the report shows besides its measurements.

@@ -352,6 +352,32 @@ row! {
         value: f64, "";
     }
 }
+row! {
+    /// How a number of a point moves if every delay of the scenario is moved by up to 1 µs: each replication against its twin, the same
+    /// with those delays. Rows of flows in the order of the scenario, then of the point; none if there were no twins.
+    PhaseRow of "phases" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The flow; empty for a number of all flows.
+        flow: String, "";
+        /// `throughput_mbps` of the flow, or of all flows together, in Mb/s, or `jain`, as in the report.
+        metric: String, "";
+        /// Replications that finished, with their twins.
+        seeds: u64, "";
+        /// The mean over these replications.
+        mean: f64, "";
+        /// Half the width of its 95 % interval; missing with a single seed.
+        half_width: Option<f64>, "";
+        /// The mean over the twins, less the mean over the replications.
+        shift: f64, "";
+        /// How likely a shift as large is by chance: Student's t of the differences by seed, two-sided, for this row alone; missing
+        /// with a single seed. 0 if a shift does not vary because no seed changes the number, 2^(1 - seeds) if all seeds differ in the
+        /// number but not in the shift (the sign test).
+        p: Option<f64>, "";
+        /// Whether the shift is more than chance at 5 % over all rows of the run (Holm's correction).
+        significant: bool, "";
+    }
+}
 
 impl LinkRow {
     /// Packets dropped for any reason. Saturates, since a file can hold any numbers.

@@ -1,5 +1,5 @@
 //! The results folder: `run.json`, `flows.csv`, `links.csv`, `series.csv`, `allocations.csv`, `completions.csv`,
-//! `statistics.csv`, `responses.csv` and `report.html`.
+//! `statistics.csv`, `responses.csv`, `phases.csv` and `report.html`.
 //!
 //! Every file is first written under a temporary name in the same folder; all are renamed after the last was
 //! written, so a failed or interrupted write leaves an earlier run unchanged. The folder must be empty or hold an
@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::page::page;
 use crate::record::Run;
 use crate::rows::{
-    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
 use crate::tables::{Rows, Table, ms};
 
@@ -222,6 +222,7 @@ fn stage_all(staged: &mut Staged, run: &Run) -> Result<(), WriteError> {
     stage_table::<CompletionRow>(staged, run)?;
     stage_table::<StatisticRow>(staged, run)?;
     stage_table::<ResponseRow>(staged, run)?;
+    stage_table::<PhaseRow>(staged, run)?;
     staged.stage("report.html", |out| out.write_all(page(run).as_bytes()))
 }
 

@@ -6,13 +6,18 @@ use serde::Serialize;
 
 use crate::headline::headlines;
 use crate::metrics::Metrics;
+use crate::phases;
 use crate::record::{PointRecord, Run};
+use crate::rows::PhaseRow;
 use crate::statistics::Estimate;
 
 /// Chosen: with the title, two headers and as many headlines at most 25 lines, a terminal's height.
 const MAX_POINTS: usize = 10;
 /// Chosen: as many more columns as fit a terminal's width.
 const MAX_GROUPS: usize = 3;
+
+/// A terminal's height.
+const LINES: usize = 25;
 
 /// The summary printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
@@ -40,6 +45,16 @@ pub fn summary(run: &Run) -> String {
     let sentences = if run.points.len() > MAX_POINTS { 1 } else { MAX_POINTS + 1 };
     for line in headlines(run).into_iter().take(sentences) {
         out.push_str(&format!("{}{}\n", line.point.map(|p| format!("{p}: ")).unwrap_or_default(), line.text));
+    }
+    let phases = phases::sentences(run);
+    let room = LINES.saturating_sub(out.lines().count()).max(1);
+    // A line is kept for what is left out.
+    let shown = if phases.len() > room { room - 1 } else { phases.len() };
+    phases.iter().take(shown).for_each(|sentence| out.push_str(&format!("{sentence}\n")));
+    match phases.len() - shown {
+        0 => (),
+        more if shown == 0 => out.push_str(&format!("{more} points depend on phases: see phases.csv\n")),
+        more => out.push_str(&format!("... and {more} more points depend on phases: see phases.csv\n")),
     }
     out
 }
@@ -111,7 +126,13 @@ struct MetricLine<'a> {
     measured: Estimate,
 }
 
-/// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval.
+#[derive(Serialize)]
+struct PhaseLine<'a> {
+    phases: &'a PhaseRow,
+}
+
+/// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval, then the rows of
+/// `phases.csv` in objects whose only key is `phases`.
 #[must_use]
 pub fn json_lines(run: &Run) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
@@ -122,6 +143,9 @@ pub fn json_lines(run: &Run) -> String {
             let (metric, unit) = (metric.name.as_str(), metric.unit);
             out.push_str(&line(&MetricLine { point: &point.label, metric, unit, measured }));
         }
+    }
+    for row in run.points.iter().flat_map(|point| &point.phases) {
+        out.push_str(&line(&PhaseLine { phases: row }));
     }
     out
 }

@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, L
 use crate::due::{dues_of, responses, worst_second};
 use crate::record::{PointRecord, Run};
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
 use crate::statistics::nearest_rank;
 
@@ -40,10 +40,15 @@ table! {
     CompletionRow by completions
     StatisticRow by statistics
     ResponseRow by response_rows
+    PhaseRow by phases
+}
+
+fn phases(point: &PointRecord) -> impl Iterator<Item = PhaseRow> {
+    point.phases.iter().cloned()
 }
 
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
-fn round6(x: f64) -> f64 {
+pub(crate) fn round6(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
 

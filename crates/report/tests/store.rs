@@ -10,11 +10,12 @@ mod synthetic;
 
 use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "allocations.csv",
     "completions.csv",
     "flows.csv",
     "links.csv",
+    "phases.csv",
     "report.html",
     "responses.csv",
     "run.json",
@@ -55,6 +56,7 @@ fn tables_have_units_in_their_columns() {
         "completions.csv",
         "statistics.csv",
         "responses.csv",
+        "phases.csv",
     ]
     .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
     insta::assert_snapshot!(golden.concat());

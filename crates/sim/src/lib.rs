@@ -36,5 +36,5 @@ pub mod simulation;
 pub mod tcp;
 
 pub use build::{BuildError, Detail};
-pub use replicate::{Job, replicate};
+pub use replicate::{Job, replicate, replicate_with};
 pub use simulation::Simulation;

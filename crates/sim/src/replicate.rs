@@ -51,6 +51,20 @@ pub fn replicate(
     done: &(dyn Fn(usize) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<Option<Outcome>>, ReplicateError> {
+    replicate_with(jobs, threads, &|index, outcome| (done(index), outcome).1, cancel)
+}
+
+/// As [`replicate`], with what `each` makes of the index and the outcome of each job, on the thread that ran it: what it does not
+/// return takes no memory while others run.
+///
+/// # Errors
+/// As [`replicate`].
+pub fn replicate_with<T: Send>(
+    jobs: &[Job<'_>],
+    threads: usize,
+    each: &(dyn Fn(usize, Option<Outcome>) -> T + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<T>, ReplicateError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -61,11 +75,7 @@ pub fn replicate(
         jobs.par_iter()
             .enumerate()
             .with_max_len(1)
-            .map(|(index, job)| {
-                let outcome = run(job, cancel)?;
-                done(index);
-                Ok(outcome)
-            })
+            .map(|(index, job)| Ok(each(index, run(job, cancel)?)))
             .collect()
     })
 }

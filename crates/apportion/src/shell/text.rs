@@ -259,6 +259,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
             flows: summary.flows.iter().map(flow).collect(),
             outcomes: vec![outcome],
             dues: Vec::new(),
+            phases: Vec::new(),
         }],
     }
 }

@@ -64,11 +64,14 @@ fn header(run: &Run) -> String {
     if !run.complete {
         let planned = run.seeds.len() * run.points.len();
         let done: usize = run.points.iter().map(|p| p.outcomes.len()).sum();
-        let _ = writeln!(
-            out,
-            "<p class=\"warn\"><b>This run was interrupted.</b> Only {done} of {planned} replications finished; \
-             means and intervals are over these.</p>"
-        );
+        // Where all have finished, twins have not.
+        let rest = match done < planned {
+            true => {
+                format!("Only {done} of {planned} replications finished; means and intervals are over these.")
+            }
+            false => "Some of the twins that show how results depend on phases are missing.".to_owned(),
+        };
+        let _ = writeln!(out, "<p class=\"warn\"><b>This run was interrupted.</b> {rest}</p>");
     }
     let only = run.points.first().filter(|_| run.points.len() == 1).map(headline::of_point);
     if let Some(lead) = headline::lead(run).or(only) {
@@ -174,6 +177,8 @@ began; over all seeds.</dd>
 throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
 throughput.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
+<dt>Shift by phases</dt><dd>The mean over the twins less that over the replications: a twin is the same replication with every delay
+moved by up to 1 µs. p is that of Student's paired t test over seeds.</dd>
 <dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
 <dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
 flow needs.</dd>

@@ -178,6 +178,7 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         flows: flows.iter().map(info).collect(),
         outcomes: seeds.iter().map(outcome).collect(),
         dues: Vec::new(),
+        phases: Vec::new(),
     }
 }
 

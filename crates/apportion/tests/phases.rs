@@ -1,0 +1,85 @@
+//! Twins of replications: where results depend on phases.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use apportion::rows::{FlowRow, LinkRow, PhaseRow, SeriesRow};
+use apportion::{Cancel, Results, Run, Scenario};
+
+/// Two greedy flows at a FIFO, started at the same time. Without jitter nothing is random.
+fn scenario(jitter: &str) -> Scenario {
+    let text = r#"
+        seed = 11
+        stop = "40s"
+        measure_from = "5s"
+        topology = { kind = "dumbbell", pairs = 2, bottleneck = { rate = "3Mbit", delay = "12ms", queue.limit = "13p" }, access = { delay = "4ms" } }
+        flow.x = { from = "l1", to = "r1", tcp = "rfc", jitter = "JITTER" }
+        flow.y = { from = "l2", to = "r2", tcp = "rfc", jitter = "JITTER" }
+    "#;
+    Scenario::from_text(&text.replace("JITTER", jitter)).unwrap()
+}
+
+fn tables(results: &Results) -> (Vec<FlowRow>, Vec<LinkRow>, Vec<SeriesRow>) {
+    (results.flows().collect(), results.links().collect(), results.series().collect())
+}
+
+#[test]
+fn locked_phases_are_found() {
+    let results = Run::new(&scenario("0s")).seeds(3).simulate().unwrap();
+    let rows: Vec<PhaseRow> = results.phases().collect();
+    assert_eq!(rows.len(), 4);
+    // All seeds are alike, so a shift is certain.
+    for row in rows.iter().filter(|row| !row.flow.is_empty()) {
+        assert!(row.half_width == Some(0.0) && row.p == Some(0.0) && row.significant, "{row:?}");
+        assert!(row.shift.abs() > 0.05 * row.mean, "{row:?}");
+    }
+    assert!(results.summary().contains("Depends on phases: "), "{}", results.summary());
+    assert!(results.report().contains("These numbers depend on phases."));
+}
+
+#[test]
+fn what_chance_moves_as_far_is_not_called_a_dependence() {
+    // The transmission time of a packet.
+    let results = Run::new(&scenario("4ms")).seeds(8).simulate().unwrap();
+    let rows: Vec<PhaseRow> = results.phases().collect();
+    assert!(rows.iter().all(|row| row.seeds == 8 && !row.significant), "{rows:?}");
+    assert!(rows.iter().any(|row| row.shift != 0.0), "{rows:?}");
+    assert!(
+        results.summary().contains("all of 4 differences are within chance (8 seeds)"),
+        "{}",
+        results.summary()
+    );
+}
+
+#[test]
+fn twins_change_no_other_number_and_are_left_out_with_one_seed() {
+    let scenario = scenario("1ms");
+    let with = Run::new(&scenario).seeds(2).simulate().unwrap();
+    let without = Run::new(&scenario).seeds(2).perturb(false).simulate().unwrap();
+    assert_eq!(tables(&with), tables(&without));
+    assert_eq!(with.metrics(), without.metrics());
+    assert_eq!((with.phases().count(), without.phases().count()), (4, 0));
+    assert_eq!(Run::new(&scenario).simulate().unwrap().phases().count(), 0);
+    // A single pair shows a shift and cannot judge it.
+    let one = Run::new(&scenario).perturb(true).simulate().unwrap();
+    assert!(one.phases().all(|row| row.seeds == 1 && row.p.is_none() && !row.significant));
+    let work = |run: Run<'_>| run.estimate().hops;
+    assert_eq!(work(Run::new(&scenario).seeds(2)), 2.0 * work(Run::new(&scenario).seeds(2).perturb(false)));
+}
+
+#[test]
+fn a_cancelled_run_compares_the_pairs_that_it_has() {
+    let (scenario, cancel) = (scenario("1ms"), Cancel::new());
+    let run = Run::new(&scenario).seeds(3).jobs(1).cancel(&cancel);
+    // After the second replication, before its twin.
+    let results = run
+        .progress(|it| {
+            if it.done == 3 {
+                cancel.cancel()
+            }
+        })
+        .simulate()
+        .unwrap();
+    assert!(!results.is_complete());
+    assert_eq!(results.flows().count(), 2 * 2);
+    assert!(results.phases().count() == 4 && results.phases().all(|row| row.seeds == 1));
+}
