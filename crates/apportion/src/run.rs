@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
     /// let scenario = apportion::Scenario::from_text(r#"
     ///     seed = 1
     ///     stop = "5s"
-    ///     link.wire = { from = "a", to = "b", rate = "4Mbit", delay = "5ms", queue.limit = "10p" }
+    ///     link.wire = { from = "a", to = "b", rate = "4Mbit", delay = "5ms", queue = { kind = "fifo", limit = "10p" } }
     ///     flow.x = { from = "a", to = "b", jitter = "0s", source = { kind = "cbr", rate = "3Mbit", packet = "500B" } }
     ///     flow.y = { from = "a", to = "b", jitter = "0s", source = { kind = "cbr", rate = "3Mbit", packet = "500B" } }
     /// "#)?;

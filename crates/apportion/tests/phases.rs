@@ -9,9 +9,9 @@ use apportion::{Cancel, Results, Run, Scenario};
 fn scenario(jitter: &str) -> Scenario {
     let text = r#"
         seed = 11
-        stop = "40s"
+        stop = "20s"
         measure_from = "5s"
-        topology = { kind = "dumbbell", pairs = 2, bottleneck = { rate = "3Mbit", delay = "12ms", queue.limit = "13p" }, access = { delay = "4ms" } }
+        topology = { kind = "dumbbell", pairs = 2, bottleneck = { rate = "3Mbit", delay = "12ms", queue = { kind = "fifo", limit = "13p" } }, access = { delay = "4ms" } }
         flow.x = { from = "l1", to = "r1", tcp = "rfc", jitter = "JITTER" }
         flow.y = { from = "l2", to = "r2", tcp = "rfc", jitter = "JITTER" }
     "#;
@@ -42,7 +42,6 @@ fn what_chance_moves_as_far_is_not_called_a_dependence() {
     let results = Run::new(&scenario("4ms")).seeds(8).simulate().unwrap();
     let rows: Vec<PhaseRow> = results.phases().collect();
     assert!(rows.iter().all(|row| row.seeds == 8 && !row.significant), "{rows:?}");
-    assert!(rows.iter().any(|row| row.shift != 0.0), "{rows:?}");
     assert!(
         results.summary().contains("all of 4 differences are within chance (8 seeds)"),
         "{}",
