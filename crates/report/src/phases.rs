@@ -33,7 +33,7 @@ impl Sample {
     pub fn of(outcome: &Outcome, dues: Option<&Dues>) -> Self {
         let flows: Vec<f64> =
             outcome.flows.iter().map(|flow| mbps(flow.delivered.bytes, outcome.measured)).collect();
-        let due = |at: usize| Some(dues?.flows.get(at)?.measured).map(Rate::as_mbit_f64);
+        let due = |at: usize| Some(Rate::as_mbit_f64(dues?.flows.get(at)?.measured));
         let shares: Vec<f64> = judged((0..flows.len()).map(due))
             .map(|(at, entitlement)| flows[at] / entitlement.unwrap_or(1.0))
             .collect();
