@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         let seeds = self.seeds_of_points();
         let captures = self.folder.as_deref().map(Captures::new);
-        let (outcomes, twins) = self.outcomes(&seeds, captures.as_ref())?;
+        let Replications { outcomes, twins } = self.replications(&seeds, captures.as_ref())?;
         let results = Results::with_twins(self.scenario, &seeds, outcomes, self.has_twins().then_some(twins));
         if let (Some(folder), Some(captures)) = (&self.folder, captures) {
             results.write(folder)?;
@@ -213,11 +213,11 @@ impl<'a> Run<'a> {
 
     /// The outcomes in the order of points, then of seeds, and of the twins what is compared; none where the run was cancelled
     /// before.
-    fn outcomes(
+    fn replications(
         &self,
         seeds: &[Vec<u64>],
         captures: Option<&Captures<'_>>,
-    ) -> Result<(Vec<Option<Outcome>>, Vec<Option<Sample>>), RunError> {
+    ) -> Result<Replications, RunError> {
         let points = self.scenario.points();
         let perturbed: Vec<Option<model::Scenario>> =
             points.iter().map(|point| self.has_twins().then(|| point.scenario.perturbed())).collect();
@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
                 Ended::Twin(sample) => twins.push(sample),
             }
         }
-        Ok((outcomes, twins))
+        Ok(Replications { outcomes, twins })
     }
 
     /// The seeds of each point.
@@ -272,6 +272,13 @@ impl<'a> Run<'a> {
             |point: &Point| (0..self.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
         self.scenario.points().iter().map(seeds).collect()
     }
+}
+
+/// What was run: an entry for each replication, in the order of points, then of seeds; `None` where it was cancelled before.
+struct Replications {
+    outcomes: Vec<Option<Outcome>>,
+    /// What is compared of the twins; empty if there are none.
+    twins: Vec<Option<Sample>>,
 }
 
 /// What is kept of a simulation; none if it was cancelled.
