@@ -15,7 +15,7 @@ fn scenario(jitter: &str) -> Scenario {
         flow.x = { from = "l1", to = "r1", tcp = "rfc", jitter = "JITTER" }
         flow.y = { from = "l2", to = "r2", tcp = "rfc", jitter = "JITTER" }
     "#;
-    Scenario::from_text(&text.replace("JITTER", jitter)).unwrap()
+    Scenario::from_text(text.replace("JITTER", jitter)).unwrap()
 }
 
 fn tables(results: &Results) -> (Vec<FlowRow>, Vec<LinkRow>, Vec<SeriesRow>) {
@@ -73,7 +73,7 @@ fn a_cancelled_run_compares_the_pairs_that_it_has() {
     let results = run
         .progress(|it| {
             if it.done == 3 {
-                cancel.cancel()
+                cancel.cancel();
             }
         })
         .simulate()
