@@ -113,7 +113,7 @@ impl<'a> Reproduction<'a> {
     }
 
     /// Runs them in the lab, over the TCP of this machine and in real time, instead of in the simulator; call
-    /// [`lab::enter`](crate::lab::enter) first. A replication that is not valid is repeated so often.
+    /// [`lab::enter`] first. A replication that is not valid is repeated so often.
     /// [`jobs`](Self::jobs) has no effect then.
     ///
     /// What a profile asks of TCP and the kernel has no setting for is as in the kernel.

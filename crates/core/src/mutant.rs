@@ -1,7 +1,7 @@
 //! Faults put in on purpose, so that experiments and tests can show that they would notice: each is a line or two
 //! of a scheme, done wrong.
 //!
-//! With the feature `mutants` one of them is active in the whole process, after [`Mutant::activate`]; the unit tests of
+//! With the feature `mutants` one of them is active in the whole process, after `Mutant::activate`; the unit tests of
 //! this crate take it from the environment variable `APPORTION_MUTANT`. Without the feature, as in every release,
 //! [`Mutant::is_on`] is `false` at compile time and nothing of a fault is left.
 //!
@@ -216,7 +216,7 @@ impl Mutant {
     #[must_use]
     pub fn is_on(self) -> bool {
         #[cfg(test)]
-        from_environment();
+        tests::from_environment();
         active::get() == Some(self)
     }
 
@@ -260,21 +260,21 @@ mod active {
     }
 }
 
-/// Activates the fault that the environment names, once.
-#[cfg(all(feature = "mutants", test))]
-fn from_environment() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let Ok(name) = std::env::var("APPORTION_MUTANT") else { return };
-        let mutant = Mutant::ALL.iter().find(|mutant| mutant.name() == name);
-        active::set(Some(*mutant.expect("APPORTION_MUTANT names a mutant")));
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// Activates the fault that the environment names, once.
+    #[cfg(feature = "mutants")]
+    pub(super) fn from_environment() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let Ok(name) = std::env::var("APPORTION_MUTANT") else { return };
+            let mutant = Mutant::ALL.iter().find(|mutant| mutant.name() == name);
+            active::set(Some(*mutant.expect("APPORTION_MUTANT names a mutant")));
+        });
+    }
 
     #[test]
     fn each_system_has_at_least_twelve_and_names_are_unique() {

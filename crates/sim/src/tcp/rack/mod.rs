@@ -1,7 +1,7 @@
 //! A sender that finds losses by time and lowers its window in proportion: RACK-TLP (RFC 8985) with
 //! proportional rate reduction (RFC 6937), as Linux has them.
 //!
-//! [`record`] knows what is outstanding and what of it is lost; this module decides what that means for the
+//! `record` knows what is outstanding and what of it is lost; this module decides what that means for the
 //! window and what is sent. Deviations: a retransmission that turns out to be needless is not undone (RFC 3522,
 //! RFC 4015), a timeout is not tested for being spurious (RFC 5682), and reneging of SACK is not expected. Cost:
 //! O(log segments) per ACK, and O(log losses) for each loss.
