@@ -55,7 +55,7 @@ mutants! {
         "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
     PfdUniform, "pfd-uniform", "any flow above its threshold is the victim, not the one furthest above",
         "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
-    PfdTailDrop, "pfd-tail-drop", "a full buffer refuses the arrival; nobody is pushed out",
+    PfdTailDrop, "pfd-tail-drop", "a full buffer refuses the arrival; no other packet is pushed out",
         "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
     PfdEqualThresholds, "pfd-equal-thresholds", "round-trip times and weights do not count for thresholds",
         "aqm::pfd::tests::long_round_trips_are_allowed_more_by_the_ratio_than_by_the_difference";
@@ -152,7 +152,7 @@ mutants! {
         "system::ramp::reservations::tests::the_longest_released_goes_first_and_with_period_control_the_faster";
     RampNoScale, "ramp-no-scale", "an overload is not scaled down: allocations exceed the link",
         "system::ramp::tests::each_application_is_notified_of_its_own_shortage_at_most_once_an_interval";
-    RampSilent, "ramp-silent", "nobody is notified of overloads",
+    RampSilent, "ramp-silent", "no source is notified of overloads",
         "system::ramp::tests::each_application_is_notified_of_its_own_shortage_at_most_once_an_interval";
     RampGreedyFirst, "ramp-greedy-first", "greedy packets go before those of real-rate flows",
         "system::ramp::tests::greedy_flows_have_what_is_left";

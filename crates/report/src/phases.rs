@@ -1,6 +1,6 @@
 //! Whether results depend on phases: each replication against its twin, the same with every delay moved by up to 1 µs.
 //!
-//! Nobody knows a delay to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
+//! No delay is known to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
 //! do not show it: all seeds have the same delays.
 
 use apportion_core::units::Rate;

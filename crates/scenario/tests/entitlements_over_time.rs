@@ -186,7 +186,7 @@ fn ten_thousand_transfers_take_no_quadratic_time() {
     assert!(due.pieces() <= 20_001, "{}", due.pieces());
     let total: f64 = (0..it.flows.len()).map(|flow| due.amount(flow, Time::ZERO, it.stop).bits()).sum();
     assert!((total / 20e6 - 22.998).abs() < 1e-6, "{total}");
-    // Every flow with links of its own, on which it is alone: they limit nobody, so all are still alike.
+    // Every flow with links of its own, on which it is alone: they limit none, so all are still alike.
     let (it, activity) = transfers(1_000, 1_000);
     assert!(it.due(&activity, Time::ZERO, it.stop).unwrap().pieces() <= 2_001);
     // All of different weights: 1,500 classes in each of 20,000 pieces are too many.

@@ -236,7 +236,7 @@ impl Link {
     }
 
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
-    /// waits, and nobody would notice if it came early with that time.
+    /// waits, and an early hand-over with that time has the same effect.
     #[must_use]
     pub fn sends_unnoticed(&self, at: Time) -> bool {
         self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && self.rate() > Rate::ZERO

@@ -46,7 +46,7 @@ pub(super) struct Population {
 }
 
 impl Population {
-    /// Nobody yet. `place` gives the place of a link of the scenario among those that can limit a flow.
+    /// No claims yet. `place` gives the place of a link of the scenario among those that can limit a flow.
     pub(super) fn new(scenario: &Scenario, place: &[Option<usize>]) -> Self {
         let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         let mut paths = Vec::with_capacity(scenario.flows.len());
