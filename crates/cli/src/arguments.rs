@@ -266,8 +266,9 @@ pub struct Reproduce {
     pub variants: Option<Vec<String>>,
     /// Run the experiments with faults put in on purpose, by their names or systems, until a claim fails; all faults if no
     /// name is given
-    #[cfg(feature = "mutants")]
+    // Without the feature it is known all the same, to say what is missing.
     #[arg(long, value_name = "NAME|SYSTEM", num_args = 0.., conflicts_with_all = ["ablate", "variants"])]
+    #[arg(hide = !cfg!(feature = "mutants"))]
     pub mutants: Option<Vec<String>>,
     /// Run them even if they would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]

@@ -12,6 +12,13 @@ use crate::progress::Bar;
 
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     let in_lab = arguments.world == World::Lab;
+    if arguments.mutants.is_some() {
+        anyhow::ensure!(
+            cfg!(feature = "mutants"),
+            "this program has no mutants: build one that has, with `cargo build --release --features mutants`"
+        );
+        anyhow::ensure!(!in_lab, "mutants run in the simulator only: leave out --world lab or --mutants");
+    }
     if in_lab {
         // Before there is a second thread.
         apportion::lab::enter()?;
