@@ -187,7 +187,8 @@ impl<'a> Run<'a> {
     pub(crate) fn check_size(&self) -> Result<(), RunError> {
         let estimate = self.estimate();
         if size::is_too_large(&estimate) && !self.force {
-            return Err(RunError::TooLarge { scenario: self.scenario.origin().to_owned(), estimate });
+            let scenario = self.scenario.origin().to_owned();
+            return Err(RunError::TooLarge { scenario, estimate, has_twins: self.has_twins() });
         }
         Ok(())
     }
@@ -294,14 +295,17 @@ pub enum RunError {
     /// It would take too long, or too much memory.
     #[error(
         "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
-         the seeds, leave out twins with --no-perturb, or run it all the same with --force",
-        scenario.display()
+         the seeds, {}or run it all the same with --force",
+        scenario.display(),
+        if *has_twins { "leave out twins with --no-perturb, " } else { "" }
     )]
     TooLarge {
         /// What the scenario is called.
         scenario: PathBuf,
         /// What it would take.
         estimate: Estimate,
+        /// Whether a part of that is [twins](Run::perturb).
+        has_twins: bool,
     },
     /// The lab would take too long.
     #[error(

@@ -66,6 +66,24 @@ fn twins_change_no_other_number_and_are_left_out_with_one_seed() {
 }
 
 #[test]
+fn a_run_that_is_too_large_is_advised_to_leave_out_twins_only_if_it_has_them() {
+    let text = r#"
+        seed = 1
+        stop = "300000s"
+        link.x = { from = "a", to = "b", rate = "40Gbit", delay = "3ms" }
+        flow.tcp = { from = "a", to = "b" }
+    "#;
+    let scenario = Scenario::from_text(text).unwrap();
+    let refusal = |run: Run<'_>| run.simulate().unwrap_err().to_string();
+    let twins = "reduce the rates, the time, the flows, the points or the seeds, leave out twins with --no-perturb, or run it";
+    assert!(refusal(Run::new(&scenario).seeds(3)).contains(twins));
+    for without in [Run::new(&scenario), Run::new(&scenario).seeds(3).perturb(false)] {
+        let error = refusal(without);
+        assert!(error.contains("the points or the seeds, or run it all the same with --force"), "{error}");
+    }
+}
+
+#[test]
 fn a_cancelled_run_compares_the_pairs_that_it_has() {
     let (scenario, cancel) = (scenario("1ms"), Cancel::new());
     let run = Run::new(&scenario).seeds(3).jobs(1).cancel(&cancel);
