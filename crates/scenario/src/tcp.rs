@@ -153,9 +153,10 @@ pub enum SackRecovery {
 pub enum CubicForm {
     /// RFC 9438 to the letter.
     Rfc9438,
-    /// Linux's: the window grows by whole segments, the additive increase of the Reno-friendly region stays below
-    /// one segment, the target lies one shortest round trip ahead, and until the first loss the window grows by a
-    /// twentieth each round trip.
+    /// Linux's: plateau, target and window are whole segments, and acknowledged segments are saved up for each one
+    /// that the window grows by; the additive increase of the Reno-friendly region stays below one segment, the
+    /// target lies one shortest round trip ahead, and until the first loss the window grows by a twentieth each
+    /// round trip at least.
     Linux,
 }
 

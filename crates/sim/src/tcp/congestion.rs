@@ -107,7 +107,7 @@ impl Congestion {
             Halving::Flight => flight,
         };
         if params.algorithm == Algorithm::Cubic {
-            self.cubic.reduce(self.cwnd);
+            self.cubic.reduce(self.cwnd, params.cubic);
             return basis * cubic::BETA;
         }
         basis / 2.0

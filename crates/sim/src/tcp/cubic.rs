@@ -3,8 +3,11 @@
 //! RFC 9438 sections 4.2 to 4.8. Deviations: window in real-valued segments; a period limited by the
 //! application or the receiver is left out of the epoch's time (section 5.8) ACK by ACK. Cost: one cube root
 //! per loss.
+//!
+//! [`CubicForm::Linux`] counts whole segments, as the kernel does: a *pace* says how many must be acknowledged for
+//! each one that the window grows by, and follows the target.
 
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::CubicForm;
 
 use super::congestion::Growth;
@@ -16,20 +19,16 @@ pub const BETA: f64 = 0.7;
 /// RFC 9438 section 4.3: the additive increase that equals Reno's rate under this `BETA`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Linux: what each acknowledged segment adds to the window at least, before the first loss.
-const SEARCH: f64 = 1.0 / 20.0;
-/// Linux: what a round trip adds to the window at least, in segments.
-const CREEP: f64 = 1.0 / 100.0;
-
-/// What each acknowledged segment adds to a window of whole segments, as in Linux: nothing moves before the target,
-/// or Reno's window, is a whole segment larger. `searches`: the window has met no loss yet, and is not a plateau to
-/// stay at.
-fn by_segments(cwnd: f64, target: f64, w_est: f64, searches: bool) -> f64 {
-    let window = cwnd.floor().max(1.0);
-    let lead = target.max(w_est).floor() - window;
-    let least = if searches { SEARCH } else { 0.0 };
-    (lead.max(CREEP) / window).max(least).min(0.5)
-}
+/// Linux: the slowest pace before the first loss, in segments.
+const SEARCH: f64 = 20.0;
+/// Linux: the pace of a window that has reached its target, in windows.
+const CREEP: f64 = 100.0;
+/// Linux: the fastest pace, in segments.
+const FASTEST: f64 = 2.0;
+/// Linux: windows that must be acknowledged for a segment more of Reno's window: 1 / `ALPHA`, in eighths.
+const RENO: f64 = 15.0 / 8.0;
+/// Linux: how long a pace holds while the window stays, a 32nd of a second.
+const HOLD: Span = Span::from_micros(31_250);
 
 /// CUBIC's memory, named as in RFC 9438 section 4.1.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +38,8 @@ pub struct Cubic {
     /// Window just before the last reduction.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
+    /// Linux: segments acknowledged that the window has not yet grown for.
+    credit: f64,
 }
 
 /// A stage of congestion avoidance.
@@ -51,6 +52,10 @@ struct Epoch {
     /// What Reno's window would be.
     w_est: f64,
     last_ack: Time,
+    /// Linux: segments acknowledged that `w_est` has not yet grown for.
+    credit_est: f64,
+    /// Linux: the pace in force, until when it holds, and for which window.
+    pace: Option<(f64, Time, f64)>,
 }
 
 /// The window `t` seconds into an epoch (RFC 9438 equation (1)).
@@ -68,17 +73,20 @@ pub fn k(cwnd: f64, w_max: f64) -> f64 {
 
 impl Cubic {
     /// Congestion at window `cwnd`: remembers it, lower if the window had not recovered from the last one.
-    pub fn reduce(&mut self, cwnd: f64) {
+    pub fn reduce(&mut self, cwnd: f64, form: CubicForm) {
         // RFC 9438 section 4.7, fast convergence.
-        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        let w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.w_max = if form == CubicForm::Linux { w_max.floor() } else { w_max };
         self.cwnd_prior = cwnd;
         self.epoch = None;
+        self.credit = 0.0;
     }
 
     /// A timeout or an idle period: the next epoch starts at its own plateau (RFC 9438 section 4.8).
     pub fn forget(&mut self) {
         self.w_max = 0.0;
         self.epoch = None;
+        self.credit = 0.0;
     }
 
     /// The window after an ACK in congestion avoidance.
@@ -88,7 +96,15 @@ impl Cubic {
         let epoch = self.epoch.get_or_insert_with(|| {
             // RFC 9438 section 4.8: without a loss to recover from, W_max = cwnd and K = 0.
             let w_max = w_max.max(cwnd);
-            Epoch { start: ack.now, k: k(cwnd, w_max), w_max, w_est: cwnd, last_ack: ack.now }
+            Epoch {
+                start: ack.now,
+                k: k(cwnd, w_max),
+                w_max,
+                w_est: cwnd,
+                last_ack: ack.now,
+                credit_est: 0.0,
+                pace: None,
+            }
         });
         if !ack.limited {
             epoch.start += ack.now.since(epoch.last_ack);
@@ -97,31 +113,66 @@ impl Cubic {
         if !ack.limited {
             return cwnd;
         }
+        if form == CubicForm::Linux {
+            let pace = epoch.pace(cwnd.floor().max(1.0), w_max == 0.0, ack);
+            return cwnd + self.spend(pace, ack.acked);
+        }
         let t = ack.now.since(epoch.start).as_secs_f64();
         // RFC 9438 section 4.3, equation (4); alpha is 1 once the window is back where it was.
-        let reached = form == CubicForm::Rfc9438 && epoch.w_est >= cwnd_prior;
-        let alpha = if reached { 1.0 } else { ALPHA };
+        let alpha = if epoch.w_est >= cwnd_prior { 1.0 } else { ALPHA };
         epoch.w_est += alpha * ack.acked / cwnd;
-        let ahead = w_cubic(t + ack.srtt.as_secs_f64(), epoch.k, epoch.w_max);
-        if form == CubicForm::Linux {
-            return cwnd + by_segments(cwnd, ahead, epoch.w_est, w_max == 0.0) * ack.acked;
-        }
         if w_cubic(t, epoch.k, epoch.w_max) < epoch.w_est {
             return epoch.w_est.max(cwnd);
         }
         // RFC 9438 sections 4.2, 4.4 and 4.5: aim at the window one RTT ahead, at most half as much again.
+        let ahead = w_cubic(t + ack.srtt.as_secs_f64(), epoch.k, epoch.w_max);
         let target = ahead.clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) / cwnd * ack.acked
+    }
+
+    /// How much the window grows when `acked` segments are acknowledged, at `pace`. Credit from a slower pace is worth
+    /// one segment and no more.
+    fn spend(&mut self, pace: f64, acked: f64) -> f64 {
+        let (saved, credit) = if self.credit >= pace { (1.0, acked) } else { (0.0, self.credit + acked) };
+        let grown = (credit / pace).floor();
+        self.credit = credit - grown * pace;
+        saved + grown
+    }
+}
+
+impl Epoch {
+    /// How many segments must be acknowledged for each one that a window of whole segments grows by. `searches`:
+    /// the window has met no loss yet, and is not a plateau to stay at.
+    fn pace(&mut self, cwnd: f64, searches: bool, ack: Growth) -> f64 {
+        self.credit_est += ack.acked;
+        if let Some((pace, until, of)) = self.pace
+            && of == cwnd
+            && ack.now <= until
+        {
+            return pace;
+        }
+        let step = (cwnd * RENO).floor();
+        while self.credit_est > step {
+            self.credit_est -= step;
+            self.w_est += 1.0;
+        }
+        let ahead = (ack.now.since(self.start) + ack.srtt).as_secs_f64();
+        // The distance from the plateau is cut to whole segments: below it, that is a target rounded up.
+        let target = self.w_max + (w_cubic(ahead, self.k, self.w_max) - self.w_max).trunc();
+        let lead = target.max(self.w_est.floor()) - cwnd;
+        let pace = if lead > 0.0 { (cwnd / lead).floor() } else { CREEP * cwnd };
+        let pace = if searches { pace.min(SEARCH) } else { pace }.max(FASTEST);
+        self.pace = Some((pace, ack.now + HOLD, cwnd));
+        pace
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use apportion_core::units::Span;
-
     use super::*;
 
     const RFC: CubicForm = CubicForm::Rfc9438;
+    const LINUX: CubicForm = CubicForm::Linux;
 
     fn ack(now: Time) -> Growth {
         Growth { now, acked: 1.0, srtt: Span::from_millis(100), limited: true }
@@ -141,10 +192,10 @@ mod tests {
     #[test]
     fn fast_convergence_gives_up_part_of_the_plateau() {
         let mut cubic = Cubic::default();
-        cubic.reduce(100.0);
+        cubic.reduce(100.0, RFC);
         assert_eq!(cubic.w_max, 100.0);
         // 80 < 100: 80 · 1.7/2 = 68.
-        cubic.reduce(80.0);
+        cubic.reduce(80.0, RFC);
         assert!((cubic.w_max - 68.0).abs() < 1e-9);
         assert_eq!(cubic.cwnd_prior, 80.0);
     }
@@ -152,7 +203,7 @@ mod tests {
     #[test]
     fn the_window_is_back_after_k_seconds_of_acks() {
         let mut cubic = Cubic::default();
-        cubic.reduce(1000.0);
+        cubic.reduce(1000.0, RFC);
         // K = cbrt(300/0.4) = 9.0856 s. RTT 100 ms, cwnd ACKs per RTT, one RTT of lead in the target.
         let (mut cwnd, mut now) = (700.0, Time::ZERO);
         while now.as_secs_f64() < 9.0856 {
@@ -167,7 +218,7 @@ mod tests {
     #[test]
     fn a_small_window_grows_as_reno_would() {
         let mut cubic = Cubic::default();
-        cubic.reduce(10.0);
+        cubic.reduce(10.0, RFC);
         // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno gets there at 0.53 a RTT, in 6
         // RTTs.
         let (mut cwnd, mut now) = (7.0, Time::ZERO);
@@ -185,12 +236,67 @@ mod tests {
     #[test]
     fn time_limited_by_the_application_does_not_count() {
         let mut cubic = Cubic::default();
-        cubic.reduce(100.0);
+        cubic.reduce(100.0, RFC);
         let cwnd = cubic.grow(70.0, RFC, ack(Time::ZERO));
         let idle = Growth { limited: false, ..ack(Time::from_secs(20)) };
         assert_eq!(cubic.grow(cwnd, RFC, idle), cwnd);
         // Without the rule t would be 20 s and the target 1.5·cwnd.
         let next = cubic.grow(cwnd, RFC, ack(Time::from_secs(20)));
         assert!(next - cwnd < 0.05, "{}", next - cwnd);
+    }
+
+    #[test]
+    fn in_linux_credit_from_a_slower_pace_is_worth_one_segment() {
+        let mut cubic = Cubic::default();
+        // 3 for each: 2, 4 - 3, 1 + 6 - 2 · 3; then 20 of credit for 100 are one segment at a pace of 2.
+        let grown = [(3.0, 2.0), (3.0, 2.0), (3.0, 6.0), (100.0, 19.0), (2.0, 1.0), (2.0, 1.0)];
+        let grown = grown.map(|(pace, acked)| cubic.spend(pace, acked));
+        assert_eq!(grown, [0.0, 1.0, 2.0, 0.0, 1.0, 1.0]);
+        assert_eq!(cubic.credit, 0.0);
+    }
+
+    #[test]
+    fn in_linux_a_window_of_two_grows_faster_than_reno() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(2.0, LINUX);
+        // The plateau is the window. Reno's is 3 after more than floor(2 · 15/8) = 3 segments, and 4 after
+        // floor(3 · 15/8) = 5 more; the credit of 3 and 4 that is there by then makes the window follow at once.
+        let mut now = Time::ZERO;
+        let mut cwnd = 2.0;
+        let windows = [(); 9].map(|()| {
+            cwnd = cubic.grow(cwnd, LINUX, ack(now));
+            now += Span::from_millis(32);
+            cwnd
+        });
+        assert_eq!(windows, [2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn in_linux_a_pace_holds_for_a_32nd_of_a_second() {
+        // As above: the fourth segment is enough only if it comes late enough for the pace to be computed anew.
+        for (last, window) in [(31, 2.0), (32, 3.0)] {
+            let mut cubic = Cubic::default();
+            cubic.reduce(2.0, LINUX);
+            for at in [0, 0, 0] {
+                assert_eq!(cubic.grow(2.0, LINUX, ack(Time::from_millis(at))), 2.0);
+            }
+            assert_eq!(cubic.grow(2.0, LINUX, ack(Time::from_millis(last))), window, "{last} ms");
+        }
+    }
+
+    #[test]
+    fn in_linux_the_target_is_a_whole_segment_nearer_to_the_plateau() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(10.0, LINUX);
+        // From 7, 100 ms ahead of the start: K = cbrt(3/0.4) = 1.957 s, 0.4 · 1.857^3 = 2.56 below 10, in whole
+        // segments 2: the target is 8, so that 7 acknowledged segments make the window grow, and not 6.
+        let mut cwnd = 7.0;
+        for grown in [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0] {
+            cwnd = cubic.grow(cwnd, LINUX, ack(Time::ZERO));
+            assert_eq!(cwnd, grown);
+        }
+        // 9 · 1.7 / 2 = 7.65.
+        cubic.reduce(9.0, LINUX);
+        assert_eq!((cubic.w_max, cubic.credit), (7.0, 0.0));
     }
 }
