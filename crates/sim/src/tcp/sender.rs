@@ -1,8 +1,8 @@
 //! The sending end: what may be sent now, the retransmission timer, and the application's side.
 //!
 //! RFC 9293 sections 3.5, 3.6, 3.7.4 and 3.8; RFC 6298 section 5 (when the timer runs). What ACKs mean is in
-//! [`recovery`](super::recovery). Cost: O(1) per segment and no allocation while nothing is lost; state of a
-//! few hundred bytes and no record per segment.
+//! [`recovery`](super::recovery) and [`rack`](super::rack). Cost: state of a few hundred bytes; O(1) per segment, no
+//! allocation while nothing is lost and no record per segment, except with `rack`.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::State;
 use crate::tcp::segment::Wire;
 use crate::tcp::sender::Sender;
 
-/// RFC 8985 section 7.2, WCDelAckT: the longest that a receiver holds an ACK back.
+/// RFC 8985 section 7.2, TLP.max_ack_delay: the longest that a receiver holds an ACK back.
 const DELAYED_ACK: Span = Span::from_millis(200);
 /// What a probe waits beyond two round trips, as Linux does: two ticks of its clock.
 const GRACE: Span = Span::from_millis(2);
