@@ -21,6 +21,13 @@ impl Prr {
         Self { recover_fs: cwnd, prr_delivered: 0, prr_out: 0 }
     }
 
+    /// Segments delivered since it began.
+    #[cfg(test)]
+    #[must_use]
+    pub const fn delivered(&self) -> u32 {
+        self.prr_delivered
+    }
+
     /// A segment was sent.
     pub const fn send(&mut self) {
         self.prr_out += 1;

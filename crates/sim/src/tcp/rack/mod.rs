@@ -1,10 +1,10 @@
 //! A sender that finds losses by time and lowers its window in proportion: RACK-TLP (RFC 8985) with
-//! proportional rate reduction (RFC 6937), as Linux has them.
+//! proportional rate reduction ([`prr`](super::prr)), as Linux has them.
 //!
 //! `record` knows what is outstanding and what of it is lost; this module decides what that means for the
 //! window and what is sent. Deviations: a retransmission that turns out to be needless is not undone (RFC 3522,
 //! RFC 4015), a timeout is not tested for being spurious (RFC 5682), and reneging of SACK is not expected. Cost:
-//! O(log segments) per ACK, and O(log losses) for each loss.
+//! O(log segments) per ACK, and O(log losses) for each loss; more while segments are late (see `record`).
 
 mod probe;
 mod record;
@@ -88,6 +88,9 @@ impl Sender {
         if advanced {
             self.advance(now, ack);
             self.rack.timeouts = 0;
+        } else if self.rack.record.reports_older(&delivery) {
+            // Linux: the retransmission of the first segment is not late while older data arrive.
+            self.restart_timer(now);
         }
         self.settle_probe(ack, advanced || delivery.segments > 0, duplicate);
         if self.state_ends() {
@@ -121,7 +124,8 @@ impl Sender {
             for (from, to) in self.scoreboard.missing_in(from, to) {
                 self.rack.record.sack(now, una, from, to, delivery);
             }
-            // Every range holds a segment at least, so that there are never more than segments outstanding.
+            // No limit is needed: each range of the scoreboard holds a segment at least, so there are no more
+            // ranges than outstanding segments.
             self.scoreboard.add_within(from, to, usize::MAX);
         }
         duplicate
@@ -307,8 +311,10 @@ impl Sender {
     /// The timers of this module that are due.
     pub(super) fn on_rack_timers<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.rack.reorder_at.is_some_and(|at| at <= now) {
-            let losses = self.find_losses(now);
-            if losses.segments > 0 && self.rack.state == State::Recovery {
+            let repaired = self.rack.state == State::Recovery;
+            self.find_losses(now);
+            // Nothing was delivered: the beginning of recovery lets its first retransmission out, and no more.
+            if !repaired && self.rack.state == State::Recovery {
                 let in_flight = self.rack.record.in_flight();
                 self.congestion.cwnd =
                     self.rack.prr.window(self.congestion.ssthresh, in_flight, 1, false).max(1.0);
@@ -341,5 +347,65 @@ impl Sender {
         self.restart_timer(now);
         self.congestion.cwnd = f64::from(self.rack.record.in_flight()) + 1.0;
         self.send_rack(now, wire);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use apportion_core::Ecn;
+    use apportion_core::units::Bytes;
+    use apportion_scenario::tcp::TcpParams;
+
+    use super::*;
+    use crate::tcp::segment::SackBlocks;
+
+    const SEGMENT: u32 = 1_448;
+
+    /// Counts what is sent.
+    #[derive(Default)]
+    struct Count(usize);
+
+    impl Wire for Count {
+        fn send(&mut self, _: Segment, _: Bytes, _: Ecn) {
+            self.0 += 1;
+        }
+    }
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Span::from_micros(micros)
+    }
+
+    /// An ACK of nothing in order that reports segment `number`.
+    fn report(sender: &mut Sender, now: Time, number: u32, wire: &mut Count) {
+        let from = number * SEGMENT;
+        let sack = SackBlocks::from_recent([(from, from + SEGMENT)].into_iter());
+        let ack = Segment { flags: Flags::ACK, window: u16::MAX, sack, ..Segment::default() };
+        sender.on_segment(now, &ack, Ecn::NotEct, wire);
+    }
+
+    #[test]
+    fn the_reordering_timer_lowers_the_window_only_when_recovery_begins() {
+        let mut params = TcpParams::profile("linux").unwrap();
+        params.set("syn", "false").unwrap();
+        let (mut sender, mut wire) = (Sender::new(Arc::new(params), 0), Count::default());
+        sender.supply_unlimited(Time::ZERO, &mut wire);
+        sender.start(Time::ZERO, &mut wire);
+        assert_eq!(wire.0, 10);
+        // Segments 2 and then 1 arrive: there is reordering, and 0 has until 50 + 50/4 ms. 10 and 11 are new.
+        report(&mut sender, at(50_000), 2, &mut wire);
+        report(&mut sender, at(51_000), 1, &mut wire);
+        assert_eq!((wire.0, sender.next_timer()), (12, Some(at(62_500))));
+        sender.on_timer(at(62_500), &mut wire);
+        assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (State::Recovery, 1));
+        // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. What arrives
+        // is older than the retransmission of 0, so the timer of that starts anew.
+        report(&mut sender, at(101_000), 11, &mut wire);
+        assert_eq!(sender.retransmission_timer(), Some(at(101_000) + sender.rto()));
+        let window = sender.cwnd();
+        assert_eq!((sender.rack.prr.delivered(), sender.rack.reorder_at), (2, Some(at(112_500))));
+        sender.on_timer(at(112_500), &mut wire);
+        assert_eq!((sender.rack.prr.delivered(), sender.cwnd()), (2, window));
     }
 }

@@ -1,9 +1,10 @@
 //! What is outstanding, segment by segment, and which of it is lost: RACK (RFC 8985 section 6).
 //!
 //! Deviations: the reordering window does not grow with spurious retransmissions (section 6.2 step 4 grows it
-//! with each round of DSACKs), and the smallest round-trip time is that of the whole connection. Cost: 24 bytes
-//! for each outstanding segment; O(log segments) to find one; every transmission is looked at a constant number
-//! of times until it is delivered or lost.
+//! with each round of DSACKs), timestamps do not say which transmission of a segment is acknowledged (step 2), and
+//! the smallest round-trip time is that of the whole connection. Cost: 24 bytes for each outstanding segment;
+//! O(log segments) to find one; every transmission is looked at a constant number of times until it is delivered
+//! or lost, except while segments are late and not yet lost: then with each ACK.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,6 +21,13 @@ struct Sent {
     lost: bool,
     /// It was sent more than once.
     again: bool,
+}
+
+impl Sent {
+    /// Neither delivered nor lost.
+    const fn is_open(&self) -> bool {
+        !(self.sacked || self.lost)
+    }
 }
 
 /// What an ACK reports, summed over its SACK blocks and its cumulative part.
@@ -93,6 +101,12 @@ impl Record {
     #[must_use]
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
+    }
+
+    /// Whether `delivery` reports a segment by SACK that was sent before the first outstanding one was last sent.
+    #[must_use]
+    pub fn reports_older(&self, delivery: &Delivery) -> bool {
+        self.sent.front().zip(delivery.first_sacked).is_some_and(|(first, sacked)| sacked < first.at)
     }
 
     /// The shortest round-trip time so far.
@@ -190,20 +204,24 @@ impl Record {
     }
 
     /// Marks what RACK takes for lost (RFC 8985 section 6.2 steps 4 and 5). Returns how many transmissions that
-    /// are, how many of them were retransmissions, and when to look again if nothing arrives.
+    /// are, how many of them were retransmissions, and when to look again if nothing arrives: when all that is late
+    /// is lost.
     pub fn detect(&mut self, now: Time, window: Span) -> Losses {
         let mut losses = Losses::default();
         let Some(latest) = self.latest else { return losses };
+        let patience = self.rtt + window;
+        let mut waits = false;
         let mut index = self.find(self.judged);
         while let Some(segment) = self.sent.get_mut(index) {
             // What was sent again is judged in the order in which that was done.
-            let waits = !(segment.sacked || segment.lost || segment.again);
-            if waits
-                && (latest <= (segment.at, segment.end) || losses.later(segment.at + self.rtt + window, now))
-            {
-                break;
-            }
-            if waits {
+            if segment.is_open() && !segment.again {
+                if latest <= (segment.at, segment.end) {
+                    break;
+                }
+                waits = segment.at + patience > now;
+                if waits {
+                    break;
+                }
                 segment.lost = true;
                 self.lost.insert(segment.end);
                 losses.segments += 1;
@@ -212,20 +230,42 @@ impl Record {
             index += 1;
         }
         while let Some(&(end, at)) = self.again.front() {
-            let index = self.find(end - 1);
-            let segment = self.sent.get_mut(index).filter(|segment| segment.end == end && segment.at == at);
-            if let Some(segment) = segment.filter(|segment| !segment.sacked && !segment.lost) {
-                if latest <= (at, end) || losses.later(at + self.rtt + window, now) {
+            if let Some(index) = self.sent_again(end, at) {
+                if latest <= (at, end) {
                     break;
                 }
-                segment.lost = true;
+                if at + patience > now {
+                    waits = true;
+                    break;
+                }
+                self.sent[index].lost = true;
                 self.lost.insert(end);
                 losses.segments += 1;
                 losses.again += 1;
             }
             self.again.pop_front();
         }
+        losses.next = waits.then(|| self.last_late(latest)).flatten().map(|at| at + patience);
         losses
+    }
+
+    /// The index of the segment that ends at `end`, if its last transmission was a retransmission at `at` and is
+    /// neither delivered nor lost.
+    fn sent_again(&self, end: u64, at: Time) -> Option<usize> {
+        let index = self.find(end - 1);
+        let segment = self.sent.get(index)?;
+        (segment.end == end && segment.at == at && segment.is_open()).then_some(index)
+    }
+
+    /// When the last transmission was made that is neither delivered nor lost, while `latest`, made after it, is
+    /// delivered.
+    fn last_late(&self, latest: (Time, u64)) -> Option<Time> {
+        let first = self.sent.range(self.find(self.judged)..);
+        let first = first.filter(|segment| segment.is_open() && !segment.again);
+        let first = first.map(|segment| (segment.at, segment.end)).take_while(|&sent| sent < latest).last();
+        let again = self.again.iter().map(|&(end, at)| (at, end)).take_while(|&sent| sent < latest);
+        let again = again.filter(|&(at, end)| self.sent_again(end, at).is_some()).last();
+        first.max(again).map(|(at, _)| at)
     }
 
     /// RFC 8985 section 6.2 step 4: how long a segment may be late, if recovery is under way or not.
@@ -272,13 +312,39 @@ pub struct Losses {
     pub next: Option<Time>,
 }
 
-impl Losses {
-    /// Whether a segment is not lost before `deadline`, which is still to come.
-    fn later(&mut self, deadline: Time, now: Time) -> bool {
-        let later = deadline > now;
-        if later {
-            self.next = Some(self.next.map_or(deadline, |next| next.min(deadline)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Segments of 100 bytes sent at these milliseconds.
+    fn sent(times: &[u64]) -> Record {
+        let mut record = Record::default();
+        for (&time, end) in times.iter().zip((100..).step_by(100)) {
+            record.send_new(at(time), end);
         }
-        later
+        record
+    }
+
+    #[test]
+    fn all_that_is_late_is_lost_at_once() {
+        let mut record = sent(&[0, 5, 10, 12]);
+        record.sack(at(50), 0, 200, 300, &mut Delivery::default());
+        // The third took 40 ms. With 20 ms of grace the first is late at 60 ms and the second at 65; the fourth
+        // was sent later than what arrived.
+        let window = Span::from_millis(20);
+        let losses = record.detect(at(50), window);
+        assert_eq!(losses, Losses { segments: 0, again: 0, next: Some(at(65)) });
+        assert_eq!(record.detect(at(65), window), Losses { segments: 2, again: 0, next: None });
+        // The first again, and new data: what is late by then is the retransmission.
+        record.send_again(at(70), 100);
+        record.send_new(at(71), 500);
+        record.sack(at(111), 0, 400, 500, &mut Delivery::default());
+        let losses = record.detect(at(111), window);
+        assert_eq!((losses.segments, losses.next), (1, Some(at(130))), "the fourth is lost");
+        assert_eq!(record.detect(at(130), window), Losses { segments: 1, again: 1, next: None });
     }
 }
