@@ -12,6 +12,9 @@ use crate::record::PointRecord;
 const SECOND: Span = Span::from_secs(1);
 /// The share of what it is due from which on a flow has it. As in the question: seconds to 90 %.
 const REACHED: f64 = 0.9;
+/// How long a flow must hold its share at least, after the second in which it has it. Chosen: one second by itself can be high by
+/// chance, or because of packets from before the event that still were in queues and on the wire.
+const HOLD: Span = Span::from_secs(3);
 
 /// The second in which a flow got the least of what it was due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,8 +34,20 @@ pub(crate) struct Response {
     pub(crate) flow: usize,
     /// What it was due on average until the next event, or the end.
     pub(crate) due: Rate,
-    /// Until a second began in which it got 90 % of what it was due; `None` if there was none before the next event.
-    pub(crate) took: Option<Span>,
+    /// When it had its share.
+    pub(crate) reached: Reached,
+}
+
+/// When a flow had its share after an event: in the first second in which it gets 90 % of what it is due, and after which, until the
+/// next event, it gets 90 % on average for three seconds or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// So long after the event that second began.
+    After(Span),
+    /// There was no such second before the next event.
+    Never,
+    /// Between the event and the next one are fewer than four seconds: too few to say.
+    Unknown,
 }
 
 /// The series of a flow and of what it was due, to be summed over intervals.
@@ -74,8 +89,14 @@ impl Shares {
         if from >= to || to >= self.got.len() || self.idle[to] > self.idle[from] {
             return None;
         }
+        self.mean_share(samples)
+    }
+
+    /// The same for samples in some of which nothing may be due; `None` if nothing is due in any.
+    fn mean_share(&self, samples: &Range<usize>) -> Option<f64> {
+        let (from, to) = (samples.start, samples.end);
         let due = (self.due[to] - self.due[from]) as f64 * self.sample.as_secs_f64();
-        Some((self.got[to] - self.got[from]) as f64 / due)
+        (due > 0.0).then(|| (self.got[to] - self.got[from]) as f64 / due)
     }
 
     /// The mean of what was due.
@@ -86,9 +107,9 @@ impl Shares {
         Rate::from_bit(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// Sample intervals of a second.
-    fn second(&self) -> usize {
-        SECOND.as_nanos().div_ceil(self.sample.as_nanos().max(1)).max(1) as usize
+    /// Sample intervals that fill this time.
+    fn filling(&self, time: Span) -> usize {
+        time.as_nanos().div_ceil(self.sample.as_nanos().max(1)).max(1) as usize
     }
 
     /// Samples that begin at or after `from` and end at or before `to`.
@@ -101,7 +122,7 @@ impl Shares {
 
     /// Each second that begins with a sample, within these, throughout which something was due, with its share.
     fn seconds(&self, samples: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
-        let second = self.second();
+        let second = self.filling(SECOND);
         let last = (samples.end + 1).saturating_sub(second);
         (samples.start..last.max(samples.start)).filter_map(move |k| Some((k, self.share(&(k..k + second))?)))
     }
@@ -110,6 +131,21 @@ impl Shares {
     fn worst(&self, from: Time, to: Time) -> Option<Worst> {
         let (k, share) = self.seconds(self.within(from, to)).min_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Worst { share, from: Time::ZERO + self.sample * k as u64 })
+    }
+
+    /// When the flow had its share after an event, which these samples follow until the next event.
+    fn reached(&self, event: Time, samples: &Range<usize>) -> Reached {
+        let (second, hold) = (self.filling(SECOND), self.filling(HOLD));
+        if samples.len() < second + hold {
+            return Reached::Unknown;
+        }
+        let holds =
+            |k: usize| self.mean_share(&(k + second..samples.end)).is_some_and(|share| share >= REACHED);
+        let mut seconds = self.seconds(samples.start..samples.end - hold);
+        let first = seconds.find(|&(k, share)| share >= REACHED && holds(k));
+        first.map_or(Reached::Never, |(k, _)| {
+            Reached::After((Time::ZERO + self.sample * k as u64).since(event))
+        })
     }
 }
 
@@ -152,9 +188,7 @@ pub(crate) fn responses(point: &PointRecord, replication: usize) -> Vec<Response
             if due == Rate::ZERO {
                 continue;
             }
-            let reached = shares.seconds(samples).find(|&(_, share)| share >= REACHED);
-            let took = reached.map(|(k, _)| (Time::ZERO + shares.sample * k as u64).since(event.at));
-            all.push(Response { event: number, flow, due, took });
+            all.push(Response { event: number, flow, due, reached: shares.reached(event.at, &samples) });
         }
     }
     all
@@ -196,5 +230,35 @@ mod tests {
         let it = shares(&[(5, 10), (3, 30)]);
         assert_eq!((it.share(&(0..2)), it.due(&(0..2))), (Some(0.4), Rate::from_kbit(20)));
         assert_eq!((it.share(&(0..3)), it.share(&(1..1))), (None, None));
+    }
+
+    #[test]
+    fn a_share_is_reached_only_if_it_is_held() {
+        let after = |halves: u64| Reached::After(Span::from_millis(500) * halves);
+        let of = |kbits: &[u64], from: usize| {
+            let series: Vec<(u64, u64)> = kbits.iter().map(|&kbit| (kbit, 10)).collect();
+            shares(&series).reached(Time::ZERO + Span::from_millis(500) * from as u64, &(from..kbits.len()))
+        };
+        // A queue full of packets from before the event, then 60 %.
+        assert_eq!(of(&[15, 9, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3], 0), Reached::Never);
+        // The share begins to be held in the third sample; a weak second does not end it, as the mean is 100 %.
+        assert_eq!(of(&[1, 2, 5, 5, 3, 3, 7, 7, 5, 5, 5, 5], 0), after(2));
+        // Only samples after the event count.
+        assert_eq!(of(&[0, 5, 4, 5, 5, 5, 5, 5, 5, 5], 1), after(0));
+        // Two seconds at the end are too few to be held.
+        assert_eq!(of(&[2, 2, 2, 2, 2, 2, 2, 2, 5, 5, 5, 5], 0), Reached::Never);
+        // Four seconds can be judged, 3.5 cannot.
+        assert_eq!(
+            (of(&[5; 8], 0), of(&[5; 8], 1), of(&[0; 8], 0)),
+            (after(0), Reached::Unknown, Reached::Never)
+        );
+        // An event between two samples: the first sample after it counts.
+        let it = shares(&[(5, 10); 12]);
+        let event = Time::from_millis(1_200);
+        let samples = it.within(event, Time::MAX);
+        assert_eq!(it.reached(event, &samples), Reached::After(Span::from_millis(300)));
+        // A flow that is due nothing for a while is judged by the rest.
+        let pauses = [(5, 10), (5, 10), (5, 10), (0, 0), (0, 0), (5, 10), (5, 10), (5, 10)];
+        assert_eq!(shares(&pauses).reached(Time::ZERO, &(0..8)), after(0));
     }
 }

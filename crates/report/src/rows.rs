@@ -296,8 +296,11 @@ row! {
         flow: String, "";
         /// What it was due on average from then until the next event or the end, Mb/s.
         due_mbps: f64, "Mb/s";
-        /// From the event until a second began in which the flow got 90 % of what it was due then, s; missing if there was none
-        /// before the next event.
+        /// Whether four seconds or more lie between it and the next event or the end: fewer are too short to judge the answer.
+        judged: bool, "";
+        /// From the event until the first second began in which the flow got 90 % of what it was due, and after which it got 90 % on
+        /// average until the next event, for three seconds or more, s; missing if there was none, or if it is not judged. Too long by up
+        /// to one sample interval where the event lies within one.
         to_90_percent_s: Option<f64>, "s";
     }
 }

@@ -4,7 +4,7 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 
-use crate::due::{dues_of, responses, worst_second};
+use crate::due::{Reached, dues_of, responses, worst_second};
 use crate::record::{PointRecord, Run};
 use crate::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
@@ -250,6 +250,10 @@ fn response_rows(point: &PointRecord) -> impl Iterator<Item = ResponseRow> {
         let events = dues_of(point, replication).map_or(&[][..], |(_, dues)| &dues.events);
         responses(point, replication).into_iter().filter_map(move |response| {
             let event = events.get(response.event)?;
+            let reached = match response.reached {
+                Reached::After(time) => Some(round6(time.as_secs_f64())),
+                Reached::Never | Reached::Unknown => None,
+            };
             Some(ResponseRow {
                 point: point.label.clone(),
                 seed: outcome.seed,
@@ -257,7 +261,8 @@ fn response_rows(point: &PointRecord) -> impl Iterator<Item = ResponseRow> {
                 event: event.what.clone(),
                 flow: outcome.flows.get(response.flow)?.name.clone(),
                 due_mbps: round6(response.due.as_mbit_f64()),
-                to_90_percent_s: response.took.map(|took| round6(took.as_secs_f64())),
+                judged: response.reached != Reached::Unknown,
+                to_90_percent_s: reached,
             })
         })
     })

@@ -9,7 +9,7 @@ use apportion_runtime::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
 use super::series;
-use crate::due::{Worst, dues_of, responses, worst_second};
+use crate::due::{Reached, Response, Worst, dues_of, responses, worst_second};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
@@ -100,17 +100,24 @@ fn event_table(point: &PointRecord) -> String {
     let row = |(at, event): (usize, &Event)| {
         let of_event = || all.iter().filter(|response| response.event == at);
         let name = |flow: usize| outcome.flows.get(flow).map_or("", |flow| flow.name.as_str());
-        let last = of_event().filter_map(|response| Some((response.took?, response.flow))).max();
-        let never: Vec<usize> = of_event().filter(|r| r.took.is_none()).map(|r| r.flow).collect();
+        let time = |response: &Response| match response.reached {
+            Reached::After(time) => Some((time, response.flow)),
+            Reached::Never | Reached::Unknown => None,
+        };
+        let last = of_event().filter_map(time).max();
+        let never: Vec<usize> =
+            of_event().filter(|response| response.reached == Reached::Never).map(|r| r.flow).collect();
+        let is_short = of_event().any(|response| response.reached == Reached::Unknown);
         let never = match never[..] {
             [] => "–".to_owned(),
             [only] => name(only).to_owned(),
             _ => format!("{} flows", never.len()),
         };
-        let last = last.map_or_else(
-            || "–".to_owned(),
-            |(took, flow)| format!("{} ({})", number(took.as_secs_f64()), name(flow)),
-        );
+        let last = match last {
+            Some((time, flow)) => format!("{} ({})", number(time.as_secs_f64()), name(flow)),
+            None if is_short => "too short to judge".to_owned(),
+            None => "–".to_owned(),
+        };
         vec![number(event.at.as_secs_f64()), event.what.clone(), last, never]
     };
     let rows: Vec<Vec<String>> = dues.events.iter().enumerate().take(MAX_FLOWS).map(row).collect();

@@ -171,8 +171,10 @@ measured time.</dd>
 customers), among the flows that have something to send at the time; the mean over the measured time. A finite transfer is due
 its share until it has completed.</dd>
 <dt>Worst second</dt><dd>The lowest throughput over what is due in any second throughout which something is due, and when it
-began; over all seeds.</dd>
-<dt>Seconds to 90 %</dt><dd>From an event until a second begins in which the flow gets 90 % of what it is due then.</dd>
+began; over all seeds. A second is as many sample intervals as fill one: longer than a second if <code>sample</code> does not divide it.</dd>
+<dt>Seconds to 90 %</dt><dd>From an event until the first second begins in which the flow gets 90 % of what it is due, and after which it
+gets 90 % on average until the next event, for three seconds or more. Less than four seconds are too short to judge. Samples after the one
+in which the event lies count, so it can be too long by up to one sample interval.</dd>
 <dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
 throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
 throughput.</dd>
