@@ -13,6 +13,9 @@ use core::cmp::Ordering;
 
 use super::infeasible::{Infeasible, is_amount};
 
+/// The part by which sums may exceed a capacity without being more: the rounding of thousands of additions.
+const ROUNDING: f64 = 1e-12;
+
 /// What one flow asks of a network. Amounts are in the unit of the capacities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
@@ -134,27 +137,44 @@ fn floor(claim: &Claim) -> f64 {
 }
 
 /// Reduces guarantees to what fits: each to what its flow wants of it, and where the guarantees on a link exceed its
-/// capacity, all of them in proportion. A flow that crosses several such links has the least that one of them leaves
-/// it. Guarantees that fit are not touched. Claims on links that do not exist are left to [`max_min`].
+/// capacity, all that are not yet reduced in proportion. The link that can keep the least part of its guarantees comes first; what its
+/// flows leave on other links is left to the others there. So the parts that are kept are max-min fair, and no guarantee can be raised without
+/// lowering another of which no greater part is kept. Guarantees that fit are not touched. Claims on links that do not exist are
+/// left to [`max_min`].
 ///
-/// Cost: O(path entries + links).
+/// Cost: O(path entries + links) for each link on which guarantees do not fit.
 pub fn fit_guarantees(capacities: &[f64], claims: &mut [Claim]) {
     for claim in claims.iter_mut() {
         claim.guarantee = floor(claim);
     }
-    let guarantees = claims.iter().flat_map(|claim| claim.links.iter().map(|&link| (link, claim.guarantee)));
-    let over = oversubscribed(capacities, guarantees);
-    if over.is_empty() {
-        return;
+    let mut reduced = vec![false; claims.len()];
+    // Each round reduces the guarantees of a link, of which a later round does not find one.
+    while let Some((tightest, kept)) = least_kept(capacities, claims, &reduced) {
+        for (claim, reduced) in claims.iter_mut().zip(&mut reduced) {
+            if !*reduced && claim.links.contains(&tightest) {
+                claim.guarantee *= kept;
+                *reduced = true;
+            }
+        }
     }
-    let mut kept = vec![1.0f64; capacities.len()];
-    for (link, guaranteed) in over {
-        kept[link] = capacities[link] / guaranteed;
+}
+
+/// The link that can keep the least part of the guarantees that are not `reduced` yet, and that part; `None` if all fit.
+fn least_kept(capacities: &[f64], claims: &[Claim], reduced: &[bool]) -> Option<(usize, f64)> {
+    let entries = |wanted: bool| {
+        let claims = claims.iter().zip(reduced).filter(move |&(_, &reduced)| reduced == wanted);
+        claims.flat_map(|(claim, _)| claim.links.iter().map(|&link| (link, claim.guarantee)))
+    };
+    let mut left = capacities.to_vec();
+    for (link, guarantee) in entries(true) {
+        if let Some(left) = left.get_mut(link) {
+            *left = (*left - guarantee).max(0.0);
+        }
     }
-    for claim in claims {
-        let least = claim.links.iter().filter_map(|&link| kept.get(link)).copied().fold(1.0, f64::min);
-        claim.guarantee *= least;
-    }
+    // Sums of what is reduced may be off by rounding, in proportion to the whole capacity.
+    let over = oversubscribed(&left, entries(false)).into_iter();
+    let over = over.filter(|&(link, sum)| sum - left[link] > capacities[link] * ROUNDING);
+    over.map(|(link, sum)| (link, left[link] / sum)).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// Checks the claims and sets the guarantees aside.
@@ -199,7 +219,7 @@ pub fn oversubscribed(
         }
     }
     // Guarantees that add up to the capacity exactly may exceed it by rounding.
-    let over = |(link, sum): &(usize, f64)| *sum > capacities[*link] * (1.0 + 1e-12);
+    let over = |(link, sum): &(usize, f64)| *sum > capacities[*link] * (1.0 + ROUNDING);
     sums.into_iter().enumerate().filter(over).collect()
 }
 
@@ -263,15 +283,15 @@ mod tests {
 
     #[test]
     fn guarantees_that_do_not_fit_are_reduced_in_proportion() {
-        // 6 + 3 on a link of 3: a third of each, 2 and 1. The second crosses a link of 0.5 as well: 0.5, and the
-        // 0.5 that it leaves on the first link is divided by weights among those who can use it.
+        // 6 + 3 on a link of 3: a third of each, 2 and 1. The second crosses a link of 0.5 as well: 0.5, and what it
+        // leaves on the first link is guaranteed to the other.
         let reduced = |second: &[usize], capacities: &[f64]| {
             let mut claims = [claim(&[0], 1.0, 6.0, None), claim(second, 1.0, 3.0, None)];
             fit_guarantees(capacities, &mut claims);
             (claims[0].guarantee, claims[1].guarantee, max_min(capacities, &claims).unwrap())
         };
         assert_eq!(reduced(&[0], &[3.0]), (2.0, 1.0, vec![2.0, 1.0]));
-        assert_eq!(reduced(&[0, 1], &[3.0, 0.5]), (2.0, 0.5, vec![2.5, 0.5]));
+        assert_eq!(reduced(&[0, 1], &[3.0, 0.5]), (2.5, 0.5, vec![2.5, 0.5]));
         // An outage leaves nothing, and what fits stays.
         assert_eq!(reduced(&[0], &[0.0]), (0.0, 0.0, vec![0.0, 0.0]));
         assert_eq!(reduced(&[0], &[9.0]), (6.0, 3.0, vec![6.0, 3.0]));
@@ -279,6 +299,15 @@ mod tests {
         let mut claims = [claim(&[0], 1.0, 6.0, Some(1.0)), claim(&[0], 1.0, 2.0, None)];
         fit_guarantees(&[3.0], &mut claims);
         assert_eq!((claims[0].guarantee, claims[1].guarantee), (1.0, 2.0));
+    }
+
+    #[test]
+    fn what_a_reduced_guarantee_leaves_on_another_link_stays_guaranteed() {
+        // Link 0 keeps half of the first guarantee; then 1 + 2 fit on link 1, and nothing is left to the third flow.
+        let mut claims =
+            [claim(&[0, 1], 1.0, 2.0, None), claim(&[1], 1.0, 2.0, None), claim(&[1], 10.0, 0.0, None)];
+        fit_guarantees(&[1.0, 3.0], &mut claims);
+        assert_eq!(max_min(&[1.0, 3.0], &claims), Ok(vec![1.0, 2.0, 0.0]));
     }
 
     fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {
@@ -318,6 +347,21 @@ mod tests {
                 });
                 prop_assert!(bottleneck, "flow {flow} could have more than {}", shares[flow]);
             }
+        }
+
+        #[test]
+        fn guarantees_are_kept_in_parts_that_are_max_min_fair(
+            (mut capacities, mut claims) in network(), scale in 1u8..40, outage in 0usize..12,
+        ) {
+            capacities.iter_mut().for_each(|capacity| *capacity *= f64::from(scale) / 400.0);
+            capacities.get_mut(outage).into_iter().for_each(|capacity| *capacity = 0.0);
+            // All rise in proportion to what they are until they are whole, or a link is full.
+            let rising: Vec<_> = claims.iter().map(|c| (c.links.clone(), floor(c), 0.0, floor(c))).collect();
+            fit_guarantees(&capacities, &mut claims);
+            for (ours, theirs) in claims.iter().zip(reference::max_min(&capacities, &rising)) {
+                prop_assert!((ours.guarantee - theirs).abs() < 1e-9, "{} against {theirs}", ours.guarantee);
+            }
+            prop_assert!(max_min(&capacities, &claims).is_ok());
         }
 
         #[test]

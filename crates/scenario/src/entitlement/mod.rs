@@ -7,8 +7,9 @@
 //! guarantees and rates of sources. What is due between two times is the integral.
 //!
 //! Equations. At time t, let A(t) be the flows that want something, C_l(t) the rate of link l, and d_f(t) what f wants, without
-//! end for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t)) : f in A(t)}), where the
-//! guarantees on a link whose sum exceeds its rate are all multiplied by rate / sum. Flow f is due the integral of x_f(t) dt.
+//! end for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t)) : f in A(t)}), where
+//! guarantees on a link whose sum exceeds its rate are reduced in proportion, first on the link that can keep the least part of them
+//! ([`fit_guarantees`](apportion_core::fairness::fit_guarantees)). Flow f is due the integral of x_f(t) dt.
 //! Rates are rounded down to a millionth of a bit per second, times are whole nanoseconds, so integrals are exact
 //! integers ([`Amount`]), additive, and never exceed what a link can carry but for the rounding of the allocation.
 //!
