@@ -211,14 +211,18 @@ fn value_of(kind: Kind) -> String {
 
 fn tcp_parameters(profile: &str) -> String {
     let params = TcpParams::profile(profile);
-    let value = |name: &str| params.as_ref().and_then(|params| params.get(name)).unwrap_or_default();
+    let value = |name: &str| match &params {
+        Some(params) if params.uses(name) => params.get(name).unwrap_or_default(),
+        _ => "no effect".to_owned(),
+    };
     let mut rows = vec![["parameter", "here", "meaning", "value", "from"].map(str::to_owned).to_vec()];
     rows.extend(PARAMS.iter().map(|entry| {
         let kind = entry.unit.trim_end().to_owned();
         vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), kind, entry.source.to_owned()]
     }));
     format!(
-        "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\n{}",
+        "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\
+         Here: the value in this profile, or \"no effect\" with its `sack_recovery`.\n\n{}",
         table(&rows)
     )
 }

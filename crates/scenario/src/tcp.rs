@@ -107,7 +107,7 @@ pub struct TcpParams {
     pub truncate_cwnd: bool,
     /// Whether the window grows per acknowledged byte rather than per ACK.
     pub byte_counting: bool,
-    /// Segments by which one ACK may open the window in slow start, if bytes are counted: RFC 3465's L.
+    /// Segments by which one ACK may open the window in slow start, if bytes are counted: RFC 3465's L, at least 1.
     pub abc_limit: Option<u32>,
     /// Which CUBIC [`Algorithm::Cubic`] is.
     pub cubic: CubicForm,
@@ -275,6 +275,17 @@ impl TcpParams {
         PARAMS.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
     }
 
+    /// Whether the parameter called `name` has an effect with this [`sack_recovery`](Self::sack_recovery).
+    #[must_use]
+    pub fn uses(&self, name: &str) -> bool {
+        match (self.sack_recovery, name) {
+            // With timestamps every ACK of new data yields a sample, which ends backoff.
+            (SackRecovery::Rack, "ack_ends_backoff") => !self.timestamps,
+            (SackRecovery::Rack, _) => !UNUSED_BY_RACK.contains(&name),
+            (SackRecovery::Pipe | SackRecovery::Rfc6675, _) => name != "hystart",
+        }
+    }
+
     /// Why no TCP can run with these values, if so.
     pub fn check(&self) -> Result<(), String> {
         let fail = |why: &str| Err(why.to_owned());
@@ -294,7 +305,9 @@ impl TcpParams {
         if self.window_bytes() > MAX_WINDOW {
             return fail("the window is at most 2^30 bytes (RFC 7323 section 2.3)");
         }
-        if self.dupack_threshold == 0 || self.max_backoff == Some(0) || self.recovery_burst == Some(0) {
+        if self.dupack_threshold == 0
+            || [self.max_backoff, self.recovery_burst, self.abc_limit].contains(&Some(0))
+        {
             return fail("must be at least 1");
         }
         if self.sack_recovery == SackRecovery::Rack && self.algorithm == Algorithm::Tahoe {
@@ -329,6 +342,19 @@ impl TcpParams {
             || self.sack_recovery == SackRecovery::Rack
     }
 }
+
+/// Parameters of duplicate ACKs, of the window when it is cut, and of the timer, for which RACK-TLP and proportional rate
+/// reduction have rules of their own.
+const UNUSED_BY_RACK: &[&str] = &[
+    "limited_transmit",
+    "stale_rto",
+    "bug_fix",
+    "fast_again",
+    "inflate",
+    "recovery_burst",
+    "truncate_cwnd",
+    "exit",
+];
 
 /// RFC 2018 section 3: 8 bytes per block, and three blocks in addition to a timestamp.
 const SACK_BLOCKS: Bytes = Bytes::new(3 * 8);

@@ -123,6 +123,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
         ("max_backoff", "0", "at least 1"),
         ("max_backoff", "some", "whole number"),
         ("recovery_burst", "0", "at least 1"),
+        ("abc_limit", "0", "at least 1"),
         ("max_rto", "1ms", "min_rto <= max_rto"),
         ("min_rto", "100s", "min_rto <= max_rto"),
         ("initial_rto", "0s", "initial_rto > 0"),
@@ -131,7 +132,7 @@ fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
         ("delayed_ack", "2 0s", "more than no time"),
         ("delayed_ack", "2 10ms late", "as in"),
         ("algorithm", "vegas", "none of: tahoe reno newreno sack cubic bbr"),
-        ("ecn", "yes", "true or false"),
+        ("ecn", "yes", "`yes` is not `true` or `false`"),
     ];
     for (name, text, reason) in cases {
         let mut params = rfc();
@@ -139,4 +140,18 @@ fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
         assert!(message.contains(reason), "{name} = {text}: {message}");
         assert_eq!(params, rfc(), "{name} = {text}");
     }
+}
+
+#[test]
+fn parameters_without_effect_are_known() {
+    let unused = |profile: &str| {
+        let params = TcpParams::profile(profile).unwrap();
+        let unused: Vec<_> =
+            PARAMS.iter().map(|entry| entry.name).filter(|name| !params.uses(name)).collect();
+        unused.join(" ")
+    };
+    assert_eq!(unused("rfc"), "hystart");
+    let of_rack = "limited_transmit stale_rto ack_ends_backoff bug_fix fast_again inflate recovery_burst truncate_cwnd exit";
+    assert_eq!(unused("linux"), of_rack);
+    assert!(UNUSED_BY_RACK.iter().all(|name| PARAMS.iter().any(|entry| entry.name == *name)));
 }

@@ -29,7 +29,17 @@ macro_rules! plain_text {
         }
     )* };
 }
-plain_text!(Bytes: "size", Span: "time", u32: "whole number", bool: "true or false");
+plain_text!(Bytes: "size", Span: "time", u32: "whole number");
+
+impl Text for bool {
+    const UNIT: &'static str = "true or false";
+    fn read(text: &str) -> Result<Self, String> {
+        text.trim().parse().map_err(|_| format!("`{text}` is not `true` or `false`"))
+    }
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
 
 /// Enumerations written as one word.
 macro_rules! words {

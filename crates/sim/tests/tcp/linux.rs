@@ -211,3 +211,35 @@ fn reno_over_rack_keeps_the_square_root_law() {
     assert!((11.0..13.5).contains(&per_round), "{per_round}");
     assert!(cuts(&pipe) > 0);
 }
+
+#[test]
+fn parameters_that_are_not_used_change_nothing() {
+    let of_rack = [
+        ("limited_transmit", "false"),
+        ("stale_rto", "true"),
+        ("ack_ends_backoff", "true"),
+        ("bug_fix", "false"),
+        ("fast_again", "true"),
+        ("inflate", "cwnd"),
+        ("recovery_burst", "4"),
+        ("truncate_cwnd", "true"),
+        ("exit", "grow"),
+    ];
+    let sent = |profile: &str, change: &[(&str, &str)]| {
+        let changes: Vec<_> = change.iter().copied().chain([("algorithm", "cubic")]).collect();
+        let mut pipe = Pipe::new(params(profile, &changes), 1, RATE, DELAY);
+        let mut data = Stream::new(5, "data");
+        pipe.fate = Box::new(move |_, _| if data.chance(0.2) { Fate::Lose } else { Fate::Pass });
+        pipe.start(u64::MAX);
+        pipe.run(Time::from_secs(20));
+        assert!(profile == "rfc" || pipe.sender.stats().timeouts > 0, "the losses are too light");
+        pipe.sent
+    };
+    for (profile, changes) in [("linux", &of_rack[..]), ("rfc", &[("hystart", "true")])] {
+        let (params, plain) = (params(profile, &[]), sent(profile, &[]));
+        for change in changes {
+            assert!(!params.uses(change.0), "{profile}: {}", change.0);
+            assert!(sent(profile, &[*change]) == plain, "{profile}: {}", change.0);
+        }
+    }
+}
