@@ -5,7 +5,7 @@ use std::path::Path;
 
 use apportion_core::units::Rate;
 use apportion_report::metrics::Metric;
-use apportion_report::phases::Sample;
+use apportion_report::phases::Twin;
 use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
 };
@@ -56,7 +56,7 @@ impl Results {
         scenario: &Scenario,
         seeds: &[Vec<u64>],
         outcomes: Vec<Option<Outcome>>,
-        twins: Option<Vec<Option<Sample>>>,
+        twins: Option<Vec<Option<Twin>>>,
     ) -> Self {
         let has_all_twins = twins.as_ref().is_none_or(|twins| twins.iter().all(Option::is_some));
         let complete = has_all_twins && outcomes.iter().all(Option::is_some);
@@ -245,8 +245,8 @@ impl Results {
 fn finished_twins(
     seeds: &[Vec<u64>],
     outcomes: &[Option<Outcome>],
-    twins: Vec<Option<Sample>>,
-) -> Vec<Vec<Option<Sample>>> {
+    twins: Vec<Option<Twin>>,
+) -> Vec<Vec<Option<Twin>>> {
     let mut both = outcomes.iter().zip(twins);
     let of_point = |seeds: &Vec<u64>| {
         both.by_ref()

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use apportion_report::WriteError;
-use apportion_report::phases::Sample;
+use apportion_report::phases::{Sample, Twin};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
@@ -72,8 +72,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether each replication has a twin in the simulator, which shows [where results depend on phases](Results::phases): the same
-    /// seed, with every propagation delay of the scenario moved by an amount of its own up to 1 µs, the same in all
-    /// replications. The twins double the time. They change no other table. Default: with more than one seed. Runs in real time
+    /// seed, with every propagation delay of the scenario moved by 1 µs, up or down; two replications in succession share the moves. The twins double the time. They change no other table. Default: with more than one seed. Runs in real time
     /// have none: their phases vary by more than that from run to run.
     ///
     /// ```
@@ -220,13 +219,11 @@ impl<'a> Run<'a> {
         captures: Option<&Captures<'_>>,
     ) -> Result<Replications, RunError> {
         let points = self.scenario.points();
-        let perturbed: Vec<Option<model::Scenario>> =
-            points.iter().map(|point| self.has_twins().then(|| point.scenario.perturbed())).collect();
         let openers: Vec<_> =
             (0..points.len()).map(|at| captures.map(|captures| captures.opener(at, points))).collect();
         let mut jobs = Vec::new();
-        let mut are_twins = Vec::new();
-        for (((point, twin), seeds), opener) in points.iter().zip(&perturbed).zip(seeds).zip(&openers) {
+        for ((point, seeds), opener) in points.iter().zip(seeds).zip(&openers) {
+            let scenario = &point.scenario;
             let has_captures = point.scenario.links.iter().any(|link| link.pcap);
             for (k, &seed) in seeds.iter().enumerate() {
                 // One replication is captured: the others differ by chance alone and would fill the disk.
@@ -234,23 +231,21 @@ impl<'a> Run<'a> {
                     Some(opener) if k == 0 && has_captures => Some(opener),
                     _ => None,
                 };
-                jobs.push(Job { scenario: &point.scenario, seed, captures });
-                are_twins.push(false);
-                if let Some(scenario) = twin {
-                    jobs.push(Job { scenario, seed, captures: None });
-                    are_twins.push(true);
+                jobs.push(Job { scenario, seed, twin_of: None, captures });
+                if self.has_twins() {
+                    jobs.push(Job { scenario, seed, twin_of: Some(k as u64), captures: None });
                 }
             }
         }
         let counter = Counter::new(self.progress.as_ref(), jobs.len());
         let each = |at: usize, outcome: Option<Outcome>| {
             counter.step();
-            match are_twins[at] {
-                true => Ended::Twin(outcome.map(|outcome| {
+            match jobs[at].twin_of {
+                Some(k) => Ended::Twin(outcome.map(|outcome| {
                     let dues = apportion_runtime::due::dues(jobs[at].scenario, &outcome);
-                    Sample::of(&outcome, dues.as_ref())
+                    Twin { moves: model::Scenario::moves_of(k), sample: Sample::of(&outcome, dues.as_ref()) }
                 })),
-                false => Ended::Replication(outcome.map(Box::new)),
+                None => Ended::Replication(outcome.map(Box::new)),
             }
         };
         let ended = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
@@ -279,13 +274,13 @@ impl<'a> Run<'a> {
 struct Replications {
     outcomes: Vec<Option<Outcome>>,
     /// What is compared of the twins; empty if there are none.
-    twins: Vec<Option<Sample>>,
+    twins: Vec<Option<Twin>>,
 }
 
 /// What is kept of a simulation; none if it was cancelled.
 enum Ended {
     Replication(Option<Box<Outcome>>),
-    Twin(Option<Sample>),
+    Twin(Option<Twin>),
 }
 
 /// Why a run has no results.

@@ -56,7 +56,7 @@ pub struct Run {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
-    /// Run each replication twice, the second time with every delay moved by up to 1 µs: where results depend on that is in
+    /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
     /// phases.csv, in the report and printed [default with more than one seed]
     #[arg(long, overrides_with = "no_perturb")]
     pub perturb: bool,

@@ -1,4 +1,4 @@
-//! Whether results depend on phases: each replication against its twin, the same with every delay moved by up to 1 µs.
+//! Whether results depend on phases: each replication against its twin, the same with every delay moved by 1 µs, up or down.
 //!
 //! No delay is known to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
 //! do not show it: all seeds have the same delays.
@@ -6,7 +6,7 @@
 use apportion_core::units::Rate;
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::metrics::judged;
 use crate::record::{FlowInfo, PointRecord, Run};
@@ -41,9 +41,18 @@ impl Sample {
     }
 }
 
+/// The numbers of a twin.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// Which moves its delays have: twins with the same number have the same.
+    pub moves: u64,
+    /// What is compared.
+    pub sample: Sample,
+}
+
 /// Compares the replications of all points of a run with their twins and puts the result into
 /// [`PointRecord::phases`]: for each point, the twin of each of its outcomes, if it has finished.
-pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Sample>>]) {
+pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Twin>>]) {
     for (point, twins) in points.iter_mut().zip(twins) {
         point.phases = compare(point, twins);
     }
@@ -55,19 +64,20 @@ pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Sample>>]) {
 }
 
 /// The rows of a point, not yet judged.
-fn compare(point: &PointRecord, twins: &[Option<Sample>]) -> Vec<PhaseRow> {
+fn compare(point: &PointRecord, twins: &[Option<Twin>]) -> Vec<PhaseRow> {
     let pair = |(at, outcome): (usize, &Outcome)| {
         let dues = point.dues.get(at).and_then(Option::as_ref);
         Some((Sample::of(outcome, dues), twins.get(at)?.clone()?))
     };
-    let pairs: Vec<(Sample, Sample)> = point.outcomes.iter().enumerate().filter_map(pair).collect();
+    let pairs: Vec<(Sample, Twin)> = point.outcomes.iter().enumerate().filter_map(pair).collect();
     let row = |flow: &str, metric: &str, of: &dyn Fn(&Sample) -> Option<f64>| {
-        let both: Vec<(f64, f64)> =
-            pairs.iter().filter_map(|(is, twin)| Some((of(is)?, of(twin)?))).collect();
-        let was: Vec<f64> = both.iter().map(|pair| pair.0).collect();
+        let both: Vec<Pair> = pairs
+            .iter()
+            .filter_map(|(is, twin)| Some(Pair { was: of(is)?, twin: of(&twin.sample)?, moves: twin.moves }))
+            .collect();
+        let was: Vec<f64> = both.iter().map(|pair| pair.was).collect();
         let Estimate { mean: middle, ci95, n } = Estimate::of(&was)?;
-        // Below that it is rounding.
-        let shifts: Vec<f64> = both.iter().map(|pair| ((pair.1 - pair.0) * 1e9).round() / 1e9).collect();
+        let shifts: Vec<f64> = both.iter().map(Pair::shift).collect();
         Some(PhaseRow {
             point: point.label.clone(),
             flow: flow.to_owned(),
@@ -76,7 +86,8 @@ fn compare(point: &PointRecord, twins: &[Option<Sample>]) -> Vec<PhaseRow> {
             mean: round6(middle),
             half_width: ci95.map(round6),
             shift: round6(mean(&shifts)?),
-            p: by_chance(&shifts, is_constant(&was)),
+            largest_shift: round6(largest_shift(&both)?),
+            p: by_chance(&both),
             significant: false,
         })
     };
@@ -88,31 +99,64 @@ fn compare(point: &PointRecord, twins: &[Option<Sample>]) -> Vec<PhaseRow> {
     flows.chain(total).chain(row("", "jain", &|sample| sample.jain)).collect()
 }
 
-fn is_constant(samples: &[f64]) -> bool {
-    samples.windows(2).all(|pair| pair[0] == pair[1])
+/// A number of a replication and of its twin.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    was: f64,
+    twin: f64,
+    moves: u64,
 }
 
-/// How likely shifts as large are by chance: Student's paired t test. None for a single one.
+impl Pair {
+    fn shift(&self) -> f64 {
+        exact(self.twin - self.was)
+    }
+}
+
+/// Without what is rounding.
+fn exact(x: f64) -> f64 {
+    (x * 1e9).round() / 1e9
+}
+
+/// Pairs with the same moves, in the order of these.
+fn by_moves(pairs: &[Pair]) -> impl Iterator<Item = &[Pair]> {
+    pairs.chunk_by(|a, b| a.moves == b.moves)
+}
+
+/// The mean shift of the twins whose common moves make it largest.
+fn largest_shift(pairs: &[Pair]) -> Option<f64> {
+    let shift = |pairs: &[Pair]| mean(&pairs.iter().map(Pair::shift).collect::<Vec<_>>());
+    by_moves(pairs).filter_map(shift).max_by(|a, b| a.abs().total_cmp(&b.abs()))
+}
+
+/// How likely it is by chance that numbers differ as much from moves to moves: the analysis of variance of the replications as one
+/// group, and of the twins with the same moves as one each. `None` for a single pair.
 ///
-/// Equal shifts have no variance that the test could use. If no seed changes the number, a shift is certain. If seeds do, and the
-/// shifts are equal all the same (a packet more at the end of the measured part), their signs are what is known: all n of
-/// them agree with probability 2 / 2^n.
-fn by_chance(shifts: &[f64], is_deterministic: bool) -> Option<f64> {
-    let n = shifts.len() as f64;
-    if shifts.len() < 2 {
-        return None;
+/// The mean of a group varies by the moves and by chance; within a group only chance acts, since all its members are one scenario with
+/// different seeds. If no seed changes the number within any group, a difference between groups is certain.
+///
+/// R. A. Fisher, "Statistical Methods for Research Workers", 1925, chapter VII.
+fn by_chance(pairs: &[Pair]) -> Option<f64> {
+    let first = pairs.first().filter(|_| pairs.len() > 1)?.was;
+    // Relative to one of them and without rounding, so that what is equal has no variance.
+    let group = |of: fn(&Pair) -> f64, pairs: &[Pair]| -> Vec<f64> {
+        pairs.iter().map(|pair| exact(of(pair) - first)).collect()
+    };
+    let mut groups = vec![group(|pair| pair.was, pairs)];
+    groups.extend(by_moves(pairs).map(|pairs| group(|pair| pair.twin, pairs)));
+    let (count, samples) = (groups.len() as f64, 2.0 * pairs.len() as f64);
+    let middle = mean(&groups.concat())?;
+    let (mut between, mut within) = (0.0, 0.0);
+    for group in &groups {
+        let own = mean(group)?;
+        between += group.len() as f64 * (own - middle).powi(2);
+        within += group.iter().map(|x| (x - own).powi(2)).sum::<f64>();
     }
-    let middle = mean(shifts)?;
-    if is_constant(shifts) {
-        return Some(match shifts[0] == 0.0 {
-            true => 1.0,
-            false if is_deterministic => 0.0,
-            false => (1.0 - n).exp2(),
-        });
+    if within == 0.0 {
+        return Some(if groups.concat().iter().all(|x| *x == 0.0) { 1.0 } else { 0.0 });
     }
-    let squares: f64 = shifts.iter().map(|shift| (shift - middle).powi(2)).sum();
-    let t = middle / (squares / (n - 1.0) / n).sqrt();
-    StudentsT::new(0.0, 1.0, n - 1.0).ok().map(|student| (2.0 * student.sf(t.abs())).min(1.0))
+    let f = between / (count - 1.0) / (within / (samples - count));
+    FisherSnedecor::new(count - 1.0, samples - count).ok().map(|law| law.sf(f))
 }
 
 /// Which of these tests are significant: the smallest p at `LEVEL` / m, the next at `LEVEL` / (m - 1), and so on until one fails.
@@ -156,7 +200,7 @@ fn of_point(point: &PointRecord) -> Option<String> {
         2.. => format!(", of {flows} flows the most"),
         _ => String::new(),
     };
-    Some(format!("Depends on phases: delays moved by up to 1 µs move {}{others}.", moves(row)))
+    Some(format!("Depends on phases: delays moved by 1 µs move {}{others}.", moves(row)))
 }
 
 /// What is said if no point depends on phases.
@@ -165,11 +209,12 @@ fn calm(run: &Run) -> Option<String> {
     let seeds = rows.iter().map(|row| row.seeds).min()?;
     Some(match seeds {
         1 => format!(
-            "Phases: delays moved by up to 1 µs move {}. Several seeds would show whether that is chance.",
+            "Phases: delays moved by 1 µs move {}. Several seeds would show whether that is chance.",
             moves(most(&rows)?)
         ),
         _ => format!(
-            "Phases: with delays moved by up to 1 µs all of {} differences are within chance ({seeds} seeds).",
+            "Phases: {} differences looked at with delays moved by 1 µs, none beyond chance ({seeds} seeds). A dependence that few moves \
+             show may be missed.",
             rows.len()
         ),
     })
@@ -177,7 +222,7 @@ fn calm(run: &Run) -> Option<String> {
 
 /// The row that moves most: of a flow if there is one.
 fn most<'a>(rows: &[&'a PhaseRow]) -> Option<&'a PhaseRow> {
-    let rank = |row: &PhaseRow| (!row.flow.is_empty(), row.metric != "jain", row.shift.abs());
+    let rank = |row: &PhaseRow| (!row.flow.is_empty(), row.metric != "jain", row.largest_shift.abs());
     rows.iter().copied().max_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
         (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
@@ -187,7 +232,7 @@ fn most<'a>(rows: &[&'a PhaseRow]) -> Option<&'a PhaseRow> {
 /// Such as `tcp.3 by +0.810 Mb/s, from 1.50 ± 0.08 Mb/s`.
 fn moves(row: &PhaseRow) -> String {
     let (what, unit) = what(row);
-    format!("{what} by {}{unit}, from {}{unit}", shift(row), value(row))
+    format!("{what} by {}{unit}, from {}{unit}", signed(row.largest_shift), value(row))
 }
 
 /// What a row is about, and its unit after a space.
@@ -199,44 +244,53 @@ fn what(row: &PhaseRow) -> (&str, &'static str) {
     }
 }
 
-fn shift(row: &PhaseRow) -> String {
-    format!("{}{}", if row.shift < 0.0 { "-" } else { "+" }, number(row.shift.abs()))
+fn signed(shift: f64) -> String {
+    format!("{}{}", if shift < 0.0 { "-" } else { "+" }, number(shift.abs()))
 }
 
 fn value(row: &PhaseRow) -> String {
     Estimate { mean: row.mean, ci95: row.half_width, n: row.seeds as usize }.to_string()
 }
 
-/// The cells of a row in the report: what, value, shift and p.
+/// The cells of a row in the report: what, value, mean and largest shift, and p.
 pub(crate) fn cells(row: &PhaseRow) -> Vec<String> {
     let (what, unit) = what(row);
     let p =
         row.p.map_or_else(|| "–".to_owned(), |p| if p < 1e-4 { "< 0.0001".to_owned() } else { number(p) });
-    vec![what.to_owned(), format!("{}{unit}", value(row)), shift(row), p]
+    vec![what.to_owned(), format!("{}{unit}", value(row)), signed(row.shift), signed(row.largest_shift), p]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn shifts_are_judged_by_their_own_variance() {
-        // Mean 3, s = √2.5, n = 5: t = 3 / (√2.5 / √5) = 4.2426; two-sided p with 4 degrees of freedom 0.0132 (printed tables:
-        // 0.02 at 3.747, 0.01 at 4.604).
-        let p = by_chance(&[1.0, 2.0, 3.0, 4.0, 5.0], false).unwrap();
-        assert!((p - 0.0132).abs() < 1e-4, "{p}");
-        assert_eq!(by_chance(&[-1.0, 1.0], false), Some(1.0));
-        assert_eq!(by_chance(&[0.7], true), None);
+    fn pairs(numbers: &[(f64, f64)]) -> Vec<Pair> {
+        let pair = |(k, &(was, twin)): (usize, &(f64, f64))| Pair { was, twin, moves: k as u64 / 2 };
+        numbers.iter().enumerate().map(pair).collect()
     }
 
     #[test]
-    fn equal_shifts_are_certain_only_where_no_seed_changes_anything() {
-        assert_eq!(by_chance(&[0.0; 7], true), Some(1.0));
-        assert_eq!(by_chance(&[0.0; 7], false), Some(1.0));
-        assert_eq!(by_chance(&[-0.3, -0.3], true), Some(0.0));
-        // Two coins that agree.
-        assert_eq!(by_chance(&[-0.3, -0.3], false), Some(0.5));
-        assert_eq!(by_chance(&[0.3; 11], false), Some(1.0 / 1_024.0));
+    fn moves_that_agree_with_each_other_and_not_with_the_rest_are_found() {
+        // Groups 1 2 3 4, 2 4 and 7 9: means 2.5, 3, 8 of 4; between 4 · 1.5² + 2 · 1² + 2 · 4² = 43 with 2 degrees of freedom, within
+        // 5 + 2 + 2 = 9 with 5: F = 21.5 / 1.8 = 11.94. With 2 degrees of freedom above, p = (1 + 2 F / 5)^(-5 / 2) = 0.01246.
+        let all = pairs(&[(1.0, 2.0), (2.0, 4.0), (3.0, 7.0), (4.0, 9.0)]);
+        let p = by_chance(&all).unwrap();
+        assert!((p - (1.0 + 43.0 / 9.0_f64).powf(-2.5)).abs() < 1e-9 && (p - 0.01246).abs() < 1e-5, "{p}");
+        assert_eq!(largest_shift(&all), Some(4.5));
+        // The same twins in another order do not agree with those of their moves: chance.
+        let mixed = by_chance(&pairs(&[(1.0, 2.0), (2.0, 9.0), (3.0, 7.0), (4.0, 4.0)])).unwrap();
+        assert!(mixed > 0.2, "{mixed}");
+        assert_eq!((by_chance(&pairs(&[(0.7, 0.9)])), largest_shift(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_difference_is_certain_where_no_seed_changes_anything() {
+        assert_eq!(by_chance(&pairs(&[(0.3, 0.3); 7])), Some(1.0));
+        assert_eq!(by_chance(&pairs(&[(0.3, 0.1); 2])), Some(0.0));
+        // The second moves move it, the first do not.
+        assert_eq!(by_chance(&pairs(&[(0.3, 0.3), (0.3, 0.3), (0.3, 0.4), (0.3, 0.4)])), Some(0.0));
+        // Here a seed does.
+        assert!(by_chance(&pairs(&[(0.3, 0.3), (0.3, 0.3), (0.3, 0.4), (0.3, 0.3)])).unwrap() > 0.1);
     }
 
     #[test]

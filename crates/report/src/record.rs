@@ -44,7 +44,7 @@ pub struct PointRecord {
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
-    /// What moving every delay by up to 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
+    /// What moving every delay by 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
     pub phases: Vec<PhaseRow>,
 }
 

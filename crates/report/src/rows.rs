@@ -356,8 +356,8 @@ row! {
     }
 }
 row! {
-    /// How a number of a point moves if every delay of the scenario is moved by up to 1 µs: each replication against its twin, the same
-    /// with those delays. Rows of flows in the order of the scenario, then of the point; none if there were no twins.
+    /// How a number of a point moves if every delay of the scenario is moved by 1 µs, up or down: each replication against its twin, the same
+    /// with those delays. Two replications in succession have the same moves. Rows of flows in the order of the scenario, then of the point; none if there were no twins.
     PhaseRow of "phases" {
         /// The label of the sweep point; empty without a sweep.
         point: String, "";
@@ -373,11 +373,13 @@ row! {
         half_width: Option<f64>, "";
         /// The mean over the twins, less the mean over the replications.
         shift: f64, "";
-        /// How likely a shift as large is by chance: Student's t of the differences by seed, two-sided, for this row alone; missing
-        /// with a single seed. 0 if a shift does not vary because no seed changes the number, 2^(1 - seeds) if all seeds differ in the
-        /// number but not in the shift (the sign test).
+        /// The mean over the twins with the moves that shift it most, less that over their replications.
+        largest_shift: f64, "";
+        /// How likely it is by chance that the number differs as much from moves to moves: F test of the analysis of variance, with
+        /// the replications as one group and the twins of each moves as another, for this row alone; missing with a single seed. 0 if moves
+        /// change the number and no seed does.
         p: Option<f64>, "";
-        /// Whether the shift is more than chance at 5 % over all rows of the run (Holm's correction).
+        /// Whether that is more than chance at 5 % over all rows of the run (Holm's correction).
         significant: bool, "";
     }
 }

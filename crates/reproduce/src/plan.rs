@@ -177,7 +177,7 @@ impl Plan {
         done: &(dyn Fn() + Sync),
         cancel: &AtomicBool,
     ) -> Result<Option<Results>, ReplicateError> {
-        let job = |(scenario, seed)| Job { scenario, seed, captures: None };
+        let job = |(scenario, seed)| Job { scenario, seed, twin_of: None, captures: None };
         let jobs: Vec<Job<'_>> = self.replications(seeds).map(job).collect();
         let outcomes = replicate(&jobs, threads, &|_| done(), cancel)?;
         let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();

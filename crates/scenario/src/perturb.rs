@@ -5,35 +5,43 @@ use apportion_core::units::Span;
 
 use crate::model::{Scenario, Setting};
 
-/// How far a delay moves at most. Chosen: far below what anyone knows of a delay, and far above the resolution of
-/// simulated time.
-const MOVE: u64 = 1_000;
+/// How far each delay moves. Chosen: far below what anyone knows of a delay, and far above the resolution of simulated time.
+const MOVE: Span = Span::from_micros(1);
+
+/// Replications that share a moved scenario. Chosen: two twins that agree with each other and not with the rest show that it is the
+/// moves; more of them would leave fewer moves to try.
+const SHARED: u64 = 2;
 
 impl Scenario {
-    /// The same scenario with every propagation delay, also those that it changes to, moved by an amount of its own: whole
-    /// nanoseconds, uniform between -1 µs (or the delay, if that is less) and 1 µs. The amounts depend on the seed of the
-    /// scenario and the names of links, not on the seed of a replication: it is one other scenario.
+    /// The scenario of the twin of replication `k`, from 0: the same with every propagation delay, also those that it changes to, moved
+    /// by 1 µs, half of them up and half of them down by chance; delays below 1 µs move up. The moves depend on the seed of the scenario, the names of
+    /// links and `k` / 2: two replications in succession share theirs.
     #[must_use]
-    pub fn perturbed(&self) -> Self {
+    pub fn perturbed(&self, k: u64) -> Self {
         let mut other = self.clone();
-        let moved = |delay: Span, stream: &mut Stream| {
-            let down = delay.as_nanos().min(MOVE);
-            Span::from_nanos((delay.as_nanos() - down).saturating_add(stream.below(down + MOVE + 1)))
+        let group = Self::moves_of(k);
+        let goes_up =
+            |name: &str| Stream::new(self.seed, &format!("link.{name}.perturbation.{group}")).below(2) == 1;
+        let moved = |delay: Span, up: bool| match up || delay < MOVE {
+            true => Span::from_nanos(delay.as_nanos().saturating_add(MOVE.as_nanos())),
+            false => delay.saturating_sub(MOVE),
         };
-        let mut streams: Vec<Stream> = other
-            .links
-            .iter()
-            .map(|link| Stream::new(self.seed, &format!("link.{}.perturbation", link.name)))
-            .collect();
-        for (link, stream) in other.links.iter_mut().zip(&mut streams) {
-            link.delay = moved(link.delay, stream);
+        let up: Vec<bool> = self.links.iter().map(|link| goes_up(&link.name)).collect();
+        for (link, &up) in other.links.iter_mut().zip(&up) {
+            link.delay = moved(link.delay, up);
         }
         for change in &mut other.changes {
             if let Setting::LinkDelay(link, delay) = &mut change.to {
-                *delay = moved(*delay, &mut streams[link.index()]);
+                *delay = moved(*delay, up[link.index()]);
             }
         }
         other
+    }
+
+    /// The number of the moves that the twin of replication `k` has.
+    #[must_use]
+    pub const fn moves_of(k: u64) -> u64 {
+        k / SHARED
     }
 }
 
@@ -44,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_delay_moves_by_a_microsecond_at_most_and_none_below_zero() {
+    fn every_delay_moves_by_a_microsecond_and_none_below_zero() {
         let text = r#"
             seed = 6
             stop = "9s"
@@ -54,18 +62,28 @@ mod tests {
         "#;
         let suite = crate::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
         let scenario = &suite.points[0].scenario;
-        let other = scenario.perturbed();
-        let mut delays: Vec<u64> = Vec::new();
-        for (was, is) in scenario.links.iter().zip(&other.links) {
-            assert!(is.delay.as_nanos().abs_diff(was.delay.as_nanos()) <= 1_000, "{}", was.name);
-            delays.push(is.delay.as_nanos());
+        let other = scenario.perturbed(0);
+        let moves = |other: &Scenario| -> Vec<i64> {
+            let both = scenario.links.iter().zip(&other.links);
+            both.map(|(was, is)| is.delay.as_nanos() as i64 - was.delay.as_nanos() as i64).collect()
+        };
+        // Access links of 400 ns go up; the two directions of the bottleneck go up or down.
+        let all = moves(&other);
+        assert!(all.len() == 802 && all.iter().filter(|&&by| by == 1_000).count() >= 800);
+        assert!(all.iter().all(|by| by.abs() == 1_000));
+        // A changed delay moves as that of its link does, and the moves differ from pair to pair.
+        let bottleneck = scenario.links.iter().position(|link| link.name == "bottleneck").unwrap();
+        let mut ups = 0;
+        for k in 0..400 {
+            let other = scenario.perturbed(k);
+            let Setting::LinkDelay(_, delay) = other.changes[0].to else { panic!() };
+            let by = moves(&other)[bottleneck];
+            assert_eq!(delay.as_nanos() as i64 - 8_000_000, by);
+            ups += u64::from(by > 0);
         }
-        // Access links: uniform from 0 to 1,400 ns.
-        let access: Vec<u64> = delays.into_iter().filter(|delay| *delay < 1_000_000).collect();
-        let mean = access.iter().sum::<u64>() as f64 / access.len() as f64;
-        assert!(access.len() == 800 && (mean - 700.0).abs() < 50.0, "{mean}");
-        let Setting::LinkDelay(_, delay) = other.changes[0].to else { panic!() };
-        assert!(delay != Span::from_millis(8) && delay.as_nanos().abs_diff(8_000_000) <= 1_000);
-        assert_eq!(format!("{other:?}"), format!("{:?}", scenario.perturbed()));
+        // Of 200 coins, within 4 σ = 28.
+        assert!((144..=256).contains(&ups), "{ups}");
+        assert_eq!(format!("{other:?}"), format!("{:?}", scenario.perturbed(1)));
+        assert_ne!(moves(&scenario.perturbed(2)), moves(&scenario.perturbed(4)));
     }
 }

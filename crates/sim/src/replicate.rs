@@ -16,6 +16,8 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed of this replication.
     pub seed: u64,
+    /// Runs the [twin](Scenario::perturbed) of the replication with this number instead.
+    pub twin_of: Option<u64>,
     /// Opens the capture of a link, by its index, if this run is to be captured.
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
 }
@@ -85,7 +87,9 @@ fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateE
         return Ok(None);
     }
     let mut captures = |link: usize| job.captures.and_then(|open| open(link));
-    let mut simulation = Simulation::new(job.scenario, job.seed, Detail::Full, &mut captures)?;
+    let twin = job.twin_of.map(|k| job.scenario.perturbed(k));
+    let scenario = twin.as_ref().unwrap_or(job.scenario);
+    let mut simulation = Simulation::new(scenario, job.seed, Detail::Full, &mut captures)?;
     let complete = simulation.run(cancel);
     simulation.finish_captures()?;
     Ok(complete.then(|| simulation.outcome()))

@@ -180,7 +180,8 @@ throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has a
 throughput.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>Shift by phases</dt><dd>The mean over the twins less that over the replications: a twin is the same replication with every delay
-moved by up to 1 µs. p is that of Student's paired t test over seeds.</dd>
+moved by 1 µs, up or down, and two twins each have the same moves. The largest is that of the moves that shift it most. p: F test of the
+analysis of variance, replications and the twins of each moves as groups.</dd>
 <dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
 <dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
 flow needs.</dd>

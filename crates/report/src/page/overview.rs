@@ -278,11 +278,11 @@ fn phases(run: &Run) -> String {
         return out;
     }
     out.push_str(
-        "<p class=\"warn\"><b>These numbers depend on phases.</b> A twin of each replication, with every delay moved by up to 1 µs, \
-         moves them by more than chance (paired t test over seeds, 5 % over all comparisons with Holm's correction). The \
+        "<p class=\"warn\"><b>These numbers depend on phases.</b> Twins of the replications, with every delay moved by 1 µs up \
+         or down, differ from moves to moves by more than chance (F test, 5 % over all comparisons with Holm's correction). The \
          intervals do not contain that. <code>jitter</code> of flows, random starts and different delays unlock phases.</p>\n",
     );
-    let head = ["Point", "What", "Value", "Shift", "p"].map(str::to_owned);
+    let head = ["Point", "What", "Value", "Mean shift", "Largest shift", "p"].map(str::to_owned);
     let named = |point: &PointRecord, row: &PhaseRow| {
         std::iter::once(point.name().to_owned()).chain(phases::cells(row)).collect()
     };
