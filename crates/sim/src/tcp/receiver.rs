@@ -111,7 +111,8 @@ impl Receiver {
         }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
         let end = from + u64::from(segment.payload);
-        if from <= self.last_ack {
+        // RFC 7323 section 5.3: R3 if the segment is the next, unless R2 refuses it because nothing of it is new.
+        if from <= self.last_ack && end + u64::from(segment.flags.has(Flags::FIN)) > self.last_ack {
             self.ts_recent = segment.timestamp;
         }
         self.note_pause(now);

@@ -243,3 +243,20 @@ fn parameters_that_are_not_used_change_nothing() {
         }
     }
 }
+
+#[test]
+fn a_timeout_that_only_lost_acks_caused_is_undone() {
+    // No ACK arrives between 1.0 and 1.8 s: the timer expires, and all data have arrived.
+    for (timestamps, undone) in [("true", true), ("false", false)] {
+        let mut pipe = pipe(&[("window", "200kB"), ("timestamps", timestamps)]);
+        pipe.start(u64::MAX);
+        pipe.run(Time::from_secs(1));
+        let before = pipe.sender.cwnd();
+        pipe.ack_fate = Box::new(|_, _| Fate::Lose);
+        pipe.run(Time::from_millis(1_800));
+        assert!(pipe.sender.stats().timeouts > 0 && pipe.sender.cwnd() < 3.0, "{}", pipe.sender.cwnd());
+        pipe.ack_fate = Box::new(|_, _| Fate::Pass);
+        pipe.run(Time::from_millis(2_700));
+        assert_eq!(pipe.sender.cwnd() >= before, undone, "{timestamps}: {} of {before}", pipe.sender.cwnd());
+    }
+}

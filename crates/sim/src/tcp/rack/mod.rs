@@ -2,12 +2,14 @@
 //! proportional rate reduction ([`prr`](super::prr)), as Linux has them.
 //!
 //! `record` knows what is outstanding and what of it is lost; this module decides what that means for the
-//! window and what is sent. Deviations: a retransmission that turns out to be needless is not undone (RFC 3522,
-//! RFC 4015), a timeout is not tested for being spurious (RFC 5682), and reneging of SACK is not expected. Cost:
-//! O(log segments) per ACK, and O(log losses) for each loss; more while segments are late (see `record`).
+//! window and what is sent. A reduction that proves needless is undone (`undo`). Deviations: only timestamps show
+//! that, not reports of what arrived twice (RFC 3708), and not what a timeout lets out first (RFC 5682); and
+//! reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each loss; more while
+//! segments are late (see `record`).
 
 mod probe;
 mod record;
+mod undo;
 
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::CubicForm;
@@ -20,6 +22,7 @@ use super::sender::Sender;
 use super::seq::unwrap;
 use probe::Probe;
 use record::{Delivery, Losses, Record};
+use undo::Before;
 
 /// What a sender by RFC 8985 remembers.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +32,8 @@ pub struct Rack {
     /// The end of what had been sent when `state` began; it ends when that is acknowledged.
     high_seq: u64,
     prr: Prr,
+    /// The window before a loss was found. On the heap: few connections are in recovery at a time.
+    before: Option<Box<Before>>,
     hystart: HyStart,
     /// Timeouts since anything new was acknowledged.
     timeouts: u32,
@@ -88,6 +93,7 @@ impl Sender {
         if advanced {
             self.advance(now, ack);
             self.rack.timeouts = 0;
+            self.undo_if_needless(segment);
         } else if self.rack.record.reports_older(&delivery) {
             // Linux: the retransmission of the first segment is not late while older data arrive.
             self.restart_timer(now);
@@ -154,7 +160,7 @@ impl Sender {
         if matches!(self.rack.state, State::Cwr | State::Recovery) {
             self.congestion.cwnd = self.congestion.ssthresh;
         }
-        self.rack.state = State::Open;
+        (self.rack.state, self.rack.before) = (State::Open, None);
     }
 
     /// RFC 3168 section 6.1.2: once per window, as for a loss.
@@ -197,6 +203,7 @@ impl Sender {
         if begins {
             self.stats.fast_retransmits += 1;
             if self.rack.state != State::Cwr {
+                self.remember_window();
                 self.reduce();
             }
             self.enter(State::Recovery);
@@ -279,6 +286,7 @@ impl Sender {
     /// Sends an outstanding segment again.
     fn resend<W: Wire>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
         self.transmit(now, from, to.min(self.data_end()) - from, wire);
+        self.note_retransmission(now);
         self.rack.record.send_again(now, to);
         if from == self.snd_una {
             self.restart_timer(now);
@@ -336,6 +344,9 @@ impl Sender {
             State::Cwr | State::Recovery => self.snd_una < self.rack.high_seq,
             State::Loss => self.snd_una < self.rack.high_seq && self.rack.timeouts > 0,
         };
+        if !stands {
+            self.remember_window();
+        }
         let (window, flight) = (self.window_segments(), self.flight_segments());
         self.congestion.time_out(&self.params, window, flight, stands);
         let reordering = self.reordering_window();

@@ -289,6 +289,15 @@ impl Record {
         }
     }
 
+    /// Nothing was lost: what was sent once and taken for lost may still arrive.
+    pub fn forget_losses(&mut self) {
+        for segment in self.sent.iter_mut().filter(|segment| segment.lost && !segment.again) {
+            segment.lost = false;
+            self.lost.remove(&segment.end);
+        }
+        self.judged = 0;
+    }
+
     /// The index of the segment that holds `offset`.
     fn find(&self, offset: u64) -> usize {
         self.sent.partition_point(|segment| segment.end <= offset)
