@@ -193,6 +193,15 @@ impl<'a> Builder<'a> {
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
         let stop = fields.time("stop", i, problems);
+        let jitter = fields.span("jitter", i, problems);
+        if let (Some(jitter), Some(end)) = (jitter, self.end)
+            && Time::ZERO + jitter >= end
+        {
+            let message =
+                format!("{jitter} is not shorter than the run, which ends at {end}; write a shorter time");
+            fields.refuse("jitter", message, problems);
+            return None;
+        }
         let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, i, problems));
         if let (Some(stop), Some(Start::At(start) | Start::Between(_, start))) = (stop, start)
             && stop <= start
@@ -213,7 +222,7 @@ impl<'a> Builder<'a> {
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
             stream: fields.text("stream").map(|stream| named(stream).into()),
-            jitter: fields.span("jitter", i, problems),
+            jitter,
             guarantee: fields.rate("guarantee", i, problems)?,
             customer: customers::of_flow(fields, i, problems),
             tickets,

@@ -156,7 +156,7 @@ pub struct Flow {
     pub source: Source,
     /// When it starts.
     pub start: Start,
-    /// When its source stops sending; the end of the run if `None`.
+    /// When its source stops writing, or starting short flows; the end of the run if `None`. A file is written as a whole at its start.
     pub stop: Option<Time>,
 }
 

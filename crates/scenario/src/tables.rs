@@ -320,10 +320,16 @@ const SHARED_FLOW: [Key; 14] = [
         "Longest time that its hosts take for a packet that they send, data or acknowledgement; drawn \
          uniformly for each packet, none of which overtakes the one before it; \"0s\": none. Simulator only. \
          If absent, the transmission time of a full packet, or of an acknowledgement, over the slowest link \
-         of its path at the start.",
+         of its path at the time.",
     ),
     key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
-    key("stop", TIME, Optional, "Time when its source stops sending; the end of the run if absent."),
+    key(
+        "stop",
+        TIME,
+        Optional,
+        "Time when its source stops writing, or starting short flows; the end of the run if absent. What is written is \
+         still sent: a file is written as a whole at its start.",
+    ),
 ];
 
 /// Defaults of all flows.

@@ -27,6 +27,8 @@ pub(crate) struct Hosts(Vec<Host>);
 struct Host {
     /// The longest time for a packet, ns.
     jitter: u64,
+    /// What it becomes, and when.
+    later: VecDeque<(Time, Span)>,
     random: Stream,
     /// When the packet before leaves.
     last: Time,
@@ -39,13 +41,15 @@ struct Host {
 impl Hosts {
     /// Those of `scenario`. With `messages` any link may also carry messages of routers.
     pub fn new(scenario: &Scenario, seed: u64, messages: bool) -> Self {
-        if scenario.flows.iter().all(|flow| scenario.jitter(flow) == [Span::ZERO; 2]) {
+        let is_zero = |steps: Vec<(Time, Span)>| steps.iter().all(|&(_, jitter)| jitter == Span::ZERO);
+        if scenario.flows.iter().all(|flow| scenario.jitter(flow).into_iter().all(is_zero)) {
             return Self(Vec::new());
         }
         let users = users(scenario);
         let alone = |path: &[LinkId]| path.first().is_some_and(|link| users[link.index()] == 1 && !messages);
-        let host = |flow: &Flow, jitter: Span, purpose: &str, path: &[LinkId]| Host {
-            jitter: jitter.as_nanos(),
+        let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| Host {
+            jitter: 0,
+            later: jitter.into(),
             random: Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
             last: Time::ZERO,
             waiting: VecDeque::new(),
@@ -122,6 +126,12 @@ fn users(scenario: &Scenario) -> Vec<usize> {
 impl Host {
     /// When a packet leaves that is sent at `now`.
     fn departure(&mut self, now: Time) -> Time {
+        while let Some(&(at, jitter)) = self.later.front()
+            && at <= now
+        {
+            self.jitter = jitter.as_nanos();
+            self.later.pop_front();
+        }
         self.last = self.last.max(now + Span::from_nanos(self.random.below(self.jitter.saturating_add(1))));
         self.last
     }
@@ -133,7 +143,14 @@ mod tests {
 
     fn host(jitter: u64) -> Host {
         let random = Stream::new(3, "host");
-        Host { jitter, random, last: Time::ZERO, waiting: VecDeque::new(), has_own_link: false }
+        Host {
+            jitter,
+            later: VecDeque::new(),
+            random,
+            last: Time::ZERO,
+            waiting: VecDeque::new(),
+            has_own_link: false,
+        }
     }
 
     #[test]
@@ -148,6 +165,19 @@ mod tests {
         // Chi-square with 9 degrees of freedom: 27.88 is exceeded with a probability of 0.001.
         let square = |count: &u64| (*count as f64 - 10_000.0).powi(2) / 10_000.0;
         assert!(counts.iter().map(square).sum::<f64>() < 27.88, "{counts:?}");
+    }
+
+    #[test]
+    fn the_jitter_changes_at_its_times() {
+        let mut host = host(0);
+        host.later = [(Time::ZERO, Span::from_millis(9)), (Time::from_secs(2), Span::ZERO)].into();
+        let takes = |host: &mut Host, secs: u64| {
+            let now = Time::from_secs(secs);
+            host.departure(now).since(now)
+        };
+        let early = takes(&mut host, 1);
+        assert!(early > Span::ZERO && early <= Span::from_millis(9), "{early}");
+        assert_eq!(takes(&mut host, 2), Span::ZERO);
     }
 
     #[test]
