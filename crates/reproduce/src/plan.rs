@@ -395,39 +395,7 @@ impl Planner {
         let by_name: Runs<'_, Scenario> =
             runs.iter().filter_map(|(name, run)| Some((name.as_str(), run.of(scenario)?))).collect();
         let before = problems.len();
-        let mut labels = Vec::new();
-        let mut add = |line: u32, what: &str, (key, message): Fault| {
-            problems.push(format!("{}:{line}: {place}: {what}.{key}: {message}", paper.path.display()));
-        };
-        for metric in &experiment.metrics {
-            let place = format!("metric {}: measure", metric.name);
-            match metric.measure.labels(&by_name) {
-                Ok(found) if found.is_empty() => {
-                    add(
-                        metric.line,
-                        &place,
-                        ("of", "it has no numbers; name flows, or write numbers".to_owned()),
-                    );
-                }
-                Ok(found) if !found.len().is_multiple_of(metric.published().len().max(1)) => {
-                    let message =
-                        format!("{} numbers for {} published ones", found.len(), metric.published().len());
-                    add(metric.line, &place, ("of", message));
-                }
-                Ok(found) => labels.push(found),
-                Err(fault) => add(metric.line, &place, fault),
-            }
-        }
-        for column in paper.content.columns.iter().filter(|column| column.place().0 == experiment.id) {
-            if let Some(Err(fault)) = column.measure.as_ref().map(|measure| measure.labels(&by_name)) {
-                add(column.line, &format!("column {}: measure", column.title), fault);
-            }
-        }
-        for (at, figure) in (1..).zip(&experiment.figures) {
-            if let Err(fault) = check_figure(figure, paper, experiment, &by_name) {
-                add(experiment.line, &format!("figure[{at}]"), fault);
-            }
-        }
+        let labels = labels(paper, experiment, &place, &by_name, problems);
         let control = modification.control().map(str::to_owned);
         (problems.len() == before).then(|| PlannedExperiment {
             experiment: experiment.clone(),
@@ -529,6 +497,48 @@ impl Planner {
 /// its parameters.
 fn model(suite: &Suite) -> Vec<String> {
     suite.points.iter().map(|point| format!("{:?}", point.scenario)).collect()
+}
+
+/// For each metric of an experiment, the labels of its numbers. What is wrong with metrics, columns and figures goes to
+/// `problems`.
+fn labels(
+    paper: &Paper,
+    experiment: &Experiment,
+    place: &str,
+    runs: &Runs<'_, Scenario>,
+    problems: &mut Vec<String>,
+) -> Vec<Vec<String>> {
+    let mut add = |line: u32, what: &str, (key, message): Fault| {
+        problems.push(format!("{}:{line}: {place}: {what}.{key}: {message}", paper.path.display()));
+    };
+    let mut labels = Vec::new();
+    for metric in &experiment.metrics {
+        let numbers = metric.measure.labels(runs).and_then(|found| match metric.published().len().max(1) {
+            _ if found.is_empty() => {
+                Err(("of", "it has no numbers; name flows, or write numbers".to_owned()))
+            }
+            published if !found.len().is_multiple_of(published) => Err((
+                "of",
+                format!("{} numbers for {} published ones", found.len(), metric.published().len()),
+            )),
+            _ => Ok(found),
+        });
+        match numbers {
+            Ok(found) => labels.push(found),
+            Err(fault) => add(metric.line, &format!("metric {}: measure", metric.name), fault),
+        }
+    }
+    for column in paper.content.columns.iter().filter(|column| column.place().0 == experiment.id) {
+        if let Some(Err(fault)) = column.measure.as_ref().map(|measure| measure.labels(runs)) {
+            add(column.line, &format!("column {}: measure", column.title), fault);
+        }
+    }
+    for (at, figure) in (1..).zip(&experiment.figures) {
+        if let Err(fault) = check_figure(figure, paper, experiment, runs) {
+            add(experiment.line, &format!("figure[{at}]"), fault);
+        }
+    }
+    labels
 }
 
 fn check_figure(

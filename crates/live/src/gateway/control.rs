@@ -18,16 +18,14 @@
 //! Nothing waits for the thread that moves packets: a reload is an order to it, and its answer is looked for in each round.
 //! Until it comes there is no second order: another `POST /reload` is refused, and after a SIGHUP the file is read once more.
 
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
@@ -39,21 +37,23 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::{Mode, umask};
 use sd_notify::NotifyState;
 
 use super::attachment::Events;
-use super::http::{self, Answer, Clients};
+use super::http::{Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 
-/// How long the thread that moves packets may take to apply a configuration before the reload counts as refused.
+mod socket;
+
+pub use socket::request;
+pub(crate) use socket::socket_name;
+
 /// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
 const STALLED: Span = Span::from_secs(2);
+/// How long the thread that moves packets may take to apply a configuration before the reload counts as refused.
 /// Chosen: some hundred times what the most flows and rules take.
 const TO_APPLY: Span = Span::from_secs(10);
-/// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
-const TO_ANSWER: Duration = Duration::from_secs(20);
 /// How long it waits for requests at most, so that it is seen to be alive.
 const ROUND: Span = Span::from_secs(1);
 /// Connections that are accepted before signals and other clients have their turn.
@@ -175,81 +175,6 @@ pub enum ControlError {
     Signals(Errno),
 }
 
-/// Maximum of characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
-const MAX_TITLE: usize = 40;
-
-/// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is
-/// distinguished by its hash.
-#[must_use]
-pub(crate) fn socket_name(title: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let written: String = title.chars().map(safe).take(MAX_TITLE).collect();
-    if written == title {
-        return format!("apportion-{title}.sock");
-    }
-    // FNV-1a, as a gateway and its commands may be of different builds.
-    let hash = title
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    format!("apportion-{written}-{hash:016x}.sock")
-}
-
-/// Asks the gateway of this title, whose socket is in one of `folders`.
-///
-/// # Errors
-/// If none answers: which sockets were tried, and what they said.
-pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
-    let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
-    for folder in folders {
-        let socket = folder.join(socket_name(title));
-        let stream = match UnixStream::connect(&socket) {
-            Ok(stream) => stream,
-            Err(error) => {
-                tried += &format!("\n  {}: {error}", socket.display());
-                continue;
-            }
-        };
-        let asked = stream
-            .set_read_timeout(Some(TO_ANSWER))
-            .and_then(|()| stream.set_write_timeout(Some(TO_ANSWER)))
-            .and_then(|()| http::request(stream, method, path));
-        return asked.map_err(|error| {
-            let why = match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    format!("not within {} s; it may have executed the command", TO_ANSWER.as_secs())
-                }
-                _ => error.to_string(),
-            };
-            format!(
-                "a gateway with the title `{title}` runs, but did not answer at {}: {why}",
-                socket.display()
-            )
-        });
-    }
-    Err(tried)
-}
-
-/// Opens the socket for commands, which only its owner can use.
-fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
-    fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
-    let path = folder.join(socket_name(title));
-    if UnixStream::connect(&path).is_ok() {
-        return Err(ControlError::Runs(path));
-    }
-    // Left behind by one that was killed. If there is none, nothing is removed.
-    let _ = fs::remove_file(&path);
-    let before = umask(Mode::from_bits_truncate(0o177));
-    let bound = UnixListener::bind(&path);
-    umask(before);
-    let fail = |error| ControlError::Socket { path: path.clone(), error };
-    let listener = bound.map_err(fail)?;
-    listener.set_nonblocking(true).map_err(|error| {
-        let _ = fs::remove_file(&path);
-        fail(error)
-    })?;
-    Ok(listener)
-}
-
 fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
     TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
@@ -281,7 +206,7 @@ impl Control {
             shared: Arc::clone(&shared),
             orders,
             // Last, as what fails after that would leave a socket behind.
-            commands: bind(folder, &config.title)?,
+            commands: socket::bind(folder, &config.title)?,
             metrics,
             signals,
             reloads: Reloads::default(),

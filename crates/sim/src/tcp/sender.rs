@@ -19,6 +19,8 @@ use super::scoreboard::Scoreboard;
 use super::segment::{Flags, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
+mod idle;
+
 /// More data than any run can send, and far from overflow.
 const UNLIMITED: u64 = u64::MAX / 4;
 
@@ -347,14 +349,6 @@ impl Sender {
         self.watch_shut_window(now);
     }
 
-    /// With nothing outstanding, the timer alone can find out that a shut window has opened.
-    pub(super) fn watch_shut_window(&mut self, now: Time) {
-        let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
-        if waits && self.timer.is_none() && self.window_is_shut() {
-            self.restart_timer(now);
-        }
-    }
-
     /// Sends the next segment if it ends at or below `limit`.
     pub(super) fn send_next<W: Wire>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
         if self.skips_sacked() && self.snd_nxt < self.snd_max {
@@ -516,48 +510,6 @@ impl Sender {
         self.snd_nxt = self.snd_una;
         self.restart_timer(now);
         self.send_available(now, u32::MAX, wire);
-    }
-
-    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout
-    /// stay.
-    fn idle_timeout(&mut self, now: Time) {
-        self.stats.idle_timeouts += 1;
-        self.congestion.restart(1.0);
-        self.recovery.inflation = 0.0;
-        self.restart_timer(now);
-    }
-
-    /// Whether the receiver's window is too small for the next segment while nothing else would reopen it.
-    fn window_is_shut(&self) -> bool {
-        let next = self.params.segment.get().min(self.data_end - self.snd_una);
-        self.usable_window() < next
-    }
-
-    /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
-    fn probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        self.stats.window_probes += 1;
-        self.rtt.back_off(&self.params);
-        let len = self.usable_window().max(1).min(self.data_end - self.snd_una);
-        self.timed = None;
-        self.transmit(now, self.snd_una, len, wire);
-    }
-
-    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or
-    /// halve the window for each timeout's worth (RFC 2861 section 3). Returns whether that happened.
-    pub(super) fn restart_after_idle(&mut self, now: Time) -> bool {
-        let falls = matches!(self.params.idle, Idle::Restart | Idle::Decay);
-        let idle = falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
-        let silence = now.since(self.last_send);
-        if !idle || silence <= self.rto() {
-            return false;
-        }
-        let restart = initial_window(&self.params);
-        if self.params.idle == Idle::Restart {
-            self.congestion.restart(restart);
-        } else {
-            self.congestion.decay(restart, silence.as_nanos() / self.rto().as_nanos().max(1));
-        }
-        true
     }
 
     // -----------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 //! Sockets, and reloads that the other thread does not answer.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::channel;
 
 use apportion_linux::clock::pause;

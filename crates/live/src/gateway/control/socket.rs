@@ -1,0 +1,89 @@
+//! The socket for commands: its name, the gateway's end and the client's.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::stat::{Mode, umask};
+
+use super::ControlError;
+use crate::gateway::http;
+
+/// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
+const TO_ANSWER: Duration = Duration::from_secs(20);
+/// Maximum of characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
+const MAX_TITLE: usize = 40;
+
+/// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is
+/// distinguished by its hash.
+#[must_use]
+pub(crate) fn socket_name(title: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let written: String = title.chars().map(safe).take(MAX_TITLE).collect();
+    if written == title {
+        return format!("apportion-{title}.sock");
+    }
+    // FNV-1a, as a gateway and its commands may be of different builds.
+    let hash = title
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    format!("apportion-{written}-{hash:016x}.sock")
+}
+
+/// Asks the gateway of this title, whose socket is in one of `folders`.
+///
+/// # Errors
+/// If none answers: which sockets were tried, and what they said.
+pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
+    let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
+    for folder in folders {
+        let socket = folder.join(socket_name(title));
+        let stream = match UnixStream::connect(&socket) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tried += &format!("\n  {}: {error}", socket.display());
+                continue;
+            }
+        };
+        let asked = stream
+            .set_read_timeout(Some(TO_ANSWER))
+            .and_then(|()| stream.set_write_timeout(Some(TO_ANSWER)))
+            .and_then(|()| http::request(stream, method, path));
+        return asked.map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                    format!("not within {} s; it may have executed the command", TO_ANSWER.as_secs())
+                }
+                _ => error.to_string(),
+            };
+            format!(
+                "a gateway with the title `{title}` runs, but did not answer at {}: {why}",
+                socket.display()
+            )
+        });
+    }
+    Err(tried)
+}
+
+/// Opens the socket for commands, which only its owner can use.
+pub(super) fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
+    fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
+    let path = folder.join(socket_name(title));
+    if UnixStream::connect(&path).is_ok() {
+        return Err(ControlError::Runs(path));
+    }
+    // Left behind by one that was killed. If there is none, nothing is removed.
+    let _ = fs::remove_file(&path);
+    let before = umask(Mode::from_bits_truncate(0o177));
+    let bound = UnixListener::bind(&path);
+    umask(before);
+    let fail = |error| ControlError::Socket { path: path.clone(), error };
+    let listener = bound.map_err(fail)?;
+    listener.set_nonblocking(true).map_err(|error| {
+        let _ = fs::remove_file(&path);
+        fail(error)
+    })?;
+    Ok(listener)
+}

@@ -1,0 +1,60 @@
+//! A sender with nothing outstanding: what silence does to the window, and a window that the receiver has shut.
+
+use apportion_core::units::Time;
+use apportion_scenario::tcp::Idle;
+
+use super::Sender;
+use crate::tcp::congestion::initial_window;
+use crate::tcp::segment::Wire;
+
+impl Sender {
+    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout
+    /// stay.
+    pub(super) fn idle_timeout(&mut self, now: Time) {
+        self.stats.idle_timeouts += 1;
+        self.congestion.restart(1.0);
+        self.recovery.inflation = 0.0;
+        self.restart_timer(now);
+    }
+
+    /// Whether the receiver's window is too small for the next segment while nothing else would reopen it.
+    pub(super) fn window_is_shut(&self) -> bool {
+        let next = self.params.segment.get().min(self.data_end - self.snd_una);
+        self.usable_window() < next
+    }
+
+    /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
+    pub(super) fn probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.stats.window_probes += 1;
+        self.rtt.back_off(&self.params);
+        let len = self.usable_window().max(1).min(self.data_end - self.snd_una);
+        self.timed = None;
+        self.transmit(now, self.snd_una, len, wire);
+    }
+
+    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or
+    /// halve the window for each timeout's worth (RFC 2861 section 3). Returns whether that happened.
+    pub(in crate::tcp) fn restart_after_idle(&mut self, now: Time) -> bool {
+        let falls = matches!(self.params.idle, Idle::Restart | Idle::Decay);
+        let idle = falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
+        let silence = now.since(self.last_send);
+        if !idle || silence <= self.rto() {
+            return false;
+        }
+        let restart = initial_window(&self.params);
+        if self.params.idle == Idle::Restart {
+            self.congestion.restart(restart);
+        } else {
+            self.congestion.decay(restart, silence.as_nanos() / self.rto().as_nanos().max(1));
+        }
+        true
+    }
+
+    /// With nothing outstanding, the timer alone can find out that a shut window has opened.
+    pub(in crate::tcp) fn watch_shut_window(&mut self, now: Time) {
+        let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
+        if waits && self.timer.is_none() && self.window_is_shut() {
+            self.restart_timer(now);
+        }
+    }
+}
