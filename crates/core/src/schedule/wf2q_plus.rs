@@ -11,9 +11,14 @@
 //!   sum of their weights. The paper sums over all flows, which may be a million of which ten send. A flow
 //!   that has just run empty must count on until V comes to its F: without it V would run ahead of what it
 //!   was served early, and each such flow would push V further from the others.
-//! - V rises when a packet is taken for service, by all of it, not during its transmission. What arrives
-//!   meanwhile is stamped up to L/(sum of weights) late, so that the longest delay of a flow with burst sigma
-//!   and rate g is sigma/g + 2 L/r where the paper has one L/r (validation/formulas).
+//! - V rises when a packet is taken for service, by all of it, not during its transmission: a scheduler does not
+//!   know the rate of its link, nor therefore the part that has been sent. V is exact only between packets, and what
+//!   arrives during a transmission is stamped up to L/(sum of weights) late: as if it had arrived at the end, which is
+//!   up to L/r later. From there the paper's bound holds, so that the longest delay of a flow with burst sigma and rate g
+//!   is sigma/g + 2 L/r where the paper has one L/r (validation/formulas).
+//!   To stamp it with the V of the beginning instead is no mend. A flow counts in the sum of weights from its stamp to
+//!   its F, so its earlier stamp would leave a part of its packet uncharged; each such packet pushes V further ahead of
+//!   the backlogged, and delays grow.
 //! - Equal tags: the lower flow number goes first. The integers of `tags.rs` are the numbers.
 //! - The link is idle when it asks and there is nothing; V is then the largest F served.
 //!
