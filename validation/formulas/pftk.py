@@ -27,12 +27,17 @@ def doubling(p):
     return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
 
 
-def rate(p, b, trip, timeout):
-    """Packets per second of the whole model."""
+def model(p, b):
+    """W and Q."""
     part = (2 + b) / (3 * b)
     window = part + math.sqrt(8 * (1 - p) / (3 * b * p) + part**2)
     kept = (1 - p) ** 3
-    share = min(1, (1 - kept) * (1 + kept * (1 - (1 - p) ** (window - 3))) / (1 - (1 - p) ** window))
+    return window, min(1, (1 - kept) * (1 + kept * (1 - (1 - p) ** (window - 3))) / (1 - (1 - p) ** window))
+
+
+def rate(p, b, trip, timeout):
+    """Packets per second of the whole model."""
+    window, share = model(p, b)
     sent = (1 - p) / p + window + share / (1 - p)
     return sent / (trip * (b * window / 2 + 1) + share * doubling(p) * timeout / (1 - p))
 
@@ -99,7 +104,11 @@ def pftk(checks):
     length = 100 / p / expected
     held = "off" if b == 1 else "2 200ms"
     tcp = f'window = "1000MB", delayed_ack = "{held}", byte_counting = false, max_backoff = 64, min_rto = "{round(timeout * 1e9)}ns"'
-    found = [float(row["sent_packets"]) / (0.9 * length) for row in flow(checks, p, trip, length, tcp)]
-    what = f"{1e3 * trip:.1f} ms, loss {p:.4f}, b {b}, timeout {timeout:.2f} s, packets/s"
-    checks.record(f"PFTK {what}", found, expected)
-    checks.record(f"PFTK's process {what}", [process(draw, p, b, trip, timeout) for _ in range(checks.seeds)], expected)
+    rows = flow(checks, p, trip, length, tcp)
+    what = f"{1e3 * trip:.1f} ms, loss {p:.4f}, b {b}, timeout {timeout:.2f} s"
+    checks.record(f"PFTK {what}, packets/s", [float(row["sent_packets"]) / (0.9 * length) for row in rows], expected)
+    # Of a series of doubled timeouts, the first: each follows another with probability p.
+    first = [(1 - p) * int(row["timeouts"]) for row in rows]
+    shares = [count / (count + int(row["fast_retransmits"])) for count, row in zip(first, rows)]
+    checks.record(f"PFTK {what}, share of losses with a timeout", shares, model(p, b)[1])
+    checks.record(f"PFTK's process {what}, packets/s", [process(draw, p, b, trip, timeout) for _ in range(checks.seeds)], expected)
