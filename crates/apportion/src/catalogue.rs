@@ -13,7 +13,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{Entry, Kind, Role};
+use apportion_core::param::{Entry, Kind, Param, Preset, Role};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{Described, DescribedKey, sources, topologies};
 use apportion_scenario::did_you_mean;
@@ -164,15 +164,18 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
     if entry.params.is_empty() {
         return out + "\nIt has no parameters of its own.\n";
     }
-    let mut rows = vec![["parameter", "symbol", "value", "default", "from"].map(str::to_owned).to_vec()];
+    // The paper's values have a column where one of them is not the default.
+    let values =
+        |param: &Param| [Preset::Default, Preset::Paper].map(|preset| param.preset(preset).unwrap_or("-"));
+    let differs = entry.params.iter().any(|param| values(param)[0] != values(param)[1]);
+    let presets = if differs { 2 } else { 1 };
+    let row = |head: [&str; 3], values: [&str; 2], source: &str| {
+        [&head, &values[..presets], &[source]].concat().into_iter().map(str::to_owned).collect()
+    };
+    let mut rows: Vec<Vec<String>> =
+        vec![row(["parameter", "symbol", "value"], ["default", "paper"], "from")];
     for param in entry.params {
-        rows.push(vec![
-            param.name.to_owned(),
-            param.symbol.to_owned(),
-            value_of(param.kind),
-            param.default.unwrap_or("-").to_owned(),
-            param.source.to_owned(),
-        ]);
+        rows.push(row([param.name, param.symbol, &value_of(param.kind)], values(param), param.source));
     }
     let _ = write!(out, "\n{}\n", table(&rows));
     let docs: Vec<Vec<String>> =

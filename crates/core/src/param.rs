@@ -61,10 +61,57 @@ pub struct Param {
     pub kind: Kind,
     /// The default as a scenario would write it. `None`: nothing unless set; `doc` says what that means.
     pub default: Option<&'static str>,
+    /// The value with [`Preset::Paper`].
+    pub paper: Paper,
     /// Where the default comes from.
     pub source: &'static str,
     /// What it does.
     pub doc: &'static str,
+}
+
+/// The value that a parameter has with [`Preset::Paper`] unless it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// Its default.
+    AsDefault,
+    /// This, as a scenario would write it.
+    Is(&'static str),
+    /// None: the paper has nothing of the kind.
+    Unset,
+}
+
+/// Which values the parameters have that are not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// Their defaults: the best that is known, also where the paper has no such mechanism.
+    #[default]
+    Default,
+    /// What the paper has, to the letter.
+    Paper,
+}
+
+impl Preset {
+    /// The key of a scenario's table that selects one.
+    pub const KEY: &str = "preset";
+    /// What it does, for people.
+    pub const DOC: &str = "Which values the parameters have that are not set: the defaults, or the paper's.";
+    /// Their names.
+    pub const NAMES: [&str; 2] = ["default", "paper"];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl FromStr for Preset {
+    type Err = ParamError;
+    fn from_str(text: &str) -> Result<Self, ParamError> {
+        [Self::Default, Self::Paper].into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
+            ParamError::new(Self::KEY, format!("`{text}` is not one of {}", Self::NAMES.join(", ")))
+        })
+    }
 }
 
 /// What the values of a parameter are, and so how they are written.
@@ -181,6 +228,7 @@ pub const LIMIT: Param = Param {
     symbol: "B",
     kind: Kind::Limit,
     default: Some("50p"),
+    paper: Paper::AsDefault,
     source: "ns-2's long-standing default",
     doc: "Size of the buffer, without the packet in transmission.",
 };
@@ -196,7 +244,23 @@ impl Param {
         source: &'static str,
         doc: &'static str,
     ) -> Self {
-        Self { name, symbol, kind, default: Some(default), source, doc }
+        Self { name, symbol, kind, default: Some(default), paper: Paper::AsDefault, source, doc }
+    }
+
+    /// The same parameter, with another value in the paper.
+    #[must_use]
+    pub const fn in_paper(self, value: &'static str) -> Self {
+        Self { paper: Paper::Is(value), ..self }
+    }
+
+    /// The value with `preset`, as a scenario would write it, unless it is set.
+    #[must_use]
+    pub const fn preset(&self, preset: Preset) -> Option<&'static str> {
+        match (preset, self.paper) {
+            (Preset::Default, _) | (Preset::Paper, Paper::AsDefault) => self.default,
+            (Preset::Paper, Paper::Is(value)) => Some(value),
+            (Preset::Paper, Paper::Unset) => None,
+        }
     }
 
     /// Whether every scenario that uses the entry has to set it.
@@ -292,9 +356,12 @@ impl NoParams {
     }
 }
 
-/// Values by parameter. What is not set has its default.
+/// Values by parameter. What is not set has that of the preset.
 #[derive(Clone, Debug, Default)]
-pub struct Args(BTreeMap<&'static str, Value>);
+pub struct Args {
+    preset: Preset,
+    set: BTreeMap<&'static str, Value>,
+}
 
 /// The values of one entry's parameters.
 #[derive(Clone, Copy, Debug)]
@@ -304,12 +371,29 @@ pub struct EntryArgs<'a> {
 }
 
 impl Args {
+    /// No values but those of `preset`.
+    #[must_use]
+    pub const fn of_preset(preset: Preset) -> Self {
+        Self { preset, set: BTreeMap::new() }
+    }
+
+    /// Which values the parameters have that are not set.
+    #[must_use]
+    pub const fn preset(&self) -> Preset {
+        self.preset
+    }
+
+    /// Changes it; what is set stays.
+    pub(crate) const fn set_preset(&mut self, preset: Preset) {
+        self.preset = preset;
+    }
+
     /// Sets `param` to the value that `text` stands for.
     ///
     /// # Errors
     /// When `text` is not a value of it.
     pub(crate) fn set(&mut self, param: &'static Param, text: &str) -> Result<(), ParamError> {
-        self.0.insert(param.name, param.parse(text)?);
+        self.set.insert(param.name, param.parse(text)?);
         Ok(())
     }
 
@@ -324,7 +408,7 @@ impl EntryArgs<'_> {
     /// The defaults of `entry`.
     #[must_use]
     pub const fn defaults(entry: &'static Entry) -> Self {
-        static UNSET: Args = Args(BTreeMap::new());
+        static UNSET: Args = Args::of_preset(Preset::Default);
         UNSET.of(entry)
     }
 
@@ -340,20 +424,20 @@ impl EntryArgs<'_> {
         self.entry.param(name).is_some()
     }
 
-    /// The value of `name`: as set, else the default, else none.
+    /// The value of `name`: as set, else that of the preset, else none.
     ///
     /// # Panics
-    /// When the entry has no such parameter or its default does not parse: a slip in the algorithm's own
+    /// When the entry has no such parameter or its value in the preset does not parse: a slip in the algorithm's own
     /// file, which the test that builds every entry finds.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         let Some(param) = self.entry.param(name) else {
             unreachable!("{} has no parameter `{name}`", self.entry.name)
         };
-        let default = || match param.parse(param.default?) {
+        let unset = || match param.parse(param.preset(self.args.preset)?) {
             Ok(value) => Some(value),
-            Err(error) => unreachable!("default of {}: {error}", self.entry.name),
+            Err(error) => unreachable!("{} of {}: {error}", self.args.preset.name(), self.entry.name),
         };
-        self.args.0.get(param.name).copied().or_else(default)
+        self.args.set.get(param.name).copied().or_else(unset)
     }
 }
 

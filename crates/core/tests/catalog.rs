@@ -313,7 +313,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "drr",
             &["min_th=5p"],
-            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, ties, isolate)",
+            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, ties, isolate, preset)",
         ),
         (
             "fifo",
@@ -373,7 +373,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "nbq",
             &["beta=0.5"],
             "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
-             active, reports, previous, report_discards, recognise, trust, isolate)",
+             active, reports, previous, report_discards, recognise, trust, isolate, preset)",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),
@@ -417,7 +417,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "hcsfq",
             &["marking=deterministic"],
-            "`marking`: unknown parameter (known here: limit, threshold, k, k_alpha, k_c, role, egress, bits, isolate)",
+            "`marking`: unknown parameter (known here: limit, threshold, k, k_alpha, k_c, role, egress, bits, isolate, preset)",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

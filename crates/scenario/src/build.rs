@@ -56,6 +56,7 @@ pub(crate) fn build(
         links: &links,
         routing,
         files,
+        catalog: &defaults.catalog,
         defaults: defaults.flow.as_ref(),
         complete,
         end: stop,
@@ -86,7 +87,7 @@ pub(crate) fn build(
     // Changes name links and flows; with some of them missing, complaints about names would be false.
     let sound = problems.is_empty();
     let changes = match fields.item("change") {
-        Some(item) if sound => changes::read(item, &links, &flows, catalog, problems),
+        Some(item) if sound => changes::read(item, &links, &flows, &defaults.catalog, problems),
         _ => Vec::new(),
     };
     labels::check_tickets(&links, &flows, &changes, &fields, problems);

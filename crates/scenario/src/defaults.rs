@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use apportion_core::param::Preset;
 use apportion_core::system::{Catalog, DisciplineParams};
 
 use crate::keys::{Fields, walk, walk_variant};
@@ -15,8 +16,8 @@ use crate::transport;
 /// The table `defaults`.
 #[derive(Debug)]
 pub(crate) struct Defaults<'a> {
-    /// The known queue disciplines.
-    pub catalog: &'a Catalog,
+    /// The known disciplines and markers, with the preset of the scenario.
+    pub catalog: Catalog,
     /// For flows.
     pub flow: Option<Fields<'a>>,
     link: Option<Fields<'a>>,
@@ -26,22 +27,24 @@ pub(crate) struct Defaults<'a> {
 
 impl<'a> Defaults<'a> {
     /// Reads it if there is one; every error is added to `problems`, also in values that no link or flow uses.
-    pub(crate) fn read(item: Option<&'a Item>, catalog: &'a Catalog, problems: &mut Problems) -> Self {
+    pub(crate) fn read(item: Option<&'a Item>, catalog: &Catalog, problems: &mut Problems) -> Self {
         let all = item.and_then(|item| walk(item, "defaults", DEFAULTS, false, problems));
+        let preset = all.as_ref().and_then(|all| all.text(Preset::KEY)?.parse().ok());
+        let catalog = catalog.with_preset(preset.unwrap_or_default());
         let table = |name: &str| Some((all.as_ref()?.item(name)?, format!("defaults.{name}")));
         let link = table("link").and_then(|(item, path)| walk(item, &path, DEFAULT_LINK, false, problems));
         let flow = table("flow").and_then(|(item, path)| walk(item, &path, DEFAULT_FLOW, true, problems));
         let back = link.as_ref().and_then(|link| Some((link.item("back")?, link.path_of("back"))));
         let back = back.and_then(|(item, path)| walk(item, &path, DEFAULT_BACK, false, problems));
-        let mut spec = Spec::stand_in();
+        let mut spec = Spec::stand_in(&catalog);
         if let Some(link) = &link {
-            spec.change(link, 1, catalog, problems);
+            spec.change(link, 1, &catalog, problems);
         }
         if let Some(back) = &back {
-            spec.clone().change(back, 1, catalog, problems);
+            spec.clone().change(back, 1, &catalog, problems);
         }
         if let Some(flow) = &flow {
-            check_flow(flow, problems);
+            check_flow(&catalog, flow, problems);
         }
         Self { catalog, flow, link, back, spec }
     }
@@ -65,13 +68,13 @@ impl<'a> Defaults<'a> {
     /// `spec` with what there is for other directions.
     pub(crate) fn change_back(&self, mut spec: Spec, problems: &mut Problems) -> Spec {
         if let Some(back) = &self.back {
-            spec.change(back, 1, self.catalog, problems);
+            spec.change(back, 1, &self.catalog, problems);
         }
         spec
     }
 }
 
-fn check_flow(flow: &Fields<'_>, problems: &mut Problems) {
+fn check_flow(catalog: &Catalog, flow: &Fields<'_>, problems: &mut Problems) {
     let item = |key: &str| Some((flow.item(key)?, flow.path_of(key)));
     if let Some((item, path)) = item("tcp") {
         transport::read(item, &path, problems);
@@ -80,7 +83,7 @@ fn check_flow(flow: &Fields<'_>, problems: &mut Problems) {
         walk_variant(item, &path, SOURCES, true, problems);
     }
     if let Some((item, path)) = item("mark") {
-        marking::marker(item, &path, problems);
+        marking::marker(catalog, item, &path, problems);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::Role;
+use apportion_core::param::{Preset, Role};
 use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
@@ -140,6 +140,9 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   `{ kind = \"fifo\", drop = \"red\" }`. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
   **TCP** (`tcp`) is a profile (`\"rfc\"`), a congestion control of the default profile `linux` (`\"reno\"`), or a table:
   `{ profile = \"rfc\", algorithm = \"cubic\" }`. Greedy sources, files and short flows need none: they have `linux`, with CUBIC.
+- **Presets.** A plain `kind` has the best parameters and mechanisms that are known. `preset = \"paper\"` in a queue, marker or exchange is the
+  discipline as its paper has it; `preset = \"paper\"` under `[defaults]` says so for the whole scenario. Parameters that are set
+  hold with either.
 - **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
   replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.
   Links of a predefined topology, also access links, use the defaults for what their tables in `topology` do not set. The
@@ -304,6 +307,7 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
         properties
             .insert((*key).to_owned(), parameter(&json!({ "enum": names_of(catalog, part, roles) }), doc));
     }
+    properties.insert(Preset::KEY.to_owned(), parameter(&json!({ "enum": Preset::NAMES }), Preset::DOC));
     for param in part.entries(catalog).flat_map(|entry| entry.params) {
         properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::{FlowClass, Protocol};
+use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 use crate::customers;
@@ -34,6 +35,8 @@ pub(crate) struct Builder<'a> {
     pub links: &'a [Link],
     pub routing: Routing<'a>,
     pub files: &'a Files<'a>,
+    /// The known markers.
+    pub catalog: &'a Catalog,
     /// Defaults of groups.
     pub defaults: Option<&'a Fields<'a>>,
     /// Whether all nodes are known; without them groups are checked, but not their members.
@@ -124,7 +127,7 @@ impl<'a> Builder<'a> {
         };
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
-        let mark = marking::of_flow(&fields, tcp.is_some(), false, problems);
+        let mark = marking::of_flow(self.catalog, &fields, tcp.is_some(), false, problems);
         Some(Group {
             name,
             count,

@@ -15,34 +15,43 @@ use crate::text::Item;
 /// The exchange of a link without settings.
 ///
 /// # Panics
-/// If the catalogue refuses its own defaults: a bug that every test finds.
-pub(crate) fn default_exchange() -> Arc<ExchangeParams> {
-    static DEFAULT: LazyLock<Arc<ExchangeParams>> = LazyLock::new(|| {
-        let built = Selection::of(Role::Exchange, currency_exchange::ENTRY.name)
-            .and_then(|selection| ExchangeParams::from_args(&selection.kind_args()));
-        match built {
-            Ok(params) => Arc::new(params),
-            Err(error) => unreachable!("the catalogue refuses its own exchange: {error}"),
-        }
-    });
-    Arc::clone(&DEFAULT)
+/// If the catalogue refuses what it has itself: a bug that every test finds.
+pub(crate) fn default_exchange(catalog: &Catalog) -> Arc<ExchangeParams> {
+    let built = catalog
+        .select_alone(Role::Exchange, currency_exchange::ENTRY.name)
+        .and_then(|selection| ExchangeParams::from_args(&selection.kind_args()));
+    match built {
+        Ok(params) => Arc::new(params),
+        Err(error) => unreachable!("the catalogue refuses its own exchange: {error}"),
+    }
 }
 
 /// Reads an exchange; every error is added to `problems`.
-pub(crate) fn exchange(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<ExchangeParams>> {
+pub(crate) fn exchange(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<ExchangeParams>> {
     let build = |selection: &Selection| ExchangeParams::from_args(&selection.kind_args());
-    Part::Exchange.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
+    Part::Exchange.read(catalog, item, path, build, problems).map(Arc::new)
 }
 
 /// Reads a marker; every error is added to `problems`.
-pub(crate) fn marker(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<MarkerParams>> {
+pub(crate) fn marker(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<MarkerParams>> {
     let build = |selection: &Selection| MarkerParams::from_args(&selection.kind_args());
-    Part::Marker.read(&Catalog::default(), item, path, build, problems).map(Arc::new)
+    Part::Marker.read(catalog, item, path, build, problems).map(Arc::new)
 }
 
 /// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`
 /// says whether its acknowledgements may carry tickets that another entity issues to its sink.
 pub(crate) fn of_flow(
+    catalog: &Catalog,
     fields: &Fields<'_>,
     tcp: bool,
     sink_elsewhere: bool,
@@ -65,7 +74,7 @@ pub(crate) fn of_flow(
     let issued = issued.contains(&true);
     static TICKETS: LazyLock<Item> = LazyLock::new(|| Item::text(ticket::ENTRY.name, Place::Line(1)));
     let item = fields.item("mark").or_else(|| issued.then_some(&*TICKETS))?;
-    let marker = marker(item, &fields.path_of("mark"), problems)?;
+    let marker = marker(catalog, item, &fields.path_of("mark"), problems)?;
     let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
     if takes_tickets && !issued && !sink_elsewhere {
         let message = "no tickets are issued to the flow; write for example tickets = 100, or ack_tickets = \

@@ -55,7 +55,7 @@ pub(crate) struct Spec {
 
 impl Spec {
     /// Stands in for a link whose keys were refused, so that checking can go on.
-    pub(crate) fn stand_in() -> Self {
+    pub(crate) fn stand_in(catalog: &Catalog) -> Self {
         Self {
             rate: Rate::from_mbit(1),
             delay: Span::ZERO,
@@ -63,7 +63,7 @@ impl Spec {
             loss: Ratio::ZERO,
             tickets: None,
             ack_tickets: None,
-            exchange: marking::default_exchange(),
+            exchange: marking::default_exchange(catalog),
             watch: false,
             pcap: false,
         }
@@ -73,8 +73,15 @@ impl Spec {
     /// what data needs to come back. Tags are as wide there: it exchanges what this one is issued on
     /// acknowledgements.
     pub(crate) fn other_way(&self) -> Self {
-        let Self { rate, delay, exchange, .. } = self.clone();
-        Self { rate, delay, exchange, ..Self::stand_in() }
+        Self {
+            queue: queue::deep(),
+            loss: Ratio::ZERO,
+            tickets: None,
+            ack_tickets: None,
+            watch: false,
+            pcap: false,
+            ..self.clone()
+        }
     }
 
     /// Takes over what `fields` set, for member `i`.
@@ -95,7 +102,7 @@ impl Spec {
             self.ack_tickets = Some(tickets);
         }
         if let Some(item) = fields.item("exchange")
-            && let Some(exchange) = marking::exchange(item, &fields.path_of("exchange"), problems)
+            && let Some(exchange) = marking::exchange(catalog, item, &fields.path_of("exchange"), problems)
         {
             self.exchange = exchange;
         }
@@ -182,7 +189,7 @@ impl Network {
                 }
                 None => self.declare(name, &fields, defaults, &mut nodes, problems),
             };
-            self.change(at, &fields, defaults.catalog, problems);
+            self.change(at, &fields, &defaults.catalog, problems);
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
             }
@@ -251,7 +258,7 @@ impl Network {
         if let Some(item) = back
             && let Some(fields) = walk(item, &fields.path_of("back"), BACK, false, problems)
         {
-            self.change(other, &fields, defaults.catalog, problems);
+            self.change(other, &fields, &defaults.catalog, problems);
         }
     }
 

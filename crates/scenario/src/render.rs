@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use apportion_core::param::Preset;
 use apportion_core::random::fnv1a;
 use apportion_core::system::Catalog;
 
@@ -25,6 +26,8 @@ pub(crate) fn canonical(
     title: &str,
     files: &[(String, u64)],
 ) -> (String, u64) {
+    let catalog = with_preset(catalog, root);
+    let catalog = catalog.as_ref();
     let mut out = String::new();
     for (path, hash) in files {
         // A comment, so that the hash of the scenario covers the content of its files.
@@ -64,6 +67,14 @@ pub(crate) fn canonical(
     (format!("title = {title}\n{out}"), hash)
 }
 
+/// The catalogue with the scenario's preset. None where it is swept: parts then stay as they are written, since what
+/// is not set differs from point to point.
+fn with_preset(catalog: &Catalog, root: &Table) -> Option<Catalog> {
+    let preset = root.get("defaults").and_then(Item::as_table).and_then(|defaults| defaults.get(Preset::KEY));
+    let preset = preset.map_or(Some(Preset::Default), |item| item.as_text()?.parse().ok())?;
+    Some(catalog.with_preset(preset))
+}
+
 /// Whether `defaults` may set `key` for what is declared under `map`. Unknown, so true, where they are swept.
 fn has_default(root: &Table, map: &str, key: &str) -> bool {
     let Some(defaults) = root.get("defaults") else { return false };
@@ -72,7 +83,13 @@ fn has_default(root: &Table, map: &str, key: &str) -> bool {
     defaults.as_table().is_none_or(|defaults| defaults.get(key).is_some())
 }
 
-fn table_of_tables(catalog: &Catalog, out: &mut String, name: &str, table: &Table, keys: &'static [Key]) {
+fn table_of_tables(
+    catalog: Option<&Catalog>,
+    out: &mut String,
+    name: &str,
+    table: &Table,
+    keys: &'static [Key],
+) {
     let is_section = |key: &Key| table.get(key.name).and_then(Item::as_table);
     let inline = keys.iter().filter(|key| is_section(key).is_none());
     let inline: Vec<_> = inline
@@ -89,7 +106,7 @@ fn table_of_tables(catalog: &Catalog, out: &mut String, name: &str, table: &Tabl
 }
 
 fn named_tables(
-    catalog: &Catalog,
+    catalog: Option<&Catalog>,
     out: &mut String,
     name: &str,
     table: &Table,
@@ -106,7 +123,7 @@ fn named_tables(
 }
 
 fn named_table(
-    catalog: &Catalog,
+    catalog: Option<&Catalog>,
     out: &mut String,
     path: &str,
     table: &Table,
@@ -128,7 +145,13 @@ fn named_table(
 }
 
 /// Timed changes mean the same in any order: they are sorted by their text.
-fn listed_tables(catalog: &Catalog, out: &mut String, name: &str, items: &[Item], keys: &'static [Key]) {
+fn listed_tables(
+    catalog: Option<&Catalog>,
+    out: &mut String,
+    name: &str,
+    items: &[Item],
+    keys: &'static [Key],
+) {
     let mut sections: Vec<String> = items
         .iter()
         .filter_map(Item::as_table)
@@ -143,7 +166,7 @@ fn listed_tables(catalog: &Catalog, out: &mut String, name: &str, items: &[Item]
 }
 
 fn section(
-    catalog: &Catalog,
+    catalog: Option<&Catalog>,
     out: &mut String,
     header: &str,
     table: &Table,
@@ -162,7 +185,7 @@ fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
 
 /// Keys with their values in the order of `keys`, defaults filled in.
 fn entries(
-    catalog: &Catalog,
+    catalog: Option<&Catalog>,
     table: &Table,
     keys: &'static [Key],
     variant: Option<&'static Variant>,
@@ -204,7 +227,7 @@ fn variant(table: &Table, variants: &'static [Variant]) -> (&'static [Key], Opti
 }
 
 /// The value of a key, or its default; `None` if there is neither.
-fn value(catalog: &Catalog, key: &Key, item: Option<&Item>) -> Option<String> {
+fn value(catalog: Option<&Catalog>, key: &Key, item: Option<&Item>) -> Option<String> {
     let Some(item) = item else {
         let Need::Default(text) = key.need else { return None };
         return Some(one(catalog, key.kind, &Item::text(text, crate::problem::Place::Override)));
@@ -221,7 +244,7 @@ fn value(catalog: &Catalog, key: &Key, item: Option<&Item>) -> Option<String> {
 }
 
 /// One value, written in the one way of its kind.
-fn one(catalog: &Catalog, kind: Kind, item: &Item) -> String {
+fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
     match (kind, &item.value) {
         (Kind::Amount(unit, range), _) => match Amount::read(item, unit, range, true) {
             Ok(Amount::Fixed(quantity)) => unit.print(quantity),
@@ -247,7 +270,9 @@ fn one(catalog: &Catalog, kind: Kind, item: &Item) -> String {
                 None => item.to_string(),
             }
         }
-        (Kind::Part(part), _) => part.canonical(catalog, item).unwrap_or_else(|| item.to_string()),
+        (Kind::Part(part), _) => {
+            catalog.and_then(|catalog| part.canonical(catalog, item)).unwrap_or_else(|| item.to_string())
+        }
         (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items

@@ -158,7 +158,7 @@ mod tests {
             other_way: None,
             tickets: None,
             ack_tickets: None,
-            exchange: crate::marking::default_exchange(),
+            exchange: crate::marking::default_exchange(&apportion_core::system::Catalog::default()),
         };
         ends.iter().enumerate().map(link).collect()
     }

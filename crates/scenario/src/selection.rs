@@ -2,7 +2,7 @@
 
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
-use apportion_core::param::{Entry, ParamError, Role};
+use apportion_core::param::{Entry, ParamError, Preset, Role};
 use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::problem::{Problems, did_you_mean};
@@ -188,9 +188,14 @@ impl Part {
         let drop = selection.drop.filter(|drop| drop.name != kind);
         parts.extend(drop.map(|entry| format!("drop = {}", quoted(entry.name))));
         parts.extend(selection.shaper.map(|entry| format!("shaper = {}", quoted(entry.name))));
+        let preset = selection.args.preset();
+        let says_so = given.is_some_and(|table| table.get(Preset::KEY).is_some());
+        if says_so || preset != Preset::Default {
+            parts.push(format!("{} = {}", Preset::KEY, quoted(preset.name())));
+        }
         for param in selection.entries().flat_map(|entry| entry.params) {
             let given = given.and_then(|table| table.get(param.name)).map(Item::plain);
-            let Some(text) = given.or_else(|| param.default.map(str::to_owned)) else { continue };
+            let Some(text) = given.or_else(|| param.preset(preset).map(str::to_owned)) else { continue };
             let part = format!("{} = {}", param.name, print(param.parse(&text).ok()?));
             // Entries of one selection may share a parameter, such as the limit.
             if !parts.contains(&part) {
@@ -208,7 +213,7 @@ fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamErr
             format!("`{item}` is {}, not the value of a parameter", item.what()),
         ));
     }
-    let known: Vec<_> = selection.entries().flat_map(|entry| entry.params).map(|param| param.name).collect();
+    let known: Vec<_> = selection.keys().collect();
     let unknown = !known.contains(&key);
     selection.set(key, &item.plain()).map_err(|mut error| {
         if unknown {

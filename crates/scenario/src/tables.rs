@@ -2,6 +2,8 @@
 //!
 //! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP in [`crate::tcp`].
 
+use apportion_core::param::Preset;
+
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
 use crate::selection::Part;
 
@@ -97,6 +99,13 @@ pub(crate) const DEFAULTS: &[Key] = &[
          set; their rates and delays come from the topology, except for edges of a graph that have none.",
     ),
     key("flow", Kind::Table(DEFAULT_FLOW), Optional, "For flows; a formula uses the `i` of each flow."),
+    key(
+        Preset::KEY,
+        Kind::Word(&Preset::NAMES),
+        Optional,
+        "For queues, markers and exchanges whose tables have no `preset`: `paper` gives parameters that are not set \
+         what their papers have, without mechanisms that were added later.",
+    ),
 ];
 
 /// A new link, or changes to a link of the topology.

@@ -53,12 +53,12 @@ fn bottleneck(fields: &Fields<'_>, name: &str, defaults: &Defaults<'_>, problems
     let mut there = watched(defaults);
     let mut back = defaults.other_way(&there, problems);
     if let Some(table) = table(fields, name, false, problems) {
-        there.change(&table, 1, defaults.catalog, problems);
+        there.change(&table, 1, &defaults.catalog, problems);
         back = Spec { rate: there.rate, delay: there.delay, ..back };
         if let Some(item) = table.item("back")
             && let Some(changes) = walk(item, &table.path_of("back"), DEFAULT_BACK, false, problems)
         {
-            back.change(&changes, 1, defaults.catalog, problems);
+            back.change(&changes, 1, &defaults.catalog, problems);
         }
     }
     Pair { there, back }
@@ -87,7 +87,7 @@ impl<'a> Access<'a> {
         let fields = table(fields, "access", true, problems);
         let mut plain = access(Rate::from_mbit(100), Span::from_millis(1), defaults, problems);
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
-            && let Some(queue) = queue::read(defaults.catalog, item, "topology.access.queue", problems)
+            && let Some(queue) = queue::read(&defaults.catalog, item, "topology.access.queue", problems)
         {
             plain.there.queue = queue.clone();
             plain.back.queue = queue;
@@ -182,8 +182,9 @@ fn row(
 fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) -> Network {
     const LINKS: [(&str, u64); 3] = [("R1-R2", 15_600), ("R2-R3", 36_000), ("R3-R4", 22_800)];
     let place = fields.place;
-    let queue =
-        fields.item("queue").and_then(|item| queue::read(defaults.catalog, item, "topology.queue", problems));
+    let queue = fields
+        .item("queue")
+        .and_then(|item| queue::read(&defaults.catalog, item, "topology.queue", problems));
     let plain = watched(defaults);
     let mut network = Network::default();
     let routers: Vec<_> = (1..=4).map(|k| network.node(format!("R{k}"))).collect();
@@ -237,8 +238,8 @@ fn edges(
     let there = defaults.link(queue::default());
     let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
     if let Some(fields) = link {
-        pair.there.change(fields, 1, defaults.catalog, problems);
-        pair.back.change(fields, 1, defaults.catalog, problems);
+        pair.there.change(fields, 1, &defaults.catalog, problems);
+        pair.back.change(fields, 1, &defaults.catalog, problems);
     }
     let has = |key| defaults.has(key) || link.is_some_and(|link| link.item(key).is_some());
     let has = (has("rate"), has("delay"));

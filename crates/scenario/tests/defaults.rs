@@ -346,7 +346,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("[defaults.flow]", "[defaults.flows]\n[defaults.flow]"),
-        "dir/x.toml:13: defaults.flows: unknown key (did you mean `flow`?); known here: link, flow"
+        "dir/x.toml:13: defaults.flows: unknown key (did you mean `flow`?); known here: link, flow, preset"
     );
 }
 

@@ -84,7 +84,7 @@ fn the_quickstart_compares_four_queues() {
 
 /// Papers simulated with ns-2, whose hosts take no time unless `overhead_` is set, and so did the formulas.
 #[test]
-fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take() {
+fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_papers_their_preset() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
     for folder in ["papers", "validation"] {
@@ -99,6 +99,10 @@ fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take() {
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
         let suite = load(&text, &path, &[], &|path| std::fs::read(path)).unwrap();
+        if path.starts_with(root.join("papers")) {
+            let says = suite.canonical.contains("preset = \"paper\"");
+            assert!(says, "{}: write `defaults.preset = \"paper\"`", path.display());
+        }
         let flows = suite.points.iter().flat_map(|point| &point.scenario.flows);
         let silent: Vec<_> = flows.filter(|flow| flow.jitter.is_none()).map(|flow| &flow.name).collect();
         assert!(silent.is_empty(), "{}: write `defaults.flow.jitter = \"0s\"`; {silent:?}", path.display());

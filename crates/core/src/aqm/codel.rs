@@ -15,7 +15,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Span, Time};
@@ -42,6 +42,7 @@ pub(crate) const TARGET: Param = Param {
     symbol: "TARGET",
     kind: Kind::Span,
     default: Some("5ms"),
+    paper: Paper::AsDefault,
     source: "RFC 8289 section 4.3",
     doc: "Standing queueing delay that is acceptable.",
 };
@@ -51,6 +52,7 @@ pub(crate) const INTERVAL: Param = Param {
     symbol: "INTERVAL",
     kind: Kind::Span,
     default: Some("100ms"),
+    paper: Paper::AsDefault,
     source: "RFC 8289 section 4.3",
     doc: "How long the delay has to stay above `target`: a round trip in the slow range of those expected.",
 };
@@ -60,6 +62,7 @@ pub(crate) const MTU: Param = Param {
     symbol: "maxpacket",
     kind: Kind::Bytes,
     default: Some("1514B"),
+    paper: Paper::AsDefault,
     source: "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame",
     doc: "Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.",
 };
@@ -69,6 +72,7 @@ pub(crate) const ECN: Param = Param {
     symbol: "–",
     kind: Kind::Switch,
     default: Some("true"),
+    paper: Paper::AsDefault,
     source: "RFC 8290 section 5.2.6",
     doc: "Mark ECN-capable packets instead of dropping them.",
 };

@@ -37,7 +37,7 @@ use crate::mark::ticket_policer::{WINDOW, read};
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -71,6 +71,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Switch,
             default: Some("true"),
+            paper: Paper::AsDefault,
             source: "the paper, section II-C.1",
             doc: "Whether tickets count; false: plain RED.",
         },
@@ -79,6 +80,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "n",
             kind: Kind::Number,
             default: Some("3"),
+            paper: Paper::AsDefault,
             source: "the paper, section II-C.1",
             doc: "Exponent of ExpectTkt / InTkt.",
         },
@@ -87,6 +89,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Choice(&["before", "after", "none"]),
             default: Some("before"),
+            paper: Paper::AsDefault,
             source: "chosen: the only one that shows the paper's Tables I and II",
             doc: "Whether the factor multiplies p before the count that spaces drops, after it, or there is no count.",
         },
@@ -95,6 +98,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "K",
             kind: Kind::Number,
             default: Some("2"),
+            paper: Paper::AsDefault,
             source: "the paper, section II-C.1",
             doc: "Packets with K × MinTkt or more belong to rich flows and do not count for ExpectTkt; 0: all count.",
         },
@@ -103,6 +107,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "\"some interval\"",
             kind: Kind::Span,
             default: Some("1s"),
+            paper: Paper::AsDefault,
             source: "chosen: a hundred packets at 1 Mbit/s; 0.1 s to 5 s make no visible difference",
             doc: "Window of MinTkt.",
         },
@@ -111,6 +116,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Count,
             default: Some("1"),
+            paper: Paper::AsDefault,
             source: "the paper: the least",
             doc: "MinTkt is the smallest number of tickets in the window, or that of this rank, up to 4: ignores outliers.",
         },
@@ -119,6 +125,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Switch,
             default: Some("false"),
+            paper: Paper::AsDefault,
             source: "the paper; true: Floyd, Gummadi, Shenker 2001",
             doc: "Let max_p move so that the average stays around the middle of its thresholds.",
         },

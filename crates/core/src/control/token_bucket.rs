@@ -16,7 +16,7 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -33,6 +33,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "r",
             kind: Kind::Rate,
             default: None,
+            paper: Paper::AsDefault,
             source: MUST_BE_SET,
             doc: "Sustained rate.",
         },
@@ -41,6 +42,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "b",
             kind: Kind::Bytes,
             default: Some("1514B"),
+            paper: Paper::AsDefault,
             source: "chosen: one Ethernet frame, the smoothest",
             doc: "What may leave at once after a pause.",
         },
@@ -49,6 +51,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "p",
             kind: Kind::Rate,
             default: None,
+            paper: Paper::AsDefault,
             source: "off unless set",
             doc: "Rate within a burst.",
         },
@@ -57,6 +60,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "M",
             kind: Kind::Bytes,
             default: Some("1514B"),
+            paper: Paper::AsDefault,
             source: "chosen: one Ethernet frame",
             doc: "What may leave at once at the peak rate.",
         },

@@ -26,7 +26,7 @@ use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{EntryArgs, Kind, Param, ParamError, require};
+use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
@@ -59,6 +59,7 @@ pub(crate) const BUCKET: Param = Param {
     symbol: "–",
     kind: Kind::Bytes,
     default: None,
+    paper: Paper::AsDefault,
     source: "chosen; the paper gives none",
     doc: "Depth of the token bucket; 3000 bytes and what the guarantee brings in a round-trip time if not set.",
 };

@@ -28,7 +28,7 @@ use crate::mark::ticket_policer::{
 };
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
 use crate::units::{Span, TicketRate, Time};
 
 /// The ticket marker in the catalogue.
@@ -45,6 +45,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Switch,
             default: Some("false"),
+            paper: Paper::AsDefault,
             source: "the paper, section II-B: the estimate is made as acknowledgements arrive",
             doc: "Whether AvgRate decays while no acknowledgement comes; serves flows of a few packets a second.",
         },

@@ -16,7 +16,7 @@ use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
 use crate::mutant::Mutant;
-use crate::param::{EntryArgs, Kind, Param, ParamError, require};
+use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 
@@ -26,6 +26,7 @@ pub(crate) const WINDOW: Param = Param {
     symbol: "WinLength",
     kind: Kind::Span,
     default: Some("5s"),
+    paper: Paper::AsDefault,
     source: "the paper, section III",
     doc: "Window of the averages of packets and tickets.",
 };
@@ -35,6 +36,7 @@ pub(crate) const POLICING_WINDOW: Param = Param {
     symbol: "–",
     kind: Kind::Span,
     default: Some("5s"),
+    paper: Paper::AsDefault,
     source: "the paper has one WinLength",
     doc: "Window of ActualTktRate, the average of what was written.",
 };
@@ -44,6 +46,7 @@ pub(crate) const POLICING_BOUND: Param = Param {
     symbol: "–",
     kind: Kind::Number,
     default: Some("2"),
+    paper: Paper::AsDefault,
     source: "chosen; wider bounds show no difference",
     doc: "OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.",
 };
@@ -53,6 +56,7 @@ pub(crate) const BITS: Param = Param {
     symbol: "–",
     kind: Kind::Count,
     default: Some("8"),
+    paper: Paper::AsDefault,
     source: "the paper, section III-J",
     doc: "Width of the tag, 4 to 17; 17 bits are always floating, 12 + 5.",
 };
@@ -62,6 +66,7 @@ pub(crate) const FORM: Param = Param {
     symbol: "–",
     kind: Kind::Choice(&["integer", "floating"]),
     default: Some("integer"),
+    paper: Paper::AsDefault,
     source: "the paper, section III-J: 0 to 255",
     doc: "How a tag is written: a whole number, or a mantissa with 5 bits of exponent (8 bits and more).",
 };
@@ -71,6 +76,7 @@ pub(crate) const ROUNDING: Param = Param {
     symbol: "–",
     kind: Kind::Choice(&["nearest", "down", "stochastic"]),
     default: Some("nearest"),
+    paper: Paper::AsDefault,
     source: "chosen; a cast in C rounds down",
     doc: "How tickets become a whole tag; stochastic keeps their mean.",
 };

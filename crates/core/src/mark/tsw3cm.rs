@@ -18,7 +18,7 @@ use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
-use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Paper, Param, ParamError, Role, require};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 
@@ -30,6 +30,7 @@ pub(super) const WINDOW: Param = Param {
     symbol: "AVG_INTERVAL",
     kind: Kind::Span,
     default: Some("1s"),
+    paper: Paper::AsDefault,
     source: "ns-2's diffserv module; the RFC leaves it open",
     doc: "Window of the estimate of the flow's rate.",
 };
@@ -45,7 +46,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const fn rate(name: &'static str, symbol: &'static str, doc: &'static str) -> Param {
-    Param { name, symbol, kind: Kind::Rate, default: None, source: MUST_BE_SET, doc }
+    Param { name, symbol, kind: Kind::Rate, default: None, paper: Paper::AsDefault, source: MUST_BE_SET, doc }
 }
 
 /// Parameters of [`Tsw3cm`]; [`ENTRY`] says what each does.

@@ -29,7 +29,7 @@ use core::marker::PhantomData;
 use super::{End, Queued, Scheduler};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::Backlog;
 use crate::units::{Bytes, Time, Weight};
 
@@ -45,6 +45,7 @@ pub const ENTRY: Entry = Entry {
         symbol: "Q",
         kind: Kind::Bytes,
         default: Some("1500B"),
+        paper: Paper::AsDefault,
         source: "section IV: at least the largest packet; chosen: Ethernet's",
         doc: "Bytes in a turn of the flow with the smallest weight; others have more, in proportion to their weights.",
     }],

@@ -21,7 +21,7 @@ use super::custom::Registration;
 use super::isolate;
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
-use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
+use crate::param::{Args, Entry, EntryArgs, ParamError, Preset, Role};
 
 /// The disciplines, markers and exchanges that scenarios can name. By default those of this project.
 ///
@@ -58,6 +58,7 @@ use crate::param::{Args, Entry, EntryArgs, ParamError, Role};
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     registered: Vec<Registration>,
+    preset: Preset,
 }
 
 /// Why a discipline cannot be registered.
@@ -72,7 +73,7 @@ impl fmt::Display for RegisterError {
 impl core::error::Error for RegisterError {}
 
 /// The keys of a queue's table that are no parameters of a discipline.
-const SELECTORS: [&str; 4] = ["kind", "drop", "shaper", isolate::KEY];
+const SELECTORS: [&str; 5] = ["kind", "drop", "shaper", isolate::KEY, Preset::KEY];
 
 impl Catalog {
     /// Registers a discipline from outside this project, for scenarios to name in `kind`.
@@ -120,6 +121,12 @@ impl Catalog {
         }
         self.registered.push(Registration::new(entry, read, build));
         Ok(())
+    }
+
+    /// The same entries, with `preset` for tables that name none.
+    #[must_use]
+    pub fn with_preset(&self, preset: Preset) -> Self {
+        Self { preset, ..self.clone() }
     }
 
     /// Every entry: disciplines, the isolation of hosts, then markers and exchanges.
@@ -173,7 +180,8 @@ impl Catalog {
             }
         };
         let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
-        Ok(Selection { kind, drop, shaper, isolate: Some(&isolate::ENTRY), args: Args::default(), custom })
+        let args = Args::of_preset(self.preset);
+        Ok(Selection { kind, drop, shaper, isolate: Some(&isolate::ENTRY), args, custom })
     }
 
     /// The entry called `name`, if it has this role, by itself.
@@ -182,7 +190,8 @@ impl Catalog {
     /// When there is none.
     pub fn select_alone(&self, role: Role, name: &str) -> Result<Selection, ParamError> {
         let kind = self.known("kind", name, &[role])?;
-        Ok(Selection { kind, drop: None, shaper: None, isolate: None, args: Args::default(), custom: None })
+        let args = Args::of_preset(self.preset);
+        Ok(Selection { kind, drop: None, shaper: None, isolate: None, args, custom: None })
     }
 
     fn known(&self, key: &str, name: &str, roles: &[Role]) -> Result<&'static Entry, ParamError> {
@@ -239,15 +248,23 @@ impl Selection {
         self.args.of(self.kind)
     }
 
-    /// Sets `key` to the value that `text` stands for.
+    /// The keys that [`set`](Self::set) knows.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let params = self.entries().flat_map(|entry| entry.params).map(|param| param.name);
+        params.chain([Preset::KEY])
+    }
+
+    /// Sets `key` to the value that `text` stands for: a parameter of one of the entries, or the preset of all.
     ///
     /// # Errors
     /// When none of the entries has such a parameter, or `text` is not a value of it.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), ParamError> {
+        if key == Preset::KEY {
+            self.args.set_preset(text.parse()?);
+            return Ok(());
+        }
         let Some(param) = self.entries().find_map(|entry| entry.param(key)) else {
-            let names: Vec<_> =
-                self.entries().flat_map(|entry| entry.params).map(|param| param.name).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let known = self.keys().collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
         };
         self.args.set(param, text)

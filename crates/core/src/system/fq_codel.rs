@@ -25,7 +25,7 @@ use crate::aqm::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, Source, TA
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::{Stream, mix};
 use crate::schedule::drr::{Quanta, scaled};
@@ -46,6 +46,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Packets,
             default: Some("10240p"),
+            paper: Paper::AsDefault,
             source: "RFC 8290 section 5.2.3",
             doc: "Packets in all queues together; beyond it the longest queue loses packets.",
         },
@@ -54,6 +55,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Bytes,
             default: Some("32MB"),
+            paper: Paper::AsDefault,
             source: "tc-fq_codel(8)",
             doc: "Bytes in all queues together; beyond it the longest queue loses packets.",
         },
@@ -62,6 +64,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "quantum",
             kind: Kind::Bytes,
             default: Some("1514B"),
+            paper: Paper::AsDefault,
             source: "RFC 8290 section 5.2.4: the MTU of Ethernet",
             doc: "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
         },
@@ -70,6 +73,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Count,
             default: Some("64"),
+            paper: Paper::AsDefault,
             source: "RFC 8290 section 4.1",
             doc: "Maximum number of packets dropped from the longest queue at once; never more than half of it.",
         },
@@ -78,6 +82,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Choice(&["exact", "hashed"]),
             default: Some("exact"),
+            paper: Paper::AsDefault,
             source: "chosen: flows are numbered already, so nothing needs to collide",
             doc: "How a flow finds its queue: by its number, or by a salted hash as in the RFC.",
         },
@@ -86,6 +91,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Count,
             default: None,
+            paper: Paper::AsDefault,
             source: "hashed: 1024, RFC 8290 section 5.2.5; exact: 65536, chosen: 8 MB at most",
             doc: "Most queues. Exact: the flows beyond share the last one.",
         },

@@ -42,7 +42,7 @@ use super::context::LinkContext;
 use super::contract::System;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Kind, Param, ParamError, Role};
+use crate::param::{Args, Entry, Kind, Paper, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
 
@@ -71,6 +71,7 @@ pub const ENTRY: Entry = Entry {
         symbol: "–",
         kind: Kind::Choice(&WORDS),
         default: None,
+        paper: Paper::AsDefault,
         source: "off unless set",
         doc: "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
               destinations, or both, where a flow belongs to its end with more peers, and the part of a host is divided \

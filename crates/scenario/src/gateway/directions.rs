@@ -46,7 +46,7 @@ pub(super) fn read<'a>(
     let item = fields.item("queue").unwrap_or(&fifo);
     let queue = read_queue(catalog, item, &fields.path_of("queue"), problems);
     let exchange = fields.item("exchange").and_then(|item| {
-        let params = marking::exchange(item, &fields.path_of("exchange"), problems)?;
+        let params = marking::exchange(catalog, item, &fields.path_of("exchange"), problems)?;
         Some(Written::new(catalog, Part::Exchange, item, (*params).clone()))
     });
     let labels = labels(&fields, problems);
@@ -127,12 +127,9 @@ pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mu
         if config.tickets.is_some() || config.ack_tickets.is_some() || carries_tickets {
             config.exchange.get_or_insert_with(|| {
                 let item = Item::text(Part::Exchange.example(), fields.place);
-                Written::new(
-                    &Catalog::default(),
-                    Part::Exchange,
-                    &item,
-                    (*marking::default_exchange()).clone(),
-                )
+                let catalog = Catalog::default();
+                let params = (*marking::default_exchange(&catalog)).clone();
+                Written::new(&catalog, Part::Exchange, &item, params)
             });
         } else if config.exchange.is_some() {
             let other = direction.other().name();

@@ -124,7 +124,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
     });
     let [tickets, ack_tickets] = ["tickets", "ack_tickets"].map(|key| fields.tickets(key, 1, problems));
     let implied = Item::text(Part::Marker.example(), fields.place);
-    let mark = marking::of_flow(fields, tcp, true, problems).map(|params| {
+    let mark = marking::of_flow(&Catalog::default(), fields, tcp, true, problems).map(|params| {
         let item = fields.item("mark").unwrap_or(&implied);
         Written::new(&Catalog::default(), Part::Marker, item, (*params).clone())
     });

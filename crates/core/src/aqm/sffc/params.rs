@@ -5,7 +5,7 @@ use alloc::format;
 use super::flows;
 use crate::limit::Limit;
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.
@@ -108,6 +108,7 @@ static PARAMS: [Param; 18] = [
         symbol: "–",
         kind: Kind::Ratio,
         default: None,
+        paper: Paper::AsDefault,
         source: "off unless set",
         doc: "Share of a flow that is discarded here above which it is reported, whether the link overflows or not.",
     },

@@ -1,6 +1,6 @@
 //! Parameters of the estimate of a fair share, and the readings of the papers that they choose.
 
-use crate::param::{EntryArgs, Kind, Param, ParamError, require};
+use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
 use crate::units::{Rate, Ratio, Span};
 
 /// K_α, and the window that follows it.
@@ -25,6 +25,7 @@ pub(crate) const INITIAL: Param = Param {
     symbol: "FS",
     kind: Kind::Rate,
     default: None,
+    paper: Paper::AsDefault,
     source: "1998 code; the 2002 paper starts at 1 bit/s, which drops the first window",
     doc: "Fair share at the start; unknown if not set, and then nothing is dropped until the queue grows.",
 };
@@ -34,6 +35,7 @@ pub(crate) const BELOW_THRESHOLD: Param = Param {
     symbol: "–",
     kind: Kind::Choice(&["unknown", "uncongested"]),
     default: Some("unknown"),
+    paper: Paper::AsDefault,
     source: "1998 code",
     doc: "What a queue up to the threshold means on an uncongested link: that its share is unknown, or that it \
           is uncongested still.",
@@ -44,6 +46,7 @@ pub(crate) const DECAY: Param = Param {
     symbol: "–",
     kind: Kind::Ratio,
     default: Some("1"),
+    paper: Paper::AsDefault,
     source: "1998 paper, figure 3: the share is the largest label of the window",
     doc: "Part of the fair share that an uncongested window takes, down to the largest label seen.",
 };
@@ -53,6 +56,7 @@ pub(crate) const ACCEPTED_RATE: Param = Param {
     symbol: "FR",
     kind: Kind::Choice(&["arrivals", "accepted"]),
     default: Some("arrivals"),
+    paper: Paper::AsDefault,
     source: "1998 code; figures 2 and 3 of 2002 say accepted",
     doc: "When the accepted rate is averaged: at every arrival, or when a packet is accepted.",
 };
@@ -62,6 +66,7 @@ pub(crate) const NOTED_LABEL: Param = Param {
     symbol: "–",
     kind: Kind::Choice(&["original", "relabelled"]),
     default: Some("original"),
+    paper: Paper::AsDefault,
     source: "1998 code; figure 1 of 2002 says relabelled",
     doc: "Which labels an uncongested window takes the largest of: those that came, or those that leave.",
 };

@@ -3,7 +3,7 @@
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
 
 /// RAMP in the catalogue.
@@ -34,6 +34,7 @@ pub const ENTRY: Entry = Entry {
             symbol: "–",
             kind: Kind::Span,
             default: None,
+            paper: Paper::AsDefault,
             source: "off unless set; planned in section 6.2",
             doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
         },
