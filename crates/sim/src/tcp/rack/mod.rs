@@ -113,6 +113,25 @@ impl Sender {
         }
     }
 
+    /// The window is about to be reduced because of a loss.
+    fn remember_window(&mut self) {
+        let before = Before::new(self.congestion.cwnd, self.congestion.ssthresh);
+        self.rack.before = self.params.timestamps.then(|| Box::new(before));
+    }
+
+    /// An ACK of new data gives the window back if it shows that nothing was lost.
+    fn undo_if_needless(&mut self, segment: &Segment) {
+        let before = self.rack.before.as_deref().copied();
+        let Some(before) = before.filter(|before| before.was_needless(segment)) else { return };
+        if !self.rack.recovers() {
+            return;
+        }
+        self.congestion.cwnd = self.congestion.cwnd.max(before.cwnd);
+        self.congestion.ssthresh = self.congestion.ssthresh.max(before.ssthresh);
+        self.rack.record.forget_losses();
+        (self.rack.state, self.rack.before) = (State::Open, None);
+    }
+
     /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
     fn note_reports(&mut self, now: Time, ack: u64, segment: &Segment, delivery: &mut Delivery) -> bool {
         let (una, isn, sent) = (self.snd_una, self.isn(), self.snd_max);
@@ -286,7 +305,9 @@ impl Sender {
     /// Sends an outstanding segment again.
     fn resend<W: Wire>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
         self.transmit(now, from, to.min(self.data_end()) - from, wire);
-        self.note_retransmission(now);
+        if let Some(before) = &mut self.rack.before {
+            before.note_retransmission(now);
+        }
         self.rack.record.send_again(now, to);
         if from == self.snd_una {
             self.restart_timer(now);
