@@ -8,8 +8,8 @@
 //! An interface that was only renamed stays attached: its packet socket goes by the index.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::devices::Devices;
@@ -23,38 +23,6 @@ use super::offloads::{PrepareError, Prepared};
 
 /// How often interfaces are looked at without a notification. Chosen: the longest time that a lost one may cost.
 pub(crate) const PERIOD: Span = Span::from_secs(1);
-
-/// What happened to an interface since the start, and whether frames can pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceEvents {
-    /// Whether it is not there.
-    pub is_gone: bool,
-    /// Times that it was found deleted.
-    pub gone: u64,
-    /// Times that it was attached again.
-    pub back: u64,
-    /// Changes of its MTU.
-    pub mtu: u64,
-    /// Times that offloads which merge packets had been turned on.
-    pub offloads: u64,
-    /// Times that it got another name.
-    pub renamed: u64,
-}
-
-/// The events of both interfaces, inside and outside, for other threads to read.
-#[derive(Debug, Default)]
-pub(crate) struct Events(Mutex<[InterfaceEvents; 2]>);
-
-impl Events {
-    /// As of now.
-    pub fn read(&self) -> [InterfaceEvents; 2] {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, port: usize, change: impl FnOnce(&mut InterfaceEvents)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[port]);
-    }
-}
 
 /// An interface that a port is attached to.
 #[derive(Debug)]

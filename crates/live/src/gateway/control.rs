@@ -39,7 +39,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
-use super::attachment::Events;
+use super::events::Events;
 use super::http::{Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;

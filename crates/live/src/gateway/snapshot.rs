@@ -19,7 +19,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use serde_json::{Value, json};
 
 use super::Gateway;
-use super::attachment::InterfaceEvents;
+use super::events::InterfaceEvents;
 use super::guarantees::{self, Exceeded};
 use super::log;
 
