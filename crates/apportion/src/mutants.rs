@@ -12,19 +12,20 @@ use crate::reproduce::{PAPERS, ReproduceError, Reproduction};
 impl Reproduction<'_> {
     /// Runs the experiments with each [`Mutant`] of these names or systems, all if there are none, until a claim notices:
     /// one that holds without the mutant, with the same seeds, and fails with it. Of a system the experiments of its paper
-    /// and of that paper's `-beyond`, or those of them that are [named](Self::new). `each` is called with the fate of each
+    /// and of `PAPER-beyond` and the like, or those of them that are [named](Self::new). `each` is called with the fate of each
     /// mutant.
     ///
     /// A mutant is active in the whole process: nothing else may be simulated meanwhile.
     ///
     /// # Errors
-    /// As of [`run`](Self::run), or if there is no mutant of a name.
+    /// As of [`run`](Self::run), or if there is no mutant of a name. What is too large to be run once is refused.
     pub fn mutants(
         &self,
         names: &[String],
         each: &mut dyn FnMut(&Fate),
     ) -> Result<Vec<Fate>, ReproduceError> {
         let mutants = choose(names)?;
+        self.plan_of_right_size()?;
         let (papers, wanted) = find(Path::new(PAPERS), &self.names)?;
         let running = Running { seeds: self.seeds, threads: self.jobs, cancel: self.cancel.flag() };
         let mut fates = Vec::new();

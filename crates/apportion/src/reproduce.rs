@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_live::lab::{self, LabError};
 use apportion_reproduce::table::{json_lines, tables};
-use apportion_reproduce::write::WriteError;
+use apportion_reproduce::write::{World, WriteError};
 use apportion_reproduce::{Claim, Plan, Problems, Results, Scope, find, judge, variant_table, write};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Estimate;
@@ -163,17 +163,21 @@ impl<'a> Reproduction<'a> {
         Ok(Plan::new(papers, &wanted, scope)?)
     }
 
+    /// The plan, unless it is too large.
+    pub(crate) fn plan_of_right_size(&self) -> Result<Plan, ReproduceError> {
+        let plan = self.plan()?;
+        let estimate = self.size_of(&plan);
+        let refused = size::is_too_large(&estimate) && !self.force;
+        if refused { Err(ReproduceError::TooLarge(estimate)) } else { Ok(plan) }
+    }
+
     /// Runs the experiments and judges their claims.
     ///
     /// # Errors
     /// If experiments are not found or wrong, they are [too large](Self::force), or the folder cannot be written;
     /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
     pub fn run(&self) -> Result<Reproduced, ReproduceError> {
-        let plan = self.plan()?;
-        let estimate = self.size_of(&plan);
-        if size::is_too_large(&estimate) && !self.force {
-            return Err(ReproduceError::TooLarge(estimate));
-        }
+        let plan = self.plan_of_right_size()?;
         self.folder.as_deref().map(write::check).transpose()?;
         let counter =
             Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
@@ -183,7 +187,8 @@ impl<'a> Reproduction<'a> {
         };
         let results = results.ok_or(ReproduceError::Cancelled)?;
         let claims = judge(&plan, &results);
-        let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, &self.command());
+        let world = if self.lab.is_some() { World::Lab } else { World::Simulator };
+        let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, world, &self.command());
         let pages = self.folder.as_ref().map(write).transpose()?.unwrap_or_default();
         Ok(Reproduced { plan, results, claims, pages })
     }
@@ -197,7 +202,7 @@ impl<'a> Reproduction<'a> {
     ) -> Result<Option<Results>, ReproduceError> {
         let seconds = self.real_time(plan);
         if seconds > MAX_SECONDS && !self.force {
-            return Err(ReproduceError::TooLong(seconds));
+            return Err(ReproduceError::TooLong { days: seconds / MAX_SECONDS });
         }
         for scenario in plan.scenarios() {
             lab::check(scenario).map_err(|cause| ReproduceError::Lab(Box::new(cause)))?;
@@ -336,9 +341,12 @@ pub enum ReproduceError {
     Simulator(#[from] ReplicateError),
     /// It would take too long in real time.
     #[error(
-        "the experiments would take {0:.0} s in real time, which is more than a day: name fewer of them, reduce the seeds, or run them all the same with --force"
+        "the experiments would take {days:.1} days in real time, which is more than one: name fewer of them, reduce the seeds, or run them all the same with --force"
     )]
-    TooLong(f64),
+    TooLong {
+        /// How long.
+        days: f64,
+    },
     /// The lab cannot run an experiment, or failed.
     #[error("{0}; name experiments that the lab can run, or run this one in the simulator")]
     Lab(Box<LabError>),

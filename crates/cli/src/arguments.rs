@@ -89,13 +89,19 @@ pub struct Lab {
 /// What to do about runs that were too late to be valid.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Late {
-    /// How often a run of the lab is repeated that is not valid
-    #[arg(long, value_name = "N", default_value_t = apportion::lab::RETRIES,
-          value_parser = clap::value_parser!(u64).range(..=100))]
-    pub retries: u64,
+    /// How often a run of the lab is repeated that is not valid [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=100))]
+    pub retries: Option<u64>,
     /// Accept runs of the lab that are not valid
     #[arg(long)]
     pub allow_late: bool,
+}
+
+impl Late {
+    /// How often a run of the lab is repeated.
+    pub fn retries(self) -> u64 {
+        self.retries.unwrap_or(apportion::lab::RETRIES)
+    }
 }
 
 /// A scenario to run, and what to do with its results.

@@ -18,6 +18,10 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
             Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
         return parity(&wanted, arguments);
     }
+    anyhow::ensure!(
+        arguments.late.retries.is_none(),
+        "nothing is run when results are compared: leave out --retries, or name a scenario with --parity"
+    );
     let runs = arguments.runs.iter().map(apportion::load).collect::<Result<Vec<_>, _>>()?;
     let invalid = runs.iter().find(|run| !run.faults.is_empty() && !arguments.late.allow_late);
     if let Some(run) = invalid {
@@ -39,7 +43,7 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
     apportion::lab::check_parity(&scenario)?;
-    let run = |run: apportion::Run<'_>| run.retries(late.retries).force(arguments.force).parity();
+    let run = |run: apportion::Run<'_>| run.retries(late.retries()).force(arguments.force).parity();
     let results = in_real_time(&scenario, wanted, &folder, run)?;
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");

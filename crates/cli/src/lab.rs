@@ -23,7 +23,7 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check(&scenario)?;
-    let run = |run: Run<'_>| run.retries(late.retries).force(*force).lab();
+    let run = |run: Run<'_>| run.retries(late.retries()).force(*force).lab();
     let results = match in_real_time(&scenario, wanted, &folder, run)? {
         Err(RunError::Unwritten { cause, finished }) => {
             // What took minutes to measure is shown even if it cannot be kept.
@@ -71,10 +71,7 @@ pub fn in_real_time<T>(
 /// TCP the kernel does not have.
 fn announce(scenario: &Scenario, seeds: u64) {
     let seconds: f64 = scenario.points().iter().map(|point| point.scenario.stop.as_secs_f64()).sum();
-    output::note(&format!(
-        "in real time: this takes {:.0} s, and more if runs are repeated",
-        seconds * seeds as f64
-    ));
+    output::note_real_time(seconds * seeds as f64);
     let Precision { real_time, locked } = Precision::read();
     if !real_time {
         output::note(

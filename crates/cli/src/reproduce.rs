@@ -12,13 +12,7 @@ use crate::progress::Bar;
 
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     let in_lab = arguments.world == World::Lab;
-    if arguments.mutants.is_some() {
-        anyhow::ensure!(
-            cfg!(feature = "mutants"),
-            "this program has no mutants: build one that has, with `cargo build --release --features mutants`"
-        );
-        anyhow::ensure!(!in_lab, "mutants run in the simulator only: leave out --world lab or --mutants");
-    }
+    check(arguments, in_lab)?;
     if in_lab {
         // Before there is a second thread.
         apportion::lab::enter()?;
@@ -37,25 +31,48 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         reproduction = reproduction.variants(names);
     }
     if in_lab {
-        reproduction = reproduction.in_lab(arguments.late.retries);
+        reproduction = reproduction.in_lab(arguments.late.retries());
         if !arguments.quiet && !arguments.json {
             let seconds = reproduction.real_seconds()?;
-            output::note(&format!("in real time: this takes {seconds:.0} s, and more if runs are repeated"));
+            output::note_real_time(seconds);
         }
     }
-    #[cfg(feature = "mutants")]
-    if let Some(names) = &arguments.mutants {
-        return mutants(&reproduction, names, arguments);
+    let ran = match &arguments.mutants {
+        #[cfg(feature = "mutants")]
+        Some(names) => mutants(&reproduction, names, arguments),
+        _ => claims(&reproduction, &bar, arguments),
+    };
+    match ran {
+        Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
+            output::note(&error.to_string());
+            Ok(ExitCode::from(1))
+        }
+        other => other,
     }
+}
+
+/// Refuses arguments that contradict each other.
+fn check(arguments: &Reproduce, in_lab: bool) -> anyhow::Result<()> {
+    let about_lab = arguments.late.retries.is_some() || arguments.late.allow_late;
+    anyhow::ensure!(
+        in_lab || !about_lab,
+        "--retries and --allow-late are about runs of the lab: add --world lab, or leave them out"
+    );
+    if arguments.mutants.is_some() {
+        anyhow::ensure!(
+            cfg!(feature = "mutants"),
+            "this program has no mutants: build one that has, with `cargo build --release --features mutants`"
+        );
+        anyhow::ensure!(!in_lab, "mutants run in the simulator only: leave out --world lab or --mutants");
+    }
+    Ok(())
+}
+
+/// Runs the experiments and prints their claims. Exit status 1 if one fails.
+fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     let reproduced = reproduction.run();
     bar.clear();
-    let reproduced = match reproduced {
-        Err(error @ ReproduceError::Cancelled) => {
-            output::note(&error.to_string());
-            return Ok(ExitCode::from(1));
-        }
-        other => other?,
-    };
+    let reproduced = reproduced?;
     if arguments.json {
         output::print(&reproduced.json_lines())?;
     } else if !arguments.quiet {

@@ -497,7 +497,7 @@ measure = { kind = "throughput", of = ["udp"] }
     assert!(run.out.contains("1 of 1 claims hold"), "{}", run.out);
     let pages = place.path().join("results/reproduce");
     let mut pages = fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().path());
-    let page = pages.find(|path| path.extension().is_some_and(|of| of == "html")).unwrap();
+    let page = pages.find(|path| path.to_string_lossy().ends_with("-lab.html")).unwrap();
     assert!(fs::read_to_string(page).unwrap().contains("--seeds 1 --world lab"));
     // What the lab cannot do is refused before anything runs.
     let scenario = SCENARIO.replace("algorithm = \"cubic\"", "segment = \"40kB\"");

@@ -79,7 +79,7 @@ fn a_mutant_that_a_claim_notices_is_killed_with_both_measurements() {
     assert_eq!(lines[0], "killed    pfd-p-zero (nothing is dropped early: p is 0)");
     let by = lines[1];
     assert!(
-        by.starts_with("          by pfd/early early_drops: 0 ") && by.ends_with(" without, ≥ 5"),
+        by.starts_with("          by pfd/early early_drops: 0 ") && by.ends_with(" without, expected ≥ 5"),
         "{by}"
     );
     assert_eq!(lines[2..], ["", "pfd: 1 of 1 mutants killed by claims"]);
@@ -117,6 +117,11 @@ fn what_cannot_be_run_exits_with_2_and_says_why() {
     assert_eq!(
         error(&["--mutants", "ramp-no-d"]),
         "error: no chosen experiment is about `ramp` and has claims\n"
+    );
+    assert_eq!(
+        error(&["pfd/earyl", "--mutants", "pfd"]),
+        "error: no experiment or paper is called `pfd/earyl` (did you mean `pfd/early`?); papers are pfd, and \
+         `apportion list experiments` prints their experiments\n"
     );
     assert_eq!(
         error(&["--world", "lab", "--mutants", "pfd"]),

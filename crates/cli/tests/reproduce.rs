@@ -233,6 +233,10 @@ fn what_is_not_there_exits_with_2_and_says_what_is() {
         error(bare.path(), &["reproduce", "pps/tabel1-sender"]).contains("did you mean `pps/table1-sender`?")
     );
     assert!(error(folder.path(), &["reproduce", "drr/total", "--ablate"]).contains("leave --ablate out"));
+    for of_lab in [&["--retries", "1"][..], &["--allow-late"]] {
+        let said = error(folder.path(), &[&["reproduce", "drr/total"], of_lab].concat());
+        assert!(said.ends_with("are about runs of the lab: add --world lab, or leave them out\n"), "{said}");
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Running<'a> {
 /// The experiments of a system, the cheapest first.
 #[derive(Debug)]
 pub struct Trials {
-    /// The system: `KEY` of papers `KEY` and `KEY-beyond`.
+    /// The system: `KEY` of papers `KEY`, `KEY-beyond` and the like.
     pub system: &'static str,
     trials: Vec<Trial>,
 }
@@ -82,12 +82,12 @@ pub struct Killer {
 }
 
 impl Trials {
-    /// The experiments of papers `SYSTEM` and `SYSTEM-beyond` that have claims; of these the `wanted` ones, if any are.
+    /// The experiments of papers `SYSTEM` and `SYSTEM-…` that have claims; of these the `wanted` ones, if any are.
     ///
     /// # Errors
     /// If experiments are wrong, or there are none.
     pub fn new(papers: &[Paper], wanted: &[String], system: &'static str) -> Result<Self, Problems> {
-        let is_of_system = |key: &str| key == system || key.strip_suffix("-beyond") == Some(system);
+        let is_of_system = |key: &str| key.split('-').next() == Some(system);
         let mut trials = Vec::new();
         for paper in papers.iter().filter(|paper| is_of_system(&paper.key)) {
             for experiment in &paper.content.experiments {
@@ -160,13 +160,13 @@ impl Killer {
         failed.next()
     }
 
-    /// Experiment, claim and numbers: `pfd/fig7 name: 0.98 ± 0.01 with it, 1.02 ± 0.01 without, ≥ 1`.
+    /// Experiment, claim and numbers: `pfd/fig7 name: 0.98 ± 0.01 with it, 1.02 ± 0.01 without, expected ≥ 1`.
     #[must_use]
     pub fn text(&self) -> String {
         let claim = format!("{} {}", self.sound.experiment, self.sound.metric.name);
         let Some((sound, mutated)) = self.elements() else { return claim };
         let expected = self.sound.metric.expected(sound.published);
-        format!("{claim}: {} with it, {} without, {expected}", mutated.shown(), sound.shown())
+        format!("{claim}: {} with it, {} without, expected {expected}", mutated.shown(), sound.shown())
     }
 }
 

@@ -10,6 +10,15 @@ use crate::plan::{Plan, PlannedPaper, Results};
 use crate::table::json_lines;
 use crate::variant_table::Table;
 
+/// Where experiments ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// In the simulator.
+    Simulator,
+    /// Over the TCP of this machine.
+    Lab,
+}
+
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write results to `{}`: {cause}; choose another folder with --out DIR", path.display())]
@@ -31,8 +40,8 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes the page and the JSON lines of each paper, and returns the paths of the pages. Each file is written under a
-/// temporary name and then renamed. With the mechanism switched off names end in `-ablated`. A table of variants
-/// has lines of its own, `PAPER-variants.jsonl`.
+/// temporary name and then renamed. Names end in `-lab` if they ran there, and with the mechanism switched off
+/// in `-ablated`. A table of variants has lines of its own, `PAPER-variants.jsonl`.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -41,13 +50,15 @@ pub fn write(
     plan: &Plan,
     results: &Results,
     claims: &[Claim],
+    world: World,
     command: &str,
 ) -> Result<Vec<PathBuf>, WriteError> {
     check(folder)?;
     let mut pages = Vec::new();
     for paper in &plan.papers {
         let claims = of_paper(paper, claims);
-        let name = format!("{}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
+        let lab = if world == World::Lab { "-lab" } else { "" };
+        let name = format!("{}{lab}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
         put(&folder.join(format!("{name}.jsonl")), &json_lines(claims.iter().copied()))?;
         let variants = (plan.varied && !paper.variants.is_empty()).then(|| Table::of(paper, results));
         if let Some(variants) = &variants {
