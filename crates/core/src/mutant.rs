@@ -185,6 +185,10 @@ mutants! {
         "aqm::sffc::tests::a_report_of_regular_loss_lets_a_flow_send_more_too";
     SffcGammaOfAll, "sffc-gamma-of-all", "non-adaptive packets count as adaptive arrivals",
         "aqm::sffc::tests::departures_for_usage_freeze_flows_at_their_rate";
+    SffcCountsFlows, "sffc-counts-flows", "non-adaptive flows are due their part of the number of flows",
+        "aqm::sffc::tests::many_small_flows_do_not_make_a_greedy_one_rich";
+    SffcEachGrows, "sffc-each-grows", "each flow grows by I, and keeps as much, not all of them together",
+        "aqm::sffc::tests::flows_grow_together_by_what_one_alone_would";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -58,6 +58,8 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "recognise") => "behaviour",
         (_, "trust") => "bounded",
         (_, "report_discards") => "9%",
+        (_, "group") => "false",
+        (_, "share") => "count",
         (_, "usage") => "departures",
         (_, "spare") => "printed",
         (_, "divisor") => "all",
@@ -372,7 +374,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "nbq",
             &["beta=0.5"],
-            "`beta`: unknown parameter (known here: limit, interval, increment, alpha, history, wait, regular, \
+            "`beta`: unknown parameter (known here: limit, interval, increment, group, alpha, history, wait, regular, \
              active, reports, previous, report_discards, recognise, trust, isolate, preset)",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),

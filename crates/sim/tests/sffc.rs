@@ -182,7 +182,7 @@ fn datagrams_alone_share_fairly_without_messages_between_routers() {
 #[test]
 fn intervals_may_be_shorter_than_usual() {
     // Routers take reports as often as their queues are made to send them.
-    let queue = r#"{ kind = "sffc", interval = "10ms", active = "500ms" }"#;
+    let queue = r#"{ kind = "sffc", preset = "paper", interval = "10ms", active = "500ms" }"#;
     let outcome = run(&narrow(queue, ""));
     assert_eq!(statistic(&outcome, "middle", "refused_too_soon"), 0.0);
     assert!(statistic(&outcome, "middle", "heard") > 500.0, "{}", statistic(&outcome, "middle", "heard"));

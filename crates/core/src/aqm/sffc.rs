@@ -23,6 +23,12 @@
 //!   forward its own cut, so that it never ends (`report_discards`).
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
+//! Beyond the paper, and off with `preset = "paper"`:
+//! - W is the part of non-adaptive flows of the max-min fair split of the link, by what they ask for; an adaptive one asks for all
+//!   it can get. Eq. 5 counts flows, so that many that hardly send make a greedy one rich (`share`).
+//! - I is divided by the number of flows that reports have cut: 200 of them would grow by the whole link in an
+//!   interval (`group`).
+//!
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
 //! of its rate. That also bounds the effect of late reports, which are about a time when more was sent.
@@ -48,7 +54,7 @@ use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
 pub use self::params::{
-    Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Spare, Trust, Usage,
+    Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Share, Spare, Trust, Usage,
 };
 use self::printed::max_min_estimate;
 use self::recognition::Recognition;
@@ -213,7 +219,7 @@ impl Sffc {
     }
 
     fn set_basic_discard_rates(&mut self) {
-        let increment = self.params.increment.get() * self.capacity();
+        let increment = self.increment();
         let kept = self.kept_from_reports(increment);
         let (params, alpha) = (&self.params, self.params.alpha.get());
         let wait = Mutant::SffcNoWait.pick(params.wait, 0);
@@ -240,6 +246,16 @@ impl Sffc {
             // It leaves at least I, so that no false report can starve a flow.
             flow.bdr = bdr.clamp(0.0, (1.0 - kept / lambda).max(0.0));
         }
+    }
+
+    /// I of a flow.
+    fn increment(&self) -> f64 {
+        let increment = self.params.increment.get() * self.capacity();
+        if !self.params.group || Mutant::SffcEachGrows.is_on() {
+            return increment;
+        }
+        let is_cut = |flow: &&Flow| !flow.adaptive && (flow.bdr > 0.0 || flow.report.is_some());
+        increment / self.flows.iter().filter(is_cut).count().max(1) as f64
     }
 
     /// What reports leave of a flow at least.
@@ -273,7 +289,10 @@ impl Sffc {
         demands.extend(self.flows.iter().filter(|flow| !flow.adaptive).map(Flow::demand));
 
         // Eq. (5)
-        let w = self.capacity() * n_n as f64 / self.flows.len().max(1) as f64;
+        let w = match Mutant::SffcCountsFlows.pick(fairness.share, Share::Count) {
+            Share::Needs => self.part_by_needs(&demands, adaptive, &mut shares),
+            Share::Count => self.capacity() * n_n as f64 / self.flows.len().max(1) as f64,
+        };
         let w_hat = match Mutant::SffcDepartures.pick(fairness.usage, Usage::Departures) {
             Usage::Demand => demands.iter().sum(),
             Usage::Departures => self.flows.iter().map(|flow| flow.mu as f64).sum(),
@@ -297,6 +316,16 @@ impl Sffc {
             }
         }
         self.scratch = [demands, shares];
+    }
+
+    /// What the max-min fair split of the link gives to these demands next to `adaptive` flows, each of which takes what it
+    /// can get.
+    fn part_by_needs(&self, demands: &[f64], adaptive: usize, scratch: &mut Vec<f64>) -> f64 {
+        scratch.clear();
+        scratch.extend_from_slice(demands);
+        scratch.extend(core::iter::repeat_n(f64::INFINITY, adaptive));
+        let level = water_filling::level(self.capacity(), scratch);
+        demands.iter().map(|demand| demand.min(level)).sum()
     }
 
     /// Eq. (6)

@@ -28,8 +28,8 @@ pub const NBQ: Entry = Entry {
 };
 
 /// How many of the parameters NBQ has.
-const NBQ_PARAMS: usize = 13;
-static PARAMS: [Param; 18] = [
+const NBQ_PARAMS: usize = 14;
+static PARAMS: [Param; 20] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -47,6 +47,15 @@ static PARAMS: [Param; 18] = [
         "not stated; chosen: 10 s from nothing to the whole link",
         "Part of the link's rate by which a flow may send more after each interval without a report.",
     ),
+    Param::new(
+        "group",
+        "–",
+        Kind::Switch,
+        "true",
+        "the paper has I for each flow: 200 of them grow by the whole link",
+        "Whether I is divided by the number of flows that reports have cut, so that together they grow by it.",
+    )
+    .in_paper("false"),
     Param::new(
         "alpha",
         "α",
@@ -138,6 +147,16 @@ static PARAMS: [Param; 18] = [
         "Weight of the change of adaptive arrivals so far, ρ, against the last one.",
     ),
     Param::new(
+        "share",
+        "W",
+        Kind::Choice(&["needs", "count"]),
+        "needs",
+        "eq. 5 has the count: a hundred flows that hardly send make a greedy one rich",
+        "What non-adaptive flows are due: their part of the max-min fair split, in which an adaptive flow wants all it can get; or \
+         their part of the number of flows.",
+    )
+    .in_paper("count"),
+    Param::new(
         "usage",
         "Ŵ",
         Kind::Choice(&["demand", "departures"]),
@@ -182,6 +201,8 @@ pub struct SffcParams {
     /// I: part of the link's rate by which a flow may grow after each interval without a report. Default
     /// 0.005.
     pub increment: Ratio,
+    /// Whether I is divided by the number of flows that reports have cut. Default true; the paper: false.
+    pub group: bool,
     /// α: weight of the previous basic discard rate against the one that a report asks for, 0 to 1. Default
     /// 0.5.
     pub alpha: Ratio,
@@ -212,6 +233,8 @@ pub struct SffcParams {
 pub struct FairnessParams {
     /// β: weight of the past in ρ, the change of adaptive arrivals, 0 to 1. Default 0.9.
     pub beta: Ratio,
+    /// W: what non-adaptive flows are due. Default by their needs; the paper: by their number.
+    pub share: Share,
     /// Ŵ: what non-adaptive flows are assumed to use. Default their demand.
     pub usage: Usage,
     /// What non-adaptive flows get while adaptive ones are steady. Default at least their share.
@@ -247,6 +270,15 @@ pub enum Trust {
     Full,
     /// While the link is congested, to no less than the flow's fair share.
     Bounded,
+}
+
+/// What non-adaptive flows are due of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Their part of the max-min fair split.
+    Needs,
+    /// Their part of the number of flows.
+    Count,
 }
 
 /// What non-adaptive flows are taken to use.
@@ -299,6 +331,7 @@ impl SffcParams {
             limit: args.limit("limit"),
             interval,
             increment: args.ratio("increment"),
+            group: args.switch("group"),
             alpha: args.ratio("alpha"),
             history,
             wait: args.count("wait"),
@@ -322,6 +355,7 @@ impl FairnessParams {
     fn from_args(args: &EntryArgs<'_>) -> Self {
         Self {
             beta: args.ratio("beta"),
+            share: if args.choice("share") == "count" { Share::Count } else { Share::Needs },
             usage: if args.choice("usage") == "demand" { Usage::Demand } else { Usage::Departures },
             spare: if args.choice("spare") == "share" { Spare::Share } else { Spare::Printed },
             divisor: if args.choice("divisor") == "all" { Divisor::All } else { Divisor::Unsatisfied },

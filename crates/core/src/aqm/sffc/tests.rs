@@ -167,15 +167,49 @@ fn a_report_counts_for_the_interval_it_comes_in() {
     assert!(bench.flow(0).left.mean(3) > 40_000.0);
 }
 
-#[test]
-fn many_small_flows_make_the_part_of_the_unresponsive_ones_large() {
-    // W counts flows, as eq. 5 has it: nine that hardly send and one of 10 Mb/s are ten of eleven, and the
-    // one has what the nine do not use.
-    let mut bench = Bench::new(&[]);
-    let tiny = (1..10).map(|n| (n, Udp, 100));
+/// FB with nine flows that hardly send and one of 10 Mb/s, next to an adaptive one of 5, as a part of the link.
+fn fair_bandwidth_with_small_flows(share: &str) -> f64 {
+    let mut bench = Bench::new(&[("share", share)]);
+    let tiny = (1..10).map(|n| (n, Udp, 200));
     let flows: Vec<_> = tiny.chain([(0, Udp, 62_500), (10, Tcp, 31_200)]).collect();
     bench.interval(&flows);
-    near(bench.sffc().fair_bandwidth / CAPACITY, 10.0 / 11.0);
+    bench.sffc().fair_bandwidth / CAPACITY
+}
+
+#[test]
+fn many_small_flows_do_not_make_a_greedy_one_rich() {
+    // They use 1,800 of 62,500 bytes and leave 60,700 to two.
+    near(fair_bandwidth_with_small_flows("needs"), (1_800.0 + 60_700.0 / 2.0) / CAPACITY);
+    // As eq. 5 has it, ten of eleven flows have ten parts, and the one has what the nine do not use.
+    near(fair_bandwidth_with_small_flows("count"), 10.0 / 11.0);
+}
+
+#[test]
+fn without_adaptive_flows_the_others_have_the_whole_link() {
+    let mut bench = Bench::new(&[]);
+    bench.interval(&[(0, Udp, 100_000), (1, Udp, 10_000), (2, Udp, 100_000)]);
+    near(bench.sffc().fair_bandwidth / CAPACITY, 1.0);
+    near(bench.flow(0).v, 1.0 - 26_250.0 / 100_000.0);
+    near(bench.flow(1).v, 0.0);
+}
+
+#[test]
+fn flows_grow_together_by_what_one_alone_would() {
+    // A flow of 10,000 bytes; I is 312.5. Three others are cut too, or only send.
+    let rise = |group: &str, cut: u32| {
+        let mut bench = Bench::new(&[("group", group)]);
+        let flows = [0, 1, 2, 3].map(|flow| (flow, Udp, 10_000));
+        bench.interval(&flows);
+        (0..cut).for_each(|flow| bench.on_report(flow, 10_000, 4_000));
+        bench.interval(&flows);
+        bench.interval(&flows);
+        let before = bench.flow(0).bdr;
+        bench.interval(&flows);
+        (before - bench.flow(0).bdr) * 10_000.0
+    };
+    near(rise("true", 1), 312.5);
+    near(rise("true", 4), 312.5 / 4.0);
+    near(rise("false", 4), 312.5);
 }
 
 #[test]
@@ -187,6 +221,13 @@ fn no_flow_is_starved_by_reports_about_it() {
     }
     // I of 312.5 bytes in 50 ms is left, 50 kbit/s.
     near(bench.flow(0).bdr, 1.0 - 312.5 / 50_000.0);
+    // To two flows together. When chance leaves none of a flow's packets there is nothing to be reported, and it grows.
+    let highest = (0..100).fold(0.0f64, |highest, _| {
+        bench.interval(&[(0, Udp, 50_000), (1, Udp, 50_000)]);
+        (0..2).for_each(|flow| bench.on_report(flow, 50_000, 0));
+        highest.max(bench.flow(0).bdr)
+    });
+    near(highest, 1.0 - 312.5 / 2.0 / 50_000.0);
 }
 
 /// What is left of a flow of 60,000 bytes after many reports that nothing of it departed, next to this traffic.
