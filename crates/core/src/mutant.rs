@@ -123,6 +123,14 @@ mutants! {
         "mark::ticket::tests::a_source_follows_the_tickets_of_its_acknowledgements";
     PpsInstantQueue, "pps-instant-queue", "RED looks at the queue, not at its average",
         "";
+    PpsMeanOfFloods, "pps-mean-of-floods", "ExpectTkt is the mean of what arrives, floods included",
+        "aqm::tred::tests::a_flood_moves_neither_what_is_expected_nor_what_others_lose";
+    PpsNoBound, "pps-no-bound", "p has no bound: a flood loses all packets",
+        "aqm::tred::tests::a_flood_keeps_the_part_of_its_share_that_is_set";
+    PpsThinnedTickets, "pps-thinned-tickets", "packets that were spared keep the tickets with which they came",
+        "aqm::tred::tests::what_is_thinned_leaves_with_the_tickets_with_which_it_came";
+    PpsPerPacket, "pps-per-packet", "large packets need no more tickets than small ones",
+        "aqm::tred::tests::packets_of_any_size_are_judged_by_tickets_for_a_byte";
     PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
         "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 

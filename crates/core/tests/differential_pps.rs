@@ -170,7 +170,7 @@ proptest! {
             Stage::None => "none",
         };
         let keys = format!(
-            "limit=25p min_th=5p max_th=18p max_p=0.3 w_q={} wait={wait} mean_pktsize=500B window={window}ms n={n} \
+            "preset=paper limit=25p min_th=5p max_th=18p max_p=0.3 w_q={} wait={wait} mean_pktsize=500B window={window}ms n={n} \
              stage={stage} k={k} min_tkt_window={interval}ms min_tkt_rank={rank}",
             params.w_q
         );

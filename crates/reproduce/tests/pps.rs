@@ -198,6 +198,19 @@ fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
 }
 
 #[test]
+fn unseen_networks_have_a_paper_of_their_own_with_plain_kinds() {
+    let path = file().with_file_name("../pps-unseen/expect.toml");
+    let unseen = expect::read(&path, Files::Disk).unwrap_or_else(|error| panic!("{error}"));
+    assert!(Plan::new(vec![unseen], &[], Scope::Ablated).is_ok());
+    for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+        let file = file.unwrap().path();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_scenario = file.extension().is_some_and(|end| end == "toml") && !file.ends_with("expect.toml");
+        assert!(!is_scenario || !text.contains("preset"), "{}", file.display());
+    }
+}
+
+#[test]
 fn entitlements_are_the_expected_column_of_the_tables() {
     let shares = |name: &str, set: &[(&str, &str)]| -> Vec<f64> {
         let path = file().with_file_name(name);

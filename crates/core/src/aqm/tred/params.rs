@@ -1,0 +1,235 @@
+//! What TRED can be set to.
+
+use crate::aqm::detection::{self, DetectionParams};
+use crate::estimate::least_labels::MAX_RANKS;
+use crate::limit::Limit;
+use crate::mark::ticket_policer::WINDOW;
+use crate::param::LIMIT;
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::units::{Ratio, Span};
+
+const PAPER: &str = "the paper, section III";
+
+/// TRED in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "tred",
+    role: Role::Policy,
+    summary: "Ticket-based RED: drops more of flows whose packets carry fewer tickets than the link expects.",
+    reference: "Zhang et al. 2002, section II-C",
+    cost: "O(1) per packet, no state per flow",
+    params: &[
+        Param {
+            default: Some("110p"),
+            source: "chosen: twice max_th, so that the average can reach it",
+            ..LIMIT
+        },
+        Param { symbol: "MinThresh", source: PAPER, ..detection::MIN_TH },
+        Param { symbol: "MaxThresh", default: Some("55p"), source: PAPER, ..detection::MAX_TH },
+        Param { symbol: "MaxP", default: Some("0.2"), source: PAPER, ..detection::MAX_P },
+        detection::W_Q,
+        Param { source: "the paper: all packets are dropped from MaxThresh on", ..detection::GENTLE },
+        detection::WAIT,
+        detection::MEAN_PKTSIZE,
+        WINDOW,
+        Param {
+            name: "factor",
+            symbol: "–",
+            kind: Kind::Switch,
+            default: Some("true"),
+            paper: Paper::AsDefault,
+            source: "the paper, section II-C.1",
+            doc: "Whether tickets count; false: plain RED.",
+        },
+        Param {
+            name: "n",
+            symbol: "n",
+            kind: Kind::Number,
+            default: Some("6"),
+            paper: Paper::Is("3"),
+            source: "chosen: with 3 a flow with a tenth of another's tickets has a fifth too much; the paper, section II-C.1",
+            doc: "Exponent of ExpectTkt / InTkt.",
+        },
+        Param {
+            name: "stage",
+            symbol: "–",
+            kind: Kind::Choice(&["before", "after", "none"]),
+            default: Some("before"),
+            paper: Paper::AsDefault,
+            source: "chosen: the only one that shows the paper's Tables I and II",
+            doc: "Whether the factor multiplies p before the count that spaces drops, after it, or there is no count.",
+        },
+        Param {
+            name: "per",
+            symbol: "–",
+            kind: Kind::Choice(&["byte", "packet"]),
+            default: Some("byte"),
+            paper: Paper::Is("packet"),
+            source: "chosen: shares are of bits; the paper: of packets",
+            doc: "Whether tickets are compared for their bytes, so that small packets need fewer, or packet by packet.",
+        },
+        Param {
+            name: "expect",
+            symbol: "–",
+            kind: Kind::Choice(&["share", "mean"]),
+            default: Some("share"),
+            paper: Paper::Is("mean"),
+            source: "chosen: a mean follows floods; the paper: the mean, section II-C.1",
+            doc: "ExpectTkt: what a packet carries whose flow has its share of what is accepted, or the mean below K × MinTkt.",
+        },
+        Param {
+            name: "keep",
+            symbol: "–",
+            kind: Kind::Ratio,
+            default: Some("0.9"),
+            paper: Paper::Is("0"),
+            source: "chosen: most of its share, and less than flows that answer to drops; the paper has no bound",
+            doc: "p is at most 1 - this × InTkt / ExpectTkt, so that a flood keeps this part of its share; 0: no bound.",
+        },
+        Param {
+            name: "relabel",
+            symbol: "–",
+            kind: Kind::Switch,
+            default: Some("true"),
+            paper: Paper::Is("false"),
+            source: "chosen: a flow keeps its tickets at the next link; the paper has no such thing",
+            doc: "Whether a packet that was spared with probability 1 - p leaves with 1 / (1 - p) times its tickets.",
+        },
+        Param {
+            name: "k",
+            symbol: "K",
+            kind: Kind::Number,
+            default: Some("2"),
+            paper: Paper::AsDefault,
+            source: "the paper, section II-C.1",
+            doc: "With `expect = \"mean\"`: packets with K × MinTkt or more, of rich flows, do not count for ExpectTkt; 0: all count.",
+        },
+        Param {
+            name: "min_tkt_window",
+            symbol: "\"some interval\"",
+            kind: Kind::Span,
+            default: Some("1s"),
+            paper: Paper::AsDefault,
+            source: "chosen: a hundred packets at 1 Mbit/s; 0.1 s to 5 s make no visible difference",
+            doc: "Window of MinTkt.",
+        },
+        Param {
+            name: "min_tkt_rank",
+            symbol: "–",
+            kind: Kind::Count,
+            default: Some("1"),
+            paper: Paper::AsDefault,
+            source: "the paper: the least",
+            doc: "MinTkt is the smallest number of tickets in the window, or that of this rank, up to 4: ignores outliers.",
+        },
+        Param {
+            name: "adaptive",
+            symbol: "–",
+            kind: Kind::Switch,
+            default: Some("false"),
+            paper: Paper::AsDefault,
+            source: "the paper; true: Floyd, Gummadi, Shenker 2001",
+            doc: "Let max_p move so that the average stays around the middle of its thresholds.",
+        },
+    ],
+};
+
+/// Where the factor comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Before the count that spaces drops.
+    Before,
+    /// After it.
+    After,
+    /// There is no count: each packet is judged by itself.
+    None,
+}
+
+/// What tickets are compared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// A byte: shares are of bits.
+    Byte,
+    /// A packet, whatever its size.
+    Packet,
+}
+
+/// What ExpectTkt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// What a packet carries whose flow has its share of what is accepted.
+    Share,
+    /// The mean of packets with fewer than K × MinTkt.
+    Mean,
+}
+
+/// Parameters of [`Tred`](super::Tred); [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TredParams {
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 110 packets.
+    pub limit: Limit,
+    /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
+    pub detection: DetectionParams,
+    /// Window of the average number of tickets on a packet. Default 5 s.
+    pub window: Span,
+    /// Whether tickets count; false: plain RED. Default true.
+    pub factor: bool,
+    /// n: exponent of ExpectTkt / InTkt, 0 to 16. Default 6.
+    pub n: f64,
+    /// What tickets are compared for. Default bytes.
+    pub per: Per,
+    /// What ExpectTkt is. Default that of a flow with its share.
+    pub expect: Expect,
+    /// p is at most 1 - this × InTkt / ExpectTkt; 0: no bound. Default 0.9.
+    pub keep: Ratio,
+    /// Whether a packet that was spared with probability 1 - p has 1 / (1 - p) times its tickets. Default true.
+    pub relabel: bool,
+    /// Where the factor multiplies the drop probability: before the count that spaces drops, after it, or
+    /// without one. Default before.
+    pub stage: Stage,
+    /// K: packets with K × MinTkt tickets or more do not count for ExpectTkt; above 1, or 0: all count.
+    /// Default 2.
+    pub k: f64,
+    /// Window of MinTkt. Default 1 s.
+    pub min_tkt_window: Span,
+    /// Rank among the least tickets of the window that MinTkt is, 1 to 4. Default 1.
+    pub min_tkt_rank: usize,
+    /// Whether max_p adapts so that the average stays around the middle of its thresholds. Default false.
+    pub adaptive: bool,
+}
+
+impl TredParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let rank = args.count("min_tkt_rank");
+        require((1..=MAX_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
+        let limit = args.limit("limit");
+        let params = Self {
+            limit,
+            detection: DetectionParams::from_args(args, limit)?,
+            window: args.span("window"),
+            factor: args.switch("factor"),
+            n: args.number("n"),
+            stage: match args.choice("stage") {
+                "after" => Stage::After,
+                "none" => Stage::None,
+                _ => Stage::Before,
+            },
+            per: if args.choice("per") == "byte" { Per::Byte } else { Per::Packet },
+            expect: if args.choice("expect") == "share" { Expect::Share } else { Expect::Mean },
+            keep: args.ratio("keep"),
+            relabel: args.switch("relabel"),
+            k: args.number("k"),
+            min_tkt_window: args.span("min_tkt_window"),
+            min_tkt_rank: rank as usize,
+            adaptive: args.switch("adaptive"),
+        };
+        let (n, k) = (params.n, params.k);
+        require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;
+        let above_one = "K is above 1, or no packet counts; 0 counts all; the paper has 2";
+        require(k == 0.0 || k > 1.0, "k", above_one)?;
+        Ok(params)
+    }
+}
