@@ -197,6 +197,10 @@ mutants! {
         "aqm::sffc::tests::many_small_flows_do_not_make_a_greedy_one_rich";
     SffcEachGrows, "sffc-each-grows", "each flow grows by I, and keeps as much, not all of them together",
         "aqm::sffc::tests::flows_grow_together_by_what_one_alone_would";
+    SffcShares, "sffc-shares", "cuts are shares of packets, not rates",
+        "aqm::sffc::rates::tests::a_rate_cuts_only_what_exceeds_it";
+    SffcOverflowsOnly, "sffc-overflows-only", "a router reports only when its own link overflows",
+        "aqm::sffc::rates::tests::a_router_with_room_passes_on_what_it_heard";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

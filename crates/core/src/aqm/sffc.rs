@@ -19,8 +19,8 @@
 //! - FB is divided among non-adaptive flows alone, each counted once; figure 5 divides by all flows
 //!   (`divisor`) and counts a satisfied flow again in each round (`recount`).
 //! - While adaptive flows are steady, non-adaptive ones have what these leave, yet not less than W (`spare`).
-//! - A router reports when its own link overflowed. To report its own discards too would make every hop
-//!   forward its own cut, so that it never ends (`report_discards`).
+//! - A router reports when its own link overflowed. To report what its own discards left too would make every hop
+//!   forward its own cut, so that it never ends.
 //! - A report about less loss than `regular` counts as none (text below eq. 3).
 //!
 //! Beyond the paper, and off with `preset = "paper"`:
@@ -28,6 +28,11 @@
 //!   it can get. Eq. 5 counts flows, so that many that hardly send make a greedy one rich (`share`).
 //! - I is divided by the number of flows that reports have cut: 200 of them would grow by the whole link in an
 //!   interval (`group`).
+//! - A cut is a rate, and a token bucket holds a flow to it: `sffc/rates.rs`. As a share of the packets, each router cuts again what
+//!   the one before has cut (`discard`).
+//! - A router also reports a flow of which more comes than may pass, and says what may pass, which is what it heard: so that the
+//!   upstream routers of a link with room know of it (`report_discards`). What it counted would have its own cut in it, and each
+//!   hop would cut more.
 //!
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
@@ -39,12 +44,13 @@
 //!
 //! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
 //!
-//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 132 bytes for each, which go when it
+//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 196 bytes for each, which go when it
 //! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
 mod params;
 mod printed;
+mod rates;
 mod recognition;
 mod report;
 #[cfg(test)]
@@ -54,7 +60,7 @@ use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
 pub use self::params::{
-    Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Share, Spare, Trust, Usage,
+    Discard, Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Share, Spare, Trust, Usage,
 };
 use self::printed::max_min_estimate;
 use self::recognition::Recognition;
@@ -179,6 +185,9 @@ impl Sffc {
     }
 
     fn end_interval(&mut self, now: Time) {
+        if self.cuts_rates() {
+            self.flows.iter_mut().filter(|flow| !flow.adaptive).for_each(Flow::note_usual);
+        }
         self.note_reports();
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.lambda > 0) {
             flow.left.push(flow.mu);
@@ -186,7 +195,10 @@ impl Sffc {
         self.set_basic_discard_rates();
         match self.params.fairness.clone() {
             Some(fairness) if !Mutant::SffcUnfair.is_on() => self.divide(&fairness),
-            _ => self.flows.iter_mut().for_each(|flow| flow.v = flow.bdr),
+            _ => self.flows.iter_mut().for_each(|flow| {
+                flow.v = flow.bdr;
+                flow.allowed = if flow.bdr > 0.0 { flow.usual * (1.0 - flow.bdr) } else { f64::INFINITY };
+            }),
         }
         self.previous_gamma = core::mem::take(&mut self.gamma);
         self.overflowed = false;
@@ -200,18 +212,34 @@ impl Sffc {
         }
     }
 
+    fn cuts_rates(&self) -> bool {
+        self.params.discard == Discard::Rate && !Mutant::SffcShares.is_on()
+    }
+
     fn note_reports(&mut self) {
         self.reports.clear();
         if !self.params.reports {
             return;
         }
+        let rates = self.cuts_rates();
         for flow in self.flows.iter().filter(|flow| !flow.adaptive && flow.lambda > 0) {
-            let discarded = flow.discarded as f64 / flow.lambda as f64;
-            if self.overflowed || self.params.report_discards.is_some_and(|most| discarded > most.get()) {
+            let lost_here = (flow.lambda, flow.mu.min(flow.lambda));
+            let found = match self.params.report_discards {
+                _ if self.overflowed => Some(lost_here),
+                _ if Mutant::SffcOverflowsOnly.is_on() => None,
+                Some(most) if rates => {
+                    // What was heard, also where it is not enforced.
+                    let passes = flow.allowed.min(flow.cap);
+                    (passes < flow.usual * (1.0 - most.get())).then_some((flow.usual as u64, passes as u64))
+                }
+                Some(most) => (flow.discarded as f64 > most.get() * flow.lambda as f64).then_some(lost_here),
+                None => None,
+            };
+            if let Some((arrived, departed)) = found {
                 self.reports.push(FlowReport {
                     flow: flow.id,
-                    arrived: Bytes::new(flow.lambda),
-                    departed: Bytes::new(Mutant::SffcLossless.pick(flow.mu.min(flow.lambda), flow.lambda)),
+                    arrived: Bytes::new(arrived),
+                    departed: Bytes::new(Mutant::SffcLossless.pick(departed, arrived)),
                     interval: self.params.interval,
                 });
             }
@@ -221,6 +249,12 @@ impl Sffc {
     fn set_basic_discard_rates(&mut self) {
         let increment = self.increment();
         let kept = self.kept_from_reports(increment);
+        if self.cuts_rates() {
+            let capacity = self.capacity();
+            let params = &self.params;
+            let flows = self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.usual > 0.0);
+            return flows.for_each(|flow| flow.set_cap(params, increment, kept, capacity));
+        }
         let (params, alpha) = (&self.params, self.params.alpha.get());
         let wait = Mutant::SffcNoWait.pick(params.wait, 0);
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
@@ -286,7 +320,10 @@ impl Sffc {
         self.note_change_of_adaptive_arrivals(fairness.beta);
         let [mut demands, mut shares] = core::mem::take(&mut self.scratch);
         demands.clear();
-        demands.extend(self.flows.iter().filter(|flow| !flow.adaptive).map(Flow::demand));
+        let rates = self.cuts_rates();
+        let sent = |flow: &Flow| if rates { flow.usual } else { flow.lambda as f64 };
+        let demand = |flow: &Flow| sent(flow) * (1.0 - flow.bdr);
+        demands.extend(self.flows.iter().filter(|flow| !flow.adaptive).map(demand));
 
         // Eq. (5)
         let w = match Mutant::SffcCountsFlows.pick(fairness.share, Share::Count) {
@@ -311,7 +348,10 @@ impl Sffc {
             max_min_estimate(self.fair_bandwidth, &demands, among, recount, &mut shares);
         }
         for (flow, share) in self.flows.iter_mut().filter(|flow| !flow.adaptive).zip(&shares) {
-            if flow.lambda > 0 {
+            if rates && flow.usual > 0.0 {
+                // What is not cut may grow at once.
+                flow.allow(if *share < flow.usual { *share } else { f64::INFINITY });
+            } else if flow.lambda > 0 {
                 flow.v = (1.0 - share / flow.lambda as f64).clamp(0.0, 1.0);
             }
         }
@@ -358,6 +398,7 @@ impl Sffc {
             Some(recognition) => recognition.arrived(id, now, size, says_adaptive),
             None => says_adaptive,
         };
+        let rates = self.cuts_rates();
         let flow = self.flows.seen(id, now, adaptive);
         let mut discarded = false;
         if adaptive {
@@ -365,7 +406,11 @@ impl Sffc {
         } else {
             flow.lambda += size.get();
             self.gamma += Mutant::SffcGammaOfAll.pick(0, size.get());
-            discarded = flow.v > 0.0 && self.random.chance(flow.v);
+            discarded = if rates {
+                flow.exceeds(now, size, self.params.interval)
+            } else {
+                flow.v > 0.0 && self.random.chance(flow.v)
+            };
         }
         if let Some(recognition) = &mut self.recognition {
             discarded = discarded || recognition.tests(id);
@@ -384,12 +429,24 @@ impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
     /// lost about nothing.
     fn wanted_discard_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
-        let mean = self.left.mean(Mutant::SffcNoHistory.pick(params.history as usize, 1));
+        let mean = self.mean_left(params);
         // No more than this router sent can have arrived there.
         let arrived = arrived.min(mean);
         let passed = if arrived > 0.0 { (departed / arrived).min(1.0) } else { 1.0 };
         (1.0 - passed > params.regular.get())
             .then(|| (1.0 - passed * mean / self.lambda as f64).clamp(0.0, 1.0))
+    }
+
+    /// The same as a rate: what of the flow the next router would have lost nothing of.
+    fn wanted_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
+        let mean = self.mean_left(params);
+        let passed = (departed / arrived.max(1.0)).min(1.0);
+        // A report of a time when more was sent asks for no less than what left there.
+        (1.0 - passed > params.regular.get()).then(|| passed * arrived.max(mean))
+    }
+
+    fn mean_left(&self, params: &SffcParams) -> f64 {
+        self.left.mean(Mutant::SffcNoHistory.pick(params.history as usize, 1))
     }
 }
 
@@ -406,6 +463,14 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
             }
             return Admission::Drop(DropReason::Overflow);
         }
+        // What was accepted will leave: of few packets more is known so than from what left in the interval.
+        if packet.protocol() != Protocol::Control
+            && self.cuts_rates()
+            && let Some(flow) = self.flows.get_mut(packet.flow())
+            && !flow.adaptive
+        {
+            flow.mu += packet.size().get();
+        }
         Admission::Accept
     }
 
@@ -418,6 +483,7 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         self.advance(now);
         let queued = scheduler.pop(now)?;
         if queued.packet.protocol() != Protocol::Control
+            && !self.cuts_rates()
             && let Some(flow) = self.flows.get_mut(queued.packet.flow())
             && !flow.adaptive
         {

@@ -23,10 +23,20 @@ pub(super) struct Flow {
     pub discarded: u64,
     /// μ, what left.
     pub mu: u64,
+    /// What may pass in an interval.
+    pub allowed: f64,
+    /// What of that may pass now; below zero after a packet that was larger.
+    pub credit: f64,
+    /// When that was reckoned.
+    pub filled: Time,
     /// The discard rate.
     pub v: f64,
     /// The basic discard rate.
     pub bdr: f64,
+    /// What reports leave of it in an interval.
+    pub cap: f64,
+    /// What arrives in an interval, usually.
+    pub usual: f64,
     /// Intervals without a report.
     pub silent: u32,
     /// What left in the intervals before.
@@ -35,8 +45,8 @@ pub(super) struct Flow {
     pub report: Option<[f64; 2]>,
 }
 
-/// Two cache lines.
-const _: () = assert!(size_of::<Flow>() == 128);
+/// Three cache lines.
+const _: () = assert!(size_of::<Flow>() == 192);
 
 impl Flow {
     fn new(id: FlowId, adaptive: bool) -> Self {
@@ -50,14 +60,14 @@ impl Flow {
             left: History::default(),
             bdr: 0.0,
             v: 0.0,
+            cap: f64::INFINITY,
+            allowed: f64::INFINITY,
+            credit: 0.0,
+            filled: Time::ZERO,
+            usual: 0.0,
             report: None,
             silent: 0,
         }
-    }
-
-    /// What it would send after its basic discard rate.
-    pub(super) fn demand(&self) -> f64 {
-        self.lambda as f64 * (1.0 - self.bdr)
     }
 }
 

@@ -14,7 +14,7 @@ pub const SFFC: Entry = Entry {
     role: Role::Policy,
     summary: "Soft fair flow control: drops early what downstream routers report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
-    cost: "O(1) per packet, O(n log n) per interval; 132 bytes per active flow",
+    cost: "O(1) per packet, O(n log n) per interval; 196 bytes per active flow",
     params: &PARAMS,
 };
 
@@ -28,8 +28,8 @@ pub const NBQ: Entry = Entry {
 };
 
 /// How many of the parameters NBQ has.
-const NBQ_PARAMS: usize = 14;
-static PARAMS: [Param; 20] = [
+const NBQ_PARAMS: usize = 15;
+static PARAMS: [Param; 21] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -112,14 +112,26 @@ static PARAMS: [Param; 20] = [
         "eq. 3 has v, which is final",
         "Start of eqs. 3 and 4: the previous basic discard rate, or the final one, v.",
     ),
+    Param::new(
+        "discard",
+        "v",
+        Kind::Choice(&["rate", "share"]),
+        "rate",
+        "the paper has a share; over several hops shares multiply",
+        "What a cut is: a rate that is left of a flow, held by a token bucket; or a share of its packets, drawn by chance.",
+    )
+    .in_paper("share"),
     Param {
-        name: "report_discards",
-        symbol: "–",
-        kind: Kind::Ratio,
-        default: None,
-        paper: Paper::AsDefault,
-        source: "off unless set",
-        doc: "Share of a flow that is discarded here above which it is reported, whether the link overflows or not.",
+        paper: Paper::Unset,
+        ..Param::new(
+            "report_discards",
+            "–",
+            Kind::Ratio,
+            "5%",
+            "as `regular`; the paper reports when a link overflows only, so that cuts end at a link with room",
+            "Share of a flow above what may pass here from which on it is reported, whether the link overflows or not: with what may \
+             pass, or if cuts are shares with what left.",
+        )
     },
     Param::new(
         "recognise",
@@ -218,7 +230,9 @@ pub struct SffcParams {
     pub reports: bool,
     /// Which discard rate eqs. 3 and 4 go on from. Default BDR.
     pub previous: Previous,
-    /// Share of a flow discarded here above which it is reported even without an overflow. Default none.
+    /// What a cut is. Default a rate; the paper: a share.
+    pub discard: Discard,
+    /// Share of a flow discarded here above which it is reported even without an overflow. Default 0.05; the paper: none.
     pub report_discards: Option<Ratio>,
     /// How adaptive flows are recognised. Default by their protocol.
     pub recognise: Recognise,
@@ -252,6 +266,15 @@ pub enum Previous {
     Bdr,
     /// The final discard rate.
     Final,
+}
+
+/// What a cut is kept as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// The rate that it leaves.
+    Rate,
+    /// The share that it takes.
+    Share,
 }
 
 /// By what adaptive flows are recognised.
@@ -339,6 +362,7 @@ impl SffcParams {
             active,
             reports: args.switch("reports"),
             previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
+            discard: if args.choice("discard") == "share" { Discard::Share } else { Discard::Rate },
             report_discards: args.ratio_if_set("report_discards"),
             recognise: if args.choice("recognise") == "behaviour" {
                 Recognise::Behaviour

@@ -13,18 +13,22 @@ use crate::testing::{Log, packet};
 use crate::units::Packets;
 
 /// In front of 10 Mb/s with intervals of 50 ms: 62,500 bytes in each. Averages are over one interval, so that
-/// numbers are plain.
-struct Bench {
-    queue: Buffer<Fifo<SimplePacket>, Sffc>,
+/// numbers are plain. Cuts are shares, and only overflows reported, unless set; those of rates are in `rates.rs`.
+pub(super) struct Bench {
+    pub(super) queue: Buffer<Fifo<SimplePacket>, Sffc>,
     log: Log,
 }
 
 const CAPACITY: f64 = 62_500.0;
 
+/// Settings of the bench.
+const PLAIN: [(&str, &str); 4] =
+    [("limit", "100MB"), ("history", "1"), ("discard", "share"), ("report_discards", "100%")];
+
 impl Bench {
-    fn new(pairs: &[(&str, &str)]) -> Self {
+    pub(super) fn new(pairs: &[(&str, &str)]) -> Self {
         let mut selection = Selection::new("sffc", None, None).unwrap();
-        for (key, value) in [("limit", "100MB"), ("history", "1")].iter().chain(pairs) {
+        for (key, value) in PLAIN.iter().chain(pairs) {
             selection.set(key, value).unwrap();
         }
         let params = SffcParams::from_args(&selection.args.of(&SFFC)).unwrap();
@@ -32,17 +36,17 @@ impl Bench {
         Self { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() }
     }
 
-    fn sffc(&self) -> &Sffc {
+    pub(super) fn sffc(&self) -> &Sffc {
         self.queue.policy()
     }
 
-    fn flow(&self, flow: u32) -> &Flow {
+    pub(super) fn flow(&self, flow: u32) -> &Flow {
         self.sffc().flows.get(FlowId(flow)).unwrap()
     }
 
     /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and what is not discarded
     /// leaves at once.
-    fn interval(&mut self, flows: &[(u32, Protocol, u64)]) {
+    pub(super) fn interval(&mut self, flows: &[(u32, Protocol, u64)]) {
         let now = self.sffc().interval_ends() - Span::from_millis(1);
         let rounds = flows.iter().map(|&(.., bytes)| bytes / 100).max().unwrap_or(0);
         for round in 0..rounds {
@@ -55,7 +59,7 @@ impl Bench {
         self.queue.policy_mut().advance(now + Span::from_millis(1));
     }
 
-    fn on_report(&mut self, flow: u32, arrived: u64, departed: u64) {
+    pub(super) fn on_report(&mut self, flow: u32, arrived: u64, departed: u64) {
         self.queue.policy_mut().on_report(FlowReport {
             flow: FlowId(flow),
             arrived: Bytes::new(arrived),
@@ -67,7 +71,7 @@ impl Bench {
 
 use Protocol::{Tcp, Udp};
 
-fn near(value: f64, expected: f64) {
+pub(super) fn near(value: f64, expected: f64) {
     assert!((value - expected).abs() < 1e-9, "{value}, not {expected}");
 }
 
@@ -412,7 +416,8 @@ fn recounting_gives_out_too_little() {
 
 #[test]
 fn nbq_discards_what_is_reported_and_nothing_else() {
-    let params = SffcParams::from_args(&EntryArgs::defaults(&NBQ)).unwrap();
+    let defaults = SffcParams::from_args(&EntryArgs::defaults(&NBQ)).unwrap();
+    let params = SffcParams { discard: Discard::Share, ..defaults };
     let sffc = Sffc::new(&params, Rate::from_mbit(10), Stream::new(1, "nbq"), Stream::new(1, "trials"));
     let mut bench = Bench { queue: Buffer::new(Fifo::new(), sffc), log: Log::default() };
     bench.interval(&[(0, Udp, 100_000), (1, Tcp, 10_000)]);
