@@ -78,7 +78,10 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("ramp", "target_delay") => "21ms",
         ("ramp", "sample") => "22ms",
         ("ramp", "units") => "fraction",
-        ("ramp", "gains") => "designed",
+        ("ramp", "gains") => "printed",
+        ("ramp", "feed_forward") => "false",
+        ("ramp", "leftover") => "greedy",
+        ("ramp", "overload") => "scale",
         ("ramp", "control_delay") => "44ms",
         ("ramp", "floor") => "0.03",
         ("ramp", "anti_windup") => "false",
@@ -187,7 +190,9 @@ fn printed(value: Value, optional: bool) -> String {
         Value::Number(value) => format!("{value:?}"),
         Value::Count(value) => format!("{value:?}"),
         Value::Switch(value) => format!("{value:?}"),
-        Value::Choice(word) => word[..1].to_uppercase() + &word[1..],
+        Value::Choice(word) => {
+            word.split('_').map(|part| part[..1].to_uppercase() + &part[1..]).collect::<String>()
+        }
     };
     if optional { format!("Some({plain})") } else { plain }
 }

@@ -127,14 +127,14 @@ proptest! {
     ) {
         let pairs = [format!("p={p}"), format!("i={i}"), format!("d={d}"), format!("l={l}")];
         let mut pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
-        pairs.push("anti_windup=false");
+        pairs.extend(["preset=paper", "anti_windup=false"]);
         let CoreParams::Ramp(params) = read("ramp", &pairs).unwrap().core else { panic!("ramp") };
         let controller = Controller::new(&params, Rate::from_mbit(10));
         let mut ours = Requirement::new(&controller);
         // A flow begins at the floor of 2 %.
         let mut slow = SlowController { l, p, i, d, target: 16.0, x: 0.0, sum: 2.0 / i };
         for fill in fills {
-            let share = ours.sample(&controller, Bytes::new(fill), 0.02, false);
+            let share = ours.sample(&controller, (Bytes::new(fill), Bytes::ZERO), 0.02, false);
             // The transcript knows no bounds.
             let expected = (slow.sample(fill as f64 / 1_024.0) / 100.0).clamp(0.02, 1.0);
             prop_assert!((share - expected).abs() < 1e-9, "{} against {}", share, expected);
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn reading_shares_and_dequeues_of_an_idle_link_change_nothing(ops in ops(false)) {
-        for pairs in [&[][..], &["interface_queue=2p", "gains=designed", "target_delay=30ms"]] {
+        for pairs in [&[][..], &["interface_queue=2p", "leftover=greedy"], &["preset=paper"]] {
             let [with, without] = [true, false].map(|spurious| {
                 let mut link = Link::new(pairs);
                 link.run(&ops, spurious);
@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn packets_keep_their_order_and_none_is_lost_whatever_the_class(ops in ops(true)) {
-        for pairs in [&["limit=30p", "interface_queue=3p"][..], &["period_control=true", "floor=0.3"]] {
+        for pairs in [&["limit=30p", "interface_queue=3p"][..], &["period_control=true", "floor=0.3"], &["preset=paper", "limit=30p"]] {
             let mut link = Link::new(pairs);
             link.run(&ops, true);
             // Long enough for what waits: the floor is given to each.

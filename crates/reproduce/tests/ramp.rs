@@ -134,6 +134,15 @@ fn every_scenario_loads_as_the_runs_and_variants_have_it() {
     assert!(!plan("ramp", Scope::Variants(&[])).papers[0].variants.is_empty());
 }
 
+#[test]
+fn every_scenario_of_unseen_settings_loads_as_the_runs_have_it() {
+    let plan =
+        |scope| Plan::new(vec![paper("ramp-unseen")], &[], scope).unwrap_or_else(|error| panic!("{error}"));
+    let experiments = plan(Scope::Usual).papers[0].experiments.len();
+    // Each has at least one mechanism to switch off, and a plan for each.
+    assert!(plan(Scope::Ablated).papers[0].experiments.len() >= experiments);
+}
+
 fn scenario(name: &str) -> Scenario {
     let path = folder().join("ramp").join(name);
     let text = std::fs::read_to_string(&path).unwrap();

@@ -33,6 +33,9 @@ source = {{ kind = "cbr", rate = "20Mbit", packet = "1400B", jitter = 0.5 }}
     )
 }
 
+/// The paper's controller: a queue is to hold 16 KiB.
+const PAPER: &str = r#"{ kind = "ramp", preset = "paper" }"#;
+
 /// UDP of a rate.
 fn steady(name: &str, rate: &str, class: &str) -> String {
     format!(
@@ -88,7 +91,7 @@ fn a_queue_that_comes_later_knows_the_classes_too() {
 #[test]
 fn allocations_follow_what_flows_send_and_add_up_exactly() {
     let change = "[[change]]\nat = \"10s\"\nset = \"flow.call.rate\"\nto = \"3Mbit\"\n";
-    let outcome = run(&sender(r#""ramp""#, &(steady("call", "1Mbit", "real_rate") + change)));
+    let outcome = run(&sender(PAPER, &(steady("call", "1Mbit", "real_rate") + change)));
     let [allocation] = &link(&outcome, "interface").allocations[..] else { panic!() };
     assert_eq!(outcome.flows[allocation.flow].name, "call");
     let mbps = |part: std::ops::Range<usize>| {
@@ -145,7 +148,7 @@ fn change_to_another() -> (u64, u64) {
 fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\ntcp = \"reno-1999\"\n\
                source = { kind = \"cbr\", rate = \"1Mbit\" }\nclass = \"real_rate\"\nstart = \"1s\"\n";
-    let outcome = run(&sender(r#""ramp""#, tcp));
+    let outcome = run(&sender(PAPER, tcp));
     let samples = &flow(&outcome, "bulk").tcp;
     assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
     // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of
@@ -154,7 +157,7 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
     assert!((0.23..0.26).contains(&rtt), "{rtt}");
     assert!(samples[199].window >= 11.0, "{}", samples[199].window);
     assert!(flow(&outcome, "greedy").tcp.is_empty());
-    let two = run(&sender(r#""ramp""#, &(tcp.to_owned() + "connections = 2\n")));
+    let two = run(&sender(PAPER, &(tcp.to_owned() + "connections = 2\n")));
     assert!(flow(&two, "bulk").tcp.is_empty());
 }
 
@@ -232,7 +235,7 @@ fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_car
         let text = sender(queue, tcp).replace("20Mbit", "1kbit").replace("\"1ms\"", "\"50ms\"");
         run(&text.replace("stop = \"20s\"", "stop = \"40s\"").replace("\"5s\"", "\"20s\""))
     };
-    let (fifo, ramp) = (of(r#""fifo""#), of(r#""ramp""#));
+    let (fifo, ramp) = (of(r#""fifo""#), of(PAPER));
     // 43 segments of 1460 B fit the window, 42 in pairs for each of which an acknowledgement comes: 42
     // packets of 1500 B every 101.2 ms.
     let whole = throughput(&fifo, "bulk") / 1e6;

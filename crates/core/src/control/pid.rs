@@ -64,6 +64,11 @@ impl Pid {
         self.integral
     }
 
+    /// Sets what it gives without an error, in place of what it has learned: a feed-forward.
+    pub const fn set_integral(&mut self, integral: f64) {
+        self.integral = integral;
+    }
+
     /// Takes the next error and gives the output within `output`. `I sum(x)` stays within `integral`:
     /// [`Bounds::NONE`] for a plain PID. `saturated`: the actuator did less than its input asked for, so an error
     /// above zero does not move the sum.

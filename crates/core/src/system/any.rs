@@ -103,7 +103,6 @@ family! {
     /// Parameters of [`Core`].
     params CoreParams;
     /// Any discipline without a shaper.
-    #[expect(clippy::large_enum_variant, reason = "one for each link; a box costs each packet a step")]
     any Core<P>;
     /// The systems that are scheduler and policy at once.
     table SYSTEMS;

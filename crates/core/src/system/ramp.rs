@@ -18,7 +18,7 @@
 //! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and
 //!   greedy packets come at any time; and flows would be notified of overloads that come and go with an
 //!   acknowledgement.
-//! - In overload all allocations are scaled down alike (the paper leaves the policy open). A flow that is
+//! - In overload all allocations are scaled down alike (the paper leaves the policy open; `overload`). A flow that is
 //!   silent does not count. An overload is over when there was none for `exception_interval`.
 //! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole
 //!   multiples of `sample`, also without a call in between: what happened since is caught up in its order.
@@ -26,11 +26,18 @@
 //!   the same.
 //! - A queue's `limit` is the discipline's own; the paper's flows are held by their socket buffers.
 //!
-//! Beyond the paper, off unless set: `period_control`, and what [`requirement`] lists.
+//! Beyond the paper, and off with `preset = "paper"`:
+//! - `leftover = "real_rate"`: what reservations leave goes to real-rate flows first, beyond the greedy minimum. A burst
+//!   of a video then leaves at once and not over the time that its average takes; reservations decide only where
+//!   real-rate flows want more than there is. With `feed_forward`, which does not need a queue.
+//! - `overload = "max_min"`: in overload nobody has more than a common level, and who wants less has what it wants. Scaled
+//!   down alike, a call would lose as large a part of its rate as the flow that floods the link.
+//! - What [`requirement`] lists; and `period_control`, off unless set.
 //!
 //! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of
 //! control delay. Parameters: [`ENTRY`].
 
+mod overload;
 mod params;
 pub mod requirement;
 mod reservations;
@@ -40,6 +47,8 @@ mod tests;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use self::overload::Cut;
+pub use self::overload::OverloadPolicy;
 pub use self::params::{ENTRY, RampParams};
 use self::requirement::{Controller, Requirement};
 use self::reservations::Reservations;
@@ -77,6 +86,8 @@ struct Flow {
     seen: Time,
     /// Whether it sent since the last sample.
     sent: bool,
+    /// What came since the last sample, dropped packets included.
+    arrived: Bytes,
 }
 
 /// What a real-rate flow has and holds.
@@ -102,6 +113,8 @@ pub struct Ramp<P> {
     classes: Vec<u32>,
     flows: Vec<Flow>,
     reservations: Reservations,
+    /// That of all greedy flows, of the greedy minimum.
+    minimum: Reservations,
     packets: Pool<P>,
     greedy: PacketQueue,
     interface: VecDeque<P>,
@@ -122,12 +135,16 @@ impl<P: Packet> Ramp<P> {
     /// Empty queues in front of a link of `link_rate`; every flow is greedy.
     #[must_use]
     pub fn new(params: &RampParams, link_rate: Rate) -> Self {
-        Self {
+        let reservations = || Reservations::new(params.period, params.mtu, params.period_control);
+        let mut minimum = reservations();
+        minimum.add();
+        let mut ramp = Self {
             link_rate,
             controller: Controller::new(params, link_rate),
             classes: Vec::new(),
             flows: Vec::new(),
-            reservations: Reservations::new(params.period, params.mtu, params.period_control),
+            reservations: reservations(),
+            minimum,
             packets: Pool::new(),
             greedy: PacketQueue::EMPTY,
             interface: VecDeque::new(),
@@ -141,7 +158,13 @@ impl<P: Packet> Ramp<P> {
             updates: 0,
             exceptions: 0,
             params: params.clone(),
-        }
+        };
+        ramp.reserve_minimum();
+        ramp
+    }
+
+    fn reserve_minimum(&mut self) {
+        self.minimum.set(0, part(self.link_rate, 1.0 - self.available()));
     }
 
     fn make_real_rate(&mut self, id: FlowId) {
@@ -164,6 +187,7 @@ impl<P: Packet> Ramp<P> {
                 notified: None,
                 seen: self.clock,
                 sent: false,
+                arrived: Bytes::ZERO,
             });
         }
         let index = self.classes[slot] as usize;
@@ -187,6 +211,7 @@ impl<P: Packet> Ramp<P> {
                 self.greedy.push(&mut self.packets, queued);
             }
         }
+        self.minimum.set_backlogged(0, !self.greedy.is_empty());
         self.reservations.set_backlogged(index, !self.flows[index].queue.is_empty());
     }
 
@@ -222,7 +247,7 @@ impl<P: Packet> Ramp<P> {
                 break;
             }
             self.clock = due;
-            self.reservations.advance(due);
+            self.let_pass(due);
             if is_sample {
                 self.sample(sink);
                 self.skip_idle_samples(now);
@@ -231,33 +256,44 @@ impl<P: Packet> Ramp<P> {
         }
         // A link may report an empty queue late, after the shares have been read.
         self.clock = self.clock.max(now);
-        self.reservations.advance(self.clock);
+        self.let_pass(self.clock);
+    }
+
+    fn let_pass(&mut self, now: Time) {
+        self.reservations.advance(now);
+        self.minimum.advance(now);
     }
 
     /// The requirement monitor, the controller and what the overload policy makes of it.
     fn sample(&mut self, sink: &mut dyn Sink<P>) {
         self.count();
-        let (floor, available) = (self.floor(), self.available());
-        let mut total = 0.0;
+        let floor = self.floor();
+        let mut wanted = Vec::new();
         for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
             // A link that is down gives nothing, and asks for nothing more.
             let saturated = flow.granted < part(self.link_rate, flow.wanted) || self.link_rate == Rate::ZERO;
-            flow.wanted = flow.requirement.sample(&self.controller, flow.fill.bytes, floor, saturated);
+            flow.wanted =
+                flow.requirement.sample(&self.controller, (flow.fill.bytes, flow.arrived), floor, saturated);
+            flow.arrived = Bytes::ZERO;
             // What goes by on credit that was saved up finds its queue empty.
             if flow.wanted > floor || !flow.fill.is_empty() || flow.sent {
-                total += flow.wanted;
+                wanted.push(flow.wanted);
             }
             flow.sent = false;
         }
-        let scale = if total > available { available / total } else { 1.0 };
-        let scale = Mutant::RampNoScale.pick(scale, 1.0);
-        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
-            flow.granted = part(self.link_rate, flow.wanted * scale);
-            self.reservations.set(index, flow.granted);
-        }
+        let cut =
+            Mutant::RampNoScale.pick(Cut::of(self.params.overload, wanted, self.available()), Cut::NONE);
+        self.grant(cut);
         self.updates += 1;
         self.next_sample += self.params.sample;
-        self.notify_overloads(scale < 1.0, sink);
+        self.notify_overloads(cut != Cut::NONE, sink);
+    }
+
+    fn grant(&mut self, cut: Cut) {
+        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
+            flow.granted = part(self.link_rate, cut.apply(flow.wanted));
+            self.reservations.set(index, flow.granted);
+        }
     }
 
     /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
@@ -303,35 +339,53 @@ impl<P: Packet> Ramp<P> {
     /// The packet dispatcher: moves into the interface queue what may go while there is room.
     fn dispatch(&mut self) {
         while self.has_room() {
-            let is_greedy = Mutant::RampGreedyFirst.is_on() && !self.greedy.is_empty();
-            let queued = match self.reservations.next().filter(|_| !is_greedy) {
-                Some(index) => self.take(index),
-                None => self.take_greedy(),
-            };
-            let Some(Queued { packet, .. }) = queued else { return };
+            let Some(Queued { packet, .. }) = self.choose() else { return };
             self.in_interface.add(&packet);
             self.interface.push_back(packet);
         }
+    }
+
+    /// The next packet: of a reservation; of what is left, the greedy minimum, then as `leftover` says.
+    fn choose(&mut self) -> Option<Queued<P>> {
+        if Mutant::RampGreedyFirst.is_on() && !self.greedy.is_empty() {
+            return self.take_greedy();
+        }
+        if let Some(index) = self.reservations.next() {
+            return self.take(index, Reservations::charge);
+        }
+        if self.minimum.next().is_none()
+            && let Some(index) = self.borrower()
+        {
+            return self.take(index, Reservations::lend);
+        }
+        self.take_greedy()
+    }
+
+    /// The real-rate flow that comes first for what reservations leave.
+    fn borrower(&self) -> Option<usize> {
+        let first = Mutant::RampNoLeftover.pick(self.params.leftover, FlowClass::Greedy);
+        self.reservations.next_waiting().filter(|_| first == FlowClass::RealRate)
     }
 
     fn has_room(&self) -> bool {
         self.in_interface.packets < self.params.interface_queue
     }
 
-    /// The next packet of a real-rate flow, paid for.
-    fn take(&mut self, index: usize) -> Option<Queued<P>> {
+    /// The next packet of a real-rate flow, paid for by `pay`.
+    fn take(&mut self, index: usize, pay: fn(&mut Reservations, usize, Bytes, bool)) -> Option<Queued<P>> {
         let flow = &mut self.flows[index];
         let queued = flow.queue.pop(&mut self.packets, End::Head)?;
         flow.fill.remove(&queued.packet);
         flow.sent = true;
         let is_empty = flow.queue.is_empty();
-        self.reservations.charge(index, queued.packet.size(), !is_empty);
+        pay(&mut self.reservations, index, queued.packet.size(), !is_empty);
         Some(queued)
     }
 
     fn take_greedy(&mut self) -> Option<Queued<P>> {
         let queued = self.greedy.pop(&mut self.packets, End::Head)?;
         self.in_greedy.remove(&queued.packet);
+        self.minimum.charge(0, queued.packet.size(), !self.greedy.is_empty());
         Some(queued)
     }
 
@@ -383,6 +437,7 @@ impl<P: Packet> System<P> for Ramp<P> {
                     self.flows[index].fill.remove(&queued.packet);
                     self.in_greedy.add(&queued.packet);
                     self.greedy.push(&mut self.packets, queued);
+                    self.minimum.set_backlogged(0, true);
                 }
             }
             (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
@@ -401,7 +456,7 @@ impl<P: Packet> System<P> for Ramp<P> {
                 self.reservations
                     .next()
                     .or_else(held)
-                    .and_then(|index| self.take(index))
+                    .and_then(|index| self.take(index, Reservations::charge))
                     .or_else(|| self.take_greedy())?
                     .packet
             }
@@ -420,14 +475,10 @@ impl<P: Packet> System<P> for Ramp<P> {
         if !Mutant::RampOldController.is_on() {
             self.controller = Controller::new(&self.params, rate);
         }
-        let scale = {
-            let total: f64 = self.flows.iter().filter(|flow| flow.is_real_rate).map(|flow| flow.wanted).sum();
-            (self.available() / total).min(1.0)
-        };
-        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
-            flow.granted = part(rate, flow.wanted * scale);
-            self.reservations.set(index, flow.granted);
-        }
+        self.reserve_minimum();
+        let wanted = self.flows.iter().filter(|flow| flow.is_real_rate).map(|flow| flow.wanted).collect();
+        let cut = Cut::of(self.params.overload, wanted, self.available());
+        self.grant(cut);
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -447,6 +498,9 @@ impl<P: Packet> Queue<P> for Ramp<P> {
         let queued = Queued { packet, arrived: now };
         let packet = &queued.packet;
         let index = self.index(packet.flow());
+        if let Some(index) = index {
+            self.flows[index].arrived += packet.size();
+        }
         let held = match index {
             Some(index) => self.flows[index].fill,
             None => Backlog {
@@ -472,6 +526,7 @@ impl<P: Packet> Queue<P> for Ramp<P> {
             None => {
                 self.in_greedy.add(packet);
                 self.greedy.push(&mut self.packets, queued);
+                self.minimum.set_backlogged(0, true);
             }
         }
         self.dispatch();
@@ -488,7 +543,8 @@ impl<P: Packet> Queue<P> for Ramp<P> {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        if !self.interface.is_empty() || self.reservations.next().is_some() || !self.greedy.is_empty() {
+        let is_ready = self.reservations.next().or_else(|| self.borrower()).is_some();
+        if !self.interface.is_empty() || is_ready || !self.greedy.is_empty() {
             return Some(self.clock);
         }
         let is_held = !self.backlog.is_empty();

@@ -39,6 +39,10 @@ impl Measure {
             Self::Timeouts(FlowSelection { of, run, shape }) => {
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| Some(flow.timeouts? as f64))?)
             }
+            Self::Delay { of, share, run, shape } => {
+                let delay = |flow: &FlowOutcome| Some(flow.delay.quantile(*share)?.as_secs_f64() * 1e3);
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| delay(flow))?)
+            }
             Self::Drops { of, run, reason, shape } => {
                 let wanted = reason.map(DropReason::from);
                 let count = |flow: &FlowOutcome| -> u64 {

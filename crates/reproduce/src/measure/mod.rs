@@ -17,6 +17,7 @@ pub mod transfers;
 pub mod windowed_jain;
 
 use apportion_core::queue::DropReason;
+use apportion_runtime::outcome::Distribution;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
@@ -56,6 +57,20 @@ pub enum Measure {
     Goodput(FlowSelection),
     /// Retransmission timeouts.
     Timeouts(FlowSelection),
+    /// One-way delay of packets that reached the sink, in ms: the value that a share of them does not exceed.
+    Delay {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// One of [`Distribution::SHARES`].
+        share: f64,
+        /// The run; `main` if absent.
+        #[serde(default = "main_run")]
+        run: String,
+        /// How the numbers of several flows are combined.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
     /// Packets that disciplines dropped.
     Drops {
         /// Flows or groups, over all links; all if empty.
@@ -311,7 +326,11 @@ impl Measure {
                 }
                 flows(run, of, *shape)
             }
-            Self::Goodput(FlowSelection { of, run, shape })
+            Self::Delay { share, .. } if !Distribution::SHARES.contains(share) => {
+                Err(("share", format!("{share} is none of {:?}", Distribution::SHARES)))
+            }
+            Self::Delay { of, run, shape, .. }
+            | Self::Goodput(FlowSelection { of, run, shape })
             | Self::Timeouts(FlowSelection { of, run, shape })
             | Self::Entitlement(FlowSelection { of, run, shape })
             | Self::Drops { of, run, shape, .. } => flows(run, of, *shape),

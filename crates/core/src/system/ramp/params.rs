@@ -1,7 +1,9 @@
 //! RAMP's parameters.
 
+use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
+use crate::packet::FlowClass;
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
@@ -33,9 +35,9 @@ pub const ENTRY: Entry = Entry {
             name: "target_delay",
             symbol: "–",
             kind: Kind::Span,
-            default: None,
-            paper: Paper::AsDefault,
-            source: "off unless set; planned in section 6.2",
+            default: Some("20ms"),
+            paper: Paper::Unset,
+            source: "planned in section 6.2; chosen: two samples",
             doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
         },
         Param::new(
@@ -70,10 +72,21 @@ pub const ENTRY: Entry = Entry {
             "gains",
             "–",
             Kind::Choice(&["printed", "designed"]),
-            "printed",
-            "section 4",
+            "designed",
+            "beyond the paper: the printed ones belong to 10 Mb/s",
             "Printed: `p`, `i`, `d` and `units` apply. Designed: gains for this loop at any rate of the link.",
-        ),
+        )
+        .in_paper("printed"),
+        Param::new(
+            "feed_forward",
+            "–",
+            Kind::Switch,
+            "true",
+            "beyond the paper, which sees only the fill",
+            "Whether a flow is allocated the rate at which its packets come in, and more only if its queue holds more \
+             than the target. Otherwise it must hold the target.",
+        )
+        .in_paper("false"),
         Param::new(
             "control_delay",
             "–",
@@ -124,6 +137,15 @@ pub const ENTRY: Entry = Entry {
             "Most that the budget of a silent flow accumulates, unless two periods are more.",
         ),
         Param::new(
+            "leftover",
+            "–",
+            Kind::Choice(&["real_rate", "greedy"]),
+            "real_rate",
+            "beyond the paper: bursts of a frame need not wait for an average",
+            "Who comes first for what reservations leave: real-rate flows beyond their allocation, or greedy ones only.",
+        )
+        .in_paper("greedy"),
+        Param::new(
             "greedy_minimum",
             "–",
             Kind::Ratio,
@@ -135,10 +157,21 @@ pub const ENTRY: Entry = Entry {
             "interface_queue",
             "–",
             Kind::Packets,
-            "100p",
-            "Linux 2.0: the length of an Ethernet device's queue",
-            "Packets between dispatcher and link.",
-        ),
+            "1p",
+            "chosen: every packet in it goes ahead of what comes later",
+            "Packets between dispatcher and link; the paper's is the device queue of Linux 2.0.",
+        )
+        .in_paper("100p"),
+        Param::new(
+            "overload",
+            "–",
+            Kind::Choice(&["max_min", "scale"]),
+            "max_min",
+            "section 3.2.1 leaves the policy open",
+            "Who has less when real-rate flows want more than they may have: those that want most, down to a common \
+             level, or all by the same part.",
+        )
+        .in_paper("scale"),
         Param::new(
             "exception_interval",
             "–",
@@ -158,7 +191,7 @@ pub struct RampParams {
     pub limit: Limit,
     /// Bytes that a real-rate flow's queue should hold. Default 16 KiB.
     pub target: Bytes,
-    /// The same as a time at the flow's own rate, instead of `target`. Default none.
+    /// The same as a time at the flow's own rate, instead of `target`. Default 20 ms.
     pub target_delay: Option<Span>,
     /// Time between samples of the queues. Default 10 ms.
     pub sample: Span,
@@ -172,8 +205,10 @@ pub struct RampParams {
     pub d: f64,
     /// Units of `p`, `i` and `d`. Default KB into percent of the link.
     pub units: Units,
-    /// Whether the printed gains hold or gains designed for the loop. Default printed.
+    /// Whether the printed gains hold or gains designed for the loop. Default designed.
     pub gains: Tuning,
+    /// Whether what comes in is allocated, and the target is an upper bound. Default true.
+    pub feed_forward: bool,
     /// Time until an allocation takes effect, in whole samples. Default 0.
     pub control_delay: Span,
     /// Whether the controller accounts for allocations that `control_delay` still holds back. Default false.
@@ -188,10 +223,14 @@ pub struct RampParams {
     pub period_control: bool,
     /// Bytes that the budget of a silent flow may save up, unless two periods are more. Default 1514.
     pub mtu: Bytes,
+    /// Who comes first for what reservations leave. Default real-rate flows.
+    pub leftover: FlowClass,
     /// Part of the link that real-rate flows never get, 0 to 1. Default 0.05.
     pub greedy_minimum: Ratio,
-    /// Packets between dispatcher and link. Default 100.
+    /// Packets between dispatcher and link. Default 1.
     pub interface_queue: Packets,
+    /// Who has less when there is not enough. Default those that want most.
+    pub overload: OverloadPolicy,
     /// Least time between overload notifications to a flow. Default 1 s.
     pub exception_interval: Span,
 }
@@ -223,6 +262,7 @@ impl RampParams {
                 _ => Units::Percent,
             },
             gains: if args.choice("gains") == "designed" { Tuning::Designed } else { Tuning::Printed },
+            feed_forward: args.switch("feed_forward"),
             control_delay: args.span("control_delay"),
             predictor: args.switch("predictor"),
             floor: args.ratio("floor"),
@@ -230,8 +270,16 @@ impl RampParams {
             period: args.span("period"),
             period_control: args.switch("period_control"),
             mtu: args.bytes("mtu"),
+            leftover: match args.choice("leftover") {
+                "greedy" => FlowClass::Greedy,
+                _ => FlowClass::RealRate,
+            },
             greedy_minimum: args.ratio("greedy_minimum"),
             interface_queue: args.packets("interface_queue"),
+            overload: match args.choice("overload") {
+                "scale" => OverloadPolicy::Scale,
+                _ => OverloadPolicy::MaxMin,
+            },
             exception_interval: args.span("exception_interval"),
         };
         params.check()?;

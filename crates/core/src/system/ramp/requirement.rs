@@ -13,10 +13,14 @@
 //! - `I sum(x)` stays between the floor and the whole link unless `anti_windup` is off, and does not grow
 //!   while the link cannot give what is asked.
 //!
-//! Beyond the paper, off unless set:
+//! Beyond the paper, and off with `preset = "paper"`:
 //! - `target_delay`, a target in time, which section 6.2 plans: the target is what the flow sends in that
 //!   time at the rate that the controller has learned (`I sum(x)`).
 //! - `gains = "designed"`: gains for this loop instead of the printed ones, whatever the rate of the link.
+//! - `feed_forward`: a queue that is empty does not show that a flow needs nothing: its window may be too small for
+//!   the target, or a link further on may hold it back. So the rate at which packets come in, averaged over 1/6 s, takes
+//!   the place of `I sum(x)`, and the target is what a queue may hold, not what it has to: pressure below zero does not
+//!   count. A flow then has what it sends and what drains its queue.
 //! - `predictor`: the controller sees the queue as it will be when orders under way have been carried out.
 //!
 //! Cost: O(1) per flow and sample, O(`control_delay` / `sample`) with a predictor; 100 bytes per flow, 8 for
@@ -68,8 +72,9 @@ pub struct Controller {
     error: f64,
     /// What its output 1 is, in parts of the link.
     output: f64,
-    /// Bytes that the link carries in a sample.
+    /// Bytes that the link carries in a sample, and its inverse.
     capacity: f64,
+    per_byte: f64,
     target: Bytes,
     /// `target_delay` in samples.
     target_samples: Option<f64>,
@@ -77,6 +82,8 @@ pub struct Controller {
     anti_windup: bool,
     predictor: bool,
     delay: usize,
+    /// Weight of the newest sample in the measured input; none without a feed-forward.
+    input: Option<Ratio>,
 }
 
 impl Controller {
@@ -88,6 +95,7 @@ impl Controller {
         let per_byte = 1.0 / capacity.max(f64::MIN_POSITIVE);
         let i = Mutant::RampDoubleI.pick(Mutant::RampLowI.pick(params.i, 0.8 * params.i), 2.0 * params.i);
         let d = Mutant::RampTenfoldD.pick(Mutant::RampNoD.pick(params.d, 0.0), 10.0 * params.d);
+        let feed_forward = Mutant::RampNoFeedForward.pick(params.feed_forward, false);
         let printed = Gains { p: params.p, i, d };
         let (gains, error, output) = match (params.gains, params.units) {
             (Tuning::Designed, _) => (designed(params.sample), 1.0, per_byte),
@@ -95,18 +103,22 @@ impl Controller {
             (Tuning::Printed, Units::Bytes) => (printed, 1.0, per_byte),
             (Tuning::Printed, Units::Fraction) => (printed, 1.0 / params.target.get() as f64, 1.0),
         };
+        // What is measured takes the place of what is learned.
+        let gains = if feed_forward { Gains { i: 0.0, ..gains } } else { gains };
         Self {
             gains,
             weight: Mutant::RampNoFilter.pick(params.l, Ratio::ONE),
             error,
             output,
             capacity,
+            per_byte,
             target: params.target,
             target_samples: params.target_delay.map(|delay| delay.as_secs_f64() / sample),
             floor: params.floor.get(),
             anti_windup: Mutant::RampWindup.pick(params.anti_windup, false),
             predictor: params.predictor,
             delay: (params.control_delay.as_nanos() / params.sample.as_nanos()) as usize,
+            input: feed_forward.then(|| Ratio::clamped(step(params.sample))),
         }
     }
 
@@ -125,10 +137,15 @@ impl Controller {
     }
 }
 
+/// What a designed loop corrects of an error within a sample.
+fn step(sample: Span) -> f64 {
+    (BANDWIDTH * sample.as_secs_f64()).min(MAX_STEP)
+}
+
 /// P and I of a loop in bytes: the bandwidth, and the damping of the second-order loop that a queue makes
 /// with a PI controller, `damping = P / (2 sqrt(I))`.
 fn designed(sample: Span) -> Gains {
-    let p = (BANDWIDTH * sample.as_secs_f64()).min(MAX_STEP);
+    let p = step(sample);
     let half = p / (2.0 * DAMPING);
     Gains { p, i: half * half, d: 0.0 }
 }
@@ -137,6 +154,8 @@ fn designed(sample: Span) -> Gains {
 #[derive(Clone, Debug)]
 pub struct Requirement {
     filter: LowPass,
+    /// What comes in, in bytes a sample.
+    input: LowPass,
     pid: Pid,
     pending: DeadTime,
     /// The newest output, in parts of the link.
@@ -152,6 +171,7 @@ impl Requirement {
         let floor = controller.floor / controller.output;
         Self {
             filter: LowPass::new(controller.weight, 0.0),
+            input: LowPass::new(controller.input.unwrap_or(Ratio::ONE), 0.0),
             pid: Pid::new(controller.gains, floor),
             pending: DeadTime::new(controller.delay, controller.floor),
             latest: controller.floor,
@@ -159,24 +179,37 @@ impl Requirement {
         }
     }
 
-    /// Takes a sample of the queue and gives the part of the link that the flow is to have from now on, at
-    /// least `floor`. `saturated`: it had less than it was to have.
-    pub fn sample(&mut self, controller: &Controller, fill: Bytes, floor: f64, saturated: bool) -> f64 {
-        let before = (self.filter, self.pid, self.latest);
+    /// Takes a sample of the queue, of which `arrived` came since the last one, and gives the part of the link that
+    /// the flow is to have from now on, at least `floor`. `saturated`: it had less than it was to have.
+    pub fn sample(
+        &mut self,
+        controller: &Controller,
+        (fill, arrived): (Bytes, Bytes),
+        floor: f64,
+        saturated: bool,
+    ) -> f64 {
+        let before = (self.filter, self.input, self.pid, self.latest);
         let output = Bounds { low: floor / controller.output, high: 1.0 / controller.output };
         let (integral, saturated) =
             if controller.anti_windup { (output, saturated) } else { (Bounds::NONE, false) };
+        if controller.input.is_some() {
+            let input = self.input.update(arrived.get() as f64) * controller.per_byte / controller.output;
+            self.pid.set_integral(output.clamp(input));
+        }
         let learned = self.pid.integral() * controller.output;
         let mut level = fill.get() as f64;
         if controller.predictor {
             level += controller.capacity * self.pending.predict(0.0, learned);
         }
         // Requirement monitor: e = fill - target; low-pass filter: x = L e + (1 - L) x'.
-        let e = level - controller.target(learned);
+        let mut e = level - controller.target(learned);
+        if controller.input.is_some() {
+            e = e.max(0.0);
+        }
         let x = self.filter.update(e * controller.error);
         // u = P x + I sum(x) + D (x - x').
         self.latest = self.pid.update(x, output, integral, saturated) * controller.output;
-        let is_same = before == (self.filter, self.pid, self.latest);
+        let is_same = before == (self.filter, self.input, self.pid, self.latest);
         self.settled = if is_same { self.settled.saturating_add(1) } else { 0 };
         self.pending.push(self.latest)
     }

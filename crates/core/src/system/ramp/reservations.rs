@@ -109,6 +109,16 @@ impl Reservations {
         self.place(index);
     }
 
+    /// The flow `index` sent a packet of `size` that its budget did not pay for and has more, or not. A debt grows to a
+    /// packet and no further: who used what others left owes nothing for it.
+    pub fn lend(&mut self, index: usize, size: Bytes, backlogged: bool) {
+        self.settle(index);
+        let deepest = self.budgets[index].credit.min(-fine(self.packet));
+        self.charge(index, size, backlogged);
+        self.budgets[index].credit = self.budgets[index].credit.max(deepest);
+        self.place(index);
+    }
+
     /// Lets time pass to `now`.
     pub fn advance(&mut self, now: Time) {
         if now >= self.next {
@@ -126,6 +136,11 @@ impl Reservations {
     /// The flow to serve next.
     pub fn next(&self) -> Option<usize> {
         self.eligible.first().map(|(_, index)| index)
+    }
+
+    /// The first of those that wait for credit.
+    pub fn next_waiting(&self) -> Option<usize> {
+        self.waiting.first().map(|(_, index)| index)
     }
 
     /// When the first of those that wait for credit has it.
