@@ -57,6 +57,8 @@ mutants! {
         "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
     PfdTailDrop, "pfd-tail-drop", "a full buffer refuses the arrival; no other packet is pushed out",
         "aqm::pfd::tests::as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone";
+    PfdRttOfAll, "pfd-rtt-of-all", "round-trip times of floods count for thresholds",
+        "aqm::pfd::tests::a_flood_over_a_long_round_trip_has_the_threshold_of_the_shortest";
     PfdEqualThresholds, "pfd-equal-thresholds", "round-trip times and weights do not count for thresholds",
         "aqm::pfd::tests::long_round_trips_are_allowed_more_by_the_ratio_than_by_the_difference";
     PfdInverseRtt, "pfd-inverse-rtt", "thresholds are in inverse proportion to round-trip times",

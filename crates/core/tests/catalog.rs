@@ -43,6 +43,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("lqd", "victim") => "difference",
         ("pfd", "victim") => "proportional",
         (_, "ties") => "arrival",
+        (_, "rtt_of") => "all",
         (_, "end") => "tail",
         (_, "auto") => "true",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows") | ("red" | "codel", "ecn") => "true",
@@ -327,7 +328,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "drr",
             &["min_th=5p"],
-            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, victim, ties, isolate, preset)",
+            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, rtt_of, victim, ties, isolate, preset)",
         ),
         (
             "fifo",

@@ -2,6 +2,7 @@
 
 mod common;
 
+use apportion_core::aqm::dimensioning::RttOf;
 use apportion_core::aqm::occupancy::{Choice, Thresholds};
 use apportion_core::aqm::pfd::{End, Pfd, PfdParams};
 use apportion_core::buffer::Buffer;
@@ -309,6 +310,7 @@ fn services_until_the_gap_shows(end: End) -> f64 {
         p: Ratio::clamped(0.1),
         thresh: Ratio::clamped(0.5),
         thresholds: Thresholds::Equal,
+        rtt_of: RttOf::All,
         victim: Choice::Ratio,
         end,
         auto: false,

@@ -10,10 +10,11 @@
 //! Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured. Behind a FIFO the front packet of a flow has to be
+//! most 55 bytes per flow, 71 if it is configured, 56 more with thresholds by round-trip time. Behind a FIFO the front packet of a flow has to be
 //! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, Ties, thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
@@ -31,6 +32,7 @@ pub const ENTRY: Entry = Entry {
     params: &[
         LIMIT,
         thresholds("weights", "chosen: flows that may send more may hold more"),
+        RTT_OF,
         Param::new(
             "victim",
             "argmax",
@@ -57,6 +59,8 @@ pub struct LongestQueueDropParams {
     pub limit: Limit,
     /// How the buffer is divided into a threshold for each flow. Default by weights.
     pub thresholds: Thresholds,
+    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
+    pub rtt_of: RttOf,
     /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
     /// Which of several such flows. Default: that with the lowest number.
@@ -72,6 +76,7 @@ impl LongestQueueDropParams {
         Ok(Self {
             limit: args.limit("limit"),
             thresholds: Thresholds::of(args.choice("thresholds")),
+            rtt_of: RttOf::of(args.choice("rtt_of")),
             victim: Choice::of(args.choice("victim")),
             ties: Ties::of(args.choice("ties")),
         })
@@ -91,7 +96,8 @@ impl LongestQueueDrop {
     #[must_use]
     pub fn new(params: &LongestQueueDropParams, rtts: &[Span]) -> Self {
         let occupancy = Occupancy::new(params.limit, params.thresholds, params.victim, rtts);
-        Self::with(occupancy.with_ties(params.ties), WhenFull(()))
+        let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
+        Self::with(occupancy.with_ties(params.ties), dimensioning, WhenFull(()))
     }
 }
 

@@ -18,8 +18,8 @@
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //!
-//! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`] and [`push_out`]
-//! are what LQD and its relatives share.
+//! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
+//! and [`dimensioning`] are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -31,6 +31,7 @@ pub mod bred;
 pub mod codel;
 pub mod csfq;
 pub mod detection;
+pub mod dimensioning;
 pub(crate) mod drop_curve;
 pub mod fred;
 pub mod hcsfq;

@@ -19,13 +19,16 @@
 //!   q_i/b_i protects a long flow more than its threshold says.
 //! - A packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
+//! Beyond the paper: round-trip times of floods do not count ([`dimensioning`](super::dimensioning)).
+//!
 //! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured; with `victim = "proportional"` 74 and 90. Parameters:
+//! most 55 bytes per flow, 71 if it is configured, 56 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
 //! [`ENTRY`].
 
 use super::Limit;
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
 use super::push_out::{PushOut, Rule};
@@ -63,6 +66,7 @@ pub const ENTRY: Entry = Entry {
             "Share of the buffer above which packets are dropped early.",
         ),
         thresholds("equal", "section 4"),
+        RTT_OF,
         Param::new(
             "victim",
             "argmax n_i",
@@ -101,6 +105,8 @@ pub struct PfdParams {
     pub thresh: Ratio,
     /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
+    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
+    pub rtt_of: RttOf,
     /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
     pub victim: Choice,
     /// Which packet of that flow is dropped. Default front.
@@ -129,6 +135,7 @@ impl PfdParams {
             p: args.ratio("p"),
             thresh: args.ratio("thresh"),
             thresholds: Thresholds::of(args.choice("thresholds")),
+            rtt_of: RttOf::of(args.choice("rtt_of")),
             victim: Choice::of(args.choice("victim")),
             end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
             auto: args.switch("auto"),
@@ -174,7 +181,8 @@ impl Pfd {
         };
         let victim = Mutant::PfdUniform.pick(params.victim, Choice::Uniform);
         let thresholds = Mutant::PfdEqualThresholds.pick(params.thresholds, Thresholds::Equal);
-        Self::with(Occupancy::new(params.limit, thresholds, victim, rtts), early)
+        let dimensioning = Dimensioning::new(thresholds, params.rtt_of, rtts);
+        Self::with(Occupancy::new(params.limit, thresholds, victim, rtts), dimensioning, early)
     }
 }
 
@@ -337,6 +345,34 @@ mod tests {
             send(&mut queue, &[2, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2])[0].0
         };
         assert_eq!([by(Choice::Ratio), by(Choice::Difference)], [2, 1]);
+    }
+
+    #[test]
+    fn a_flood_over_a_long_round_trip_has_the_threshold_of_the_shortest() {
+        // By round-trip times flow 0 has 1 packet of 21 and flow 1, which sends twice what the link carries, 20.
+        let rtts = [10, 200].map(Span::from_millis);
+        let victim = |rtt_of: RttOf| {
+            let mut queue = pfd("21p", &rtts, |params| {
+                (params.p, params.thresholds, params.rtt_of) = (Ratio::ZERO, Thresholds::Rtt, rtt_of);
+            });
+            let mut log = Log::default();
+            for ms in 0..10_000 {
+                let now = Time::from_millis(ms);
+                let flows: &[u32] = if ms % 10 == 0 { &[0, 1, 1] } else { &[1, 1] };
+                flows.iter().for_each(|&flow| queue.enqueue(now, packet(0, flow, 100), &mut log));
+                queue.dequeue(now, &mut log);
+            }
+            let end = Time::from_secs(10);
+            while queue.dequeue(end, &mut log).is_some() {}
+            log.dropped.clear();
+            for flow in [0, 0, 0].into_iter().chain([1; 19]) {
+                queue.enqueue(end, packet(flow, flow, 100), &mut log);
+            }
+            log.dropped.iter().map(|dropped| dropped.1).collect::<Vec<_>>()
+        };
+        // 3/1 > 19/20, but 3/10.5 < 19/10.5.
+        assert_eq!(victim(RttOf::All), [0]);
+        assert_eq!(victim(RttOf::Friendly), [1]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! All that arrives joins; then packets may have to go. A `Rule` says when, `occupancy.rs` whose.
 
+use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
 use super::{Admission, BufferPolicy, Victim};
 use crate::limit::Limit;
@@ -38,18 +39,24 @@ pub(crate) trait Rule {
 pub struct PushOut<R> {
     pub(super) occupancy: Occupancy,
     pub(super) rule: R,
+    /// Whose round-trip times count, unless those of all flows do.
+    dimensioning: Option<Dimensioning>,
 }
 
 impl<R> PushOut<R> {
     /// With nothing in the buffer.
-    pub(super) const fn with(occupancy: Occupancy, rule: R) -> Self {
-        Self { occupancy, rule }
+    pub(super) const fn with(occupancy: Occupancy, dimensioning: Option<Dimensioning>, rule: R) -> Self {
+        Self { occupancy, rule, dimensioning }
     }
 }
 
 impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     #[inline]
-    fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
+    fn admit(&mut self, now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
+        let flow = packet.flow();
+        if let Some(rtt) = self.dimensioning.as_mut().and_then(|of| of.arrived(now, flow)) {
+            self.occupancy.set_rtt(flow, rtt);
+        }
         let verdict = self.occupancy.admit(packet);
         if verdict == Admission::Accept {
             self.rule.arrived();
@@ -67,6 +74,9 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
 
     fn pushed_out(&mut self, packet: &P) {
         self.occupancy.remove(packet.flow(), packet);
+        if let Some(dimensioning) = &mut self.dimensioning {
+            dimensioning.dropped(packet.flow());
+        }
     }
 
     #[inline]
@@ -85,6 +95,9 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("active_flows", self.occupancy.active() as f64);
+        if let Some(dimensioning) = &self.dimensioning {
+            show("unfriendly_flows", dimensioning.unfriendly() as f64);
+        }
         self.rule.statistics(show);
     }
 
@@ -101,6 +114,7 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     }
 
     fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        let rtt = self.dimensioning.as_mut().map_or(rtt, |of| of.set_rtt(flow, rtt));
         self.occupancy.set_rtt(flow, rtt)
     }
 }

@@ -7,10 +7,11 @@
 //!
 //! Cost: O(1) per packet and per push-out with a limit in packets; with one in bytes and equal thresholds a
 //! step per 64 bytes of the packet. At most 56 bytes per flow and 8 per packet of the longest queue, or per
-//! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow. Parameters:
-//! [`ENTRY`].
+//! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow, 56 more by round-trip
+//! time. Parameters: [`ENTRY`].
 
 use super::Limit;
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::param::LIMIT;
@@ -26,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4")],
+    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
 };
 
 /// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
@@ -36,6 +37,8 @@ pub struct RandomQueueDropParams {
     pub limit: Limit,
     /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
+    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
+    pub rtt_of: RttOf,
 }
 
 impl RandomQueueDropParams {
@@ -44,7 +47,11 @@ impl RandomQueueDropParams {
     /// # Errors
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit("limit"), thresholds: Thresholds::of(args.choice("thresholds")) })
+        Ok(Self {
+            limit: args.limit("limit"),
+            thresholds: Thresholds::of(args.choice("thresholds")),
+            rtt_of: RttOf::of(args.choice("rtt_of")),
+        })
     }
 }
 
@@ -60,7 +67,9 @@ impl RandomQueueDrop {
     /// unknown.
     #[must_use]
     pub fn new(params: &RandomQueueDropParams, rtts: &[Span], random: Stream) -> Self {
-        Self::with(Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts), AtRandom(random))
+        let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
+        let occupancy = Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts);
+        Self::with(occupancy, dimensioning, AtRandom(random))
     }
 }
 
@@ -91,7 +100,7 @@ mod tests {
     /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
     /// the thirteenth is flow 3's second.
     fn drops(thresholds: Thresholds, limit: &str, weights: [f64; 4], rtts: &[Span]) -> [f64; 4] {
-        let params = RandomQueueDropParams { limit: limit.parse().unwrap(), thresholds };
+        let params = RandomQueueDropParams { limit: limit.parse().unwrap(), thresholds, rtt_of: RttOf::All };
         let mut counts = [0.0; 4];
         let mut random = Stream::new(1, "rnd");
         for _ in 0..20_000 {

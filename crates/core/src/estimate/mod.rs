@@ -8,11 +8,13 @@
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
+//! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
 
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;
 pub mod responsiveness;
+pub mod tcp_friendly;
 pub mod tsw;
 pub mod windowed_min;
 
