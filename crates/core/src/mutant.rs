@@ -133,6 +133,8 @@ mutants! {
         "aqm::tred::tests::what_is_thinned_leaves_with_the_tickets_with_which_it_came";
     PpsPerPacket, "pps-per-packet", "large packets need no more tickets than small ones",
         "aqm::tred::tests::packets_of_any_size_are_judged_by_tickets_for_a_byte";
+    PpsSuddenIssue, "pps-sudden-issue", "a change of what is issued takes effect at once",
+        "mark::ticket_policer::tests::a_change_of_what_is_issued_takes_effect_as_an_average_would_follow_it";
     PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
         "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 

@@ -64,6 +64,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "share") => "count",
         (_, "usage") => "departures",
         (_, "per") => "packet",
+        (_, "issue_window") => "3s",
         (_, "expect") => "mean",
         (_, "keep") => "0.45",
         (_, "relabel") => "false",
@@ -136,7 +137,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "bits") => "9",
         (_, FORM) => "integer",
         (_, "rounding") => "stochastic",
-        (_, "decay") => "true",
+        (_, "decay") => "false",
         (_, "isolate") => "both",
         (entry, name) => {
             panic!("give `{name}` of {entry} a value here, in `other_value` of crates/core/tests/catalog.rs")

@@ -122,6 +122,7 @@ fn windows() -> impl Strategy<Value = Windows> {
 impl Windows {
     fn select(&self, role: Role, kind: &str) -> Selection {
         let mut selection = Selection::of(role, kind).unwrap();
+        selection.set("preset", "paper").unwrap();
         selection.set("window", &format!("{}ms", self.rate)).unwrap();
         selection.set("policing_window", &format!("{}ms", self.policing)).unwrap();
         selection.set("policing_bound", &self.bound.to_string()).unwrap();

@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::Packet as _;
-use apportion_core::packet::{LabelKind, Protocol};
+use apportion_core::packet::Protocol;
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::frame_io::{FrameIo, Ports};
@@ -185,7 +185,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 if let Some((other, tickets)) = entered.take_ack_ticket_rate()
                     && let Some(other) = self.links.get_mut(other as usize)
                 {
-                    other.state.issue(now, LabelKind::Tickets, tickets);
+                    other.state.follow(now, tickets);
                 }
                 self.schedule(link);
             }

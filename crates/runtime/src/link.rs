@@ -390,6 +390,14 @@ impl<P: Packet> LinkState<P> {
             exchange.issue(now, tickets);
         }
     }
+
+    /// Receiver-based tickets: acknowledgements bring this rate of tickets to its other direction.
+    pub fn follow(&mut self, now: Time, tickets: TicketRate) {
+        for (_, exchange) in self.instruments.exchanges.iter_mut().filter(|(of, _)| *of == LabelKind::Tickets)
+        {
+            exchange.follow(now, tickets);
+        }
+    }
 }
 
 /// Measurements.

@@ -161,7 +161,7 @@ impl Simulation<'_> {
         let other_way = self.scenario.links[link as usize].other_way;
         let rate = self.links[link as usize].state.take_ack_ticket_rate();
         if let (Some(tickets), Some(other_way)) = (rate, other_way) {
-            self.links[other_way.index()].state.issue(now, LabelKind::Tickets, tickets);
+            self.links[other_way.index()].state.follow(now, tickets);
         }
     }
 

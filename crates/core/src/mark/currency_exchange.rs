@@ -18,7 +18,7 @@ use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::mark::ticket_policer::read;
 use crate::mark::ticket_policer::{
-    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
+    BITS, FORM, ISSUE_WINDOW, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Currency exchange: packets trade their tickets for those that the next router issued to the link.",
     reference: "Zhang et al. 2002, sections II-D to II-G",
     cost: "O(1) per packet, no state per flow",
-    params: &[WINDOW, POLICING_WINDOW, POLICING_BOUND, BITS, FORM, ROUNDING],
+    params: &[WINDOW, ISSUE_WINDOW, POLICING_WINDOW, POLICING_BOUND, BITS, FORM, ROUNDING],
 };
 
 /// Parameters of [`CurrencyExchange`]; [`ENTRY`] says what each does.
@@ -141,6 +141,11 @@ impl CurrencyExchange {
     /// Changes what the next entity issues to the link.
     pub fn issue(&mut self, now: Time, tickets: TicketRate) {
         self.writer.issue(now, tickets);
+    }
+
+    /// What acknowledgements bring the other direction of the link is now this: an average, which takes effect at once.
+    pub fn follow(&mut self, now: Time, tickets: TicketRate) {
+        self.writer.follow(now, tickets);
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Reading: AvgRate before anything is known is one packet per second; it is never below one packet per window.
 //!
-//! Beyond the paper, off unless set: after a timeout no acknowledgement comes, so AvgRate stays high and tags stay
+//! Beyond the paper: after a timeout no acknowledgement comes, so AvgRate stays high and tags stay
 //! small just when packets are dearest. `decay` reads AvgRate as an acknowledgement of nothing would leave it at
 //! the time of sending.
 //!
@@ -24,7 +24,7 @@ use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::mark::ticket_policer::read;
 use crate::mark::ticket_policer::{
-    BITS, FORM, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
+    BITS, FORM, ISSUE_WINDOW, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
 };
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
@@ -39,17 +39,26 @@ pub const ENTRY: Entry = Entry {
     reference: "Zhang et al. 2002, sections II-B, II-F, II-G",
     cost: "O(1) per packet, state at the ends of flows only",
     params: &[
-        WINDOW,
+        Param {
+            default: Some("2s"),
+            source: "chosen: shorter than `issue_window`, so that a flow learns of its new rate before its tickets change; the paper: 5 s",
+            ..WINDOW.in_paper("5s")
+        },
         Param {
             name: "decay",
             symbol: "–",
             kind: Kind::Switch,
-            default: Some("false"),
-            paper: Paper::AsDefault,
-            source: "the paper, section II-B: the estimate is made as acknowledgements arrive",
+            default: Some("true"),
+            paper: Paper::Is("false"),
+            source: "chosen: else flows of a few packets a second get four fifths; the paper, section II-B: no",
             doc: "Whether AvgRate decays while no acknowledgement comes; serves flows of a few packets a second.",
         },
-        POLICING_WINDOW,
+        ISSUE_WINDOW,
+        Param {
+            default: Some("2s"),
+            source: "chosen: as `window`; the paper has one WinLength, 5 s",
+            ..POLICING_WINDOW.in_paper("5s")
+        },
         POLICING_BOUND,
         BITS,
         FORM,
@@ -60,9 +69,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`TicketMarker`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TicketMarkerParams {
-    /// Window of the averages of packets and tickets. Default 5 s.
+    /// Window of the averages of packets and tickets. Default 2 s.
     pub window: Span,
-    /// Whether AvgRate decays while no acknowledgement comes. Default false.
+    /// Whether AvgRate decays while no acknowledgement comes. Default true.
     pub decay: bool,
     /// How tickets are written. Default: see [`PolicerParams`].
     pub writer: PolicerParams,
@@ -152,7 +161,7 @@ impl<P: Packet> Marker<P> for TicketMarker {
             // Section II-F.1: OutTktRate = AckInTktRate, held between acknowledgements.
             let rate = Mutant::PpsDeafSource.pick(ack_in_tkt_rate.latest(), 1.0);
             if let Some(rate) = TicketRate::new(rate) {
-                self.writer.issue(now, rate);
+                self.writer.follow(now, rate);
             }
         }
     }
@@ -172,6 +181,7 @@ mod tests {
 
     fn params(pairs: &[(&str, &str)]) -> TicketMarkerParams {
         let mut selection = Selection::of(Role::Marker, "tickets").unwrap();
+        selection.set("preset", "paper").unwrap();
         for (key, value) in pairs {
             selection.set(key, value).unwrap();
         }

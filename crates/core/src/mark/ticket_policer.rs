@@ -50,6 +50,16 @@ pub(crate) const POLICING_BOUND: Param = Param {
     source: "chosen; wider bounds show no difference",
     doc: "OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.",
 };
+/// How fast a change of what is issued takes effect.
+pub(crate) const ISSUE_WINDOW: Param = Param {
+    name: "issue_window",
+    symbol: "–",
+    kind: Kind::Span,
+    default: Some("5s"),
+    paper: Paper::Is("0s"),
+    source: "chosen: WinLength, the memory of the rate that tickets are divided by; the paper: at once",
+    doc: "A change of what is issued takes effect as an average over this window would follow it; 0: at once.",
+};
 /// Width of a tag.
 pub(crate) const BITS: Param = Param {
     name: "bits",
@@ -90,6 +100,8 @@ const UNKNOWN: f64 = 255.0;
 pub struct PolicerParams {
     /// Window of ActualTktRate, the average rate of the tickets written. Default 5 s.
     pub policing_window: Span,
+    /// Window with which a change of what is issued takes effect; 0: at once. Default 5 s.
+    pub issue_window: Span,
     /// OutTktRate / ActualTktRate is kept between 1 / this and this, from 1; 1 switches policing off. Default
     /// 2.
     pub policing_bound: f64,
@@ -128,6 +140,7 @@ impl PolicerParams {
         require(policing_bound >= 1.0, "policing_bound", at_least)?;
         Ok(Self {
             policing_window: args.span("policing_window"),
+            issue_window: args.span("issue_window"),
             policing_bound,
             format: match floating || bits == Label::BITS {
                 true => Format::Floating { mantissa: bits - 5, exponent: 5 },
@@ -155,6 +168,9 @@ pub struct TicketPolicer {
     params: PolicerParams,
     /// None before it is known; packets then carry [`UNKNOWN`] tickets.
     out_tkt_rate: Option<TicketRate>,
+    /// What is in effect of it, and since when.
+    effective: f64,
+    changed: Time,
     actual_tkt_rate: Tsw,
     random: Stream,
 }
@@ -168,6 +184,8 @@ impl TicketPolicer {
             actual_tkt_rate: Tsw::new(params.policing_window, initial, start),
             params: params.clone(),
             out_tkt_rate: tickets,
+            effective: initial,
+            changed: start,
             random,
         }
     }
@@ -184,18 +202,45 @@ impl TicketPolicer {
         self.out_tkt_rate
     }
 
-    /// Changes what it is issued from `now` on.
+    /// Changes what it is issued from `now` on. It takes effect with `issue_window`, as the rate that tickets are divided
+    /// by follows a change: else all packets of that rate would be worth less at once.
     pub fn issue(&mut self, now: Time, tickets: TicketRate) {
+        if self.out_tkt_rate.is_none() {
+            return self.follow(now, tickets);
+        }
+        self.approach(now);
+        self.out_tkt_rate = Some(tickets);
+    }
+
+    /// Changes what it is issued to an average, which takes effect at once.
+    pub fn follow(&mut self, now: Time, tickets: TicketRate) {
         if self.out_tkt_rate.replace(tickets).is_none() {
             self.actual_tkt_rate = Tsw::new(self.params.policing_window, tickets.get(), now);
         }
+        (self.effective, self.changed) = (tickets.get(), now);
+    }
+
+    /// Brings what is in effect closer to what is issued, by the time that has passed.
+    fn approach(&mut self, now: Time) -> Option<f64> {
+        let issued = self.out_tkt_rate?.get();
+        if self.effective != issued {
+            let window = Mutant::PpsSuddenIssue.pick(self.params.issue_window, Span::ZERO).as_secs_f64();
+            let gap = now.since(self.changed).as_secs_f64();
+            // As a TSW, section II-B: without time and without a window it is what is issued.
+            self.effective = match window + gap > 0.0 {
+                true => (self.effective * window + issued * gap) / (window + gap),
+                false => issued,
+            };
+        }
+        self.changed = now;
+        Some(self.effective)
     }
 
     /// The tag of a packet that is worth `share` seconds of what is issued: 1/AvgRate at a source,
     /// InTkt/InTktRate at a link.
     #[inline]
     pub fn write(&mut self, now: Time, share: f64) -> Label {
-        let Some(out_tkt_rate) = self.out_tkt_rate.map(TicketRate::get) else {
+        let Some(out_tkt_rate) = self.approach(now) else {
             return Label::new(self.params.format.max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
@@ -229,6 +274,7 @@ mod tests {
     fn params(rounding: Rounding) -> PolicerParams {
         PolicerParams {
             policing_window: Span::from_secs(2),
+            issue_window: Span::ZERO,
             policing_bound: 2.0,
             format: Format::Integer { bits: 8 },
             rounding,
@@ -319,6 +365,37 @@ mod tests {
         assert_eq!(writer.write(Time::ZERO, 0.001).value(), 255.0);
         writer.issue(Time::from_secs(1), TicketRate::default());
         assert_eq!(writer.write(Time::from_secs(1), 0.001).value(), 1.0);
+    }
+
+    #[test]
+    fn a_change_of_what_is_issued_takes_effect_as_an_average_would_follow_it() {
+        // 100 packets a second of 1000 t/s carry 10 tickets. Cut to 400: a TSW of 5 s has 400 + 600 e^(-1/5) = 891 after
+        // a second, 508 after 8.5; without a window all of it.
+        for (window, after) in [(5, [9.0, 5.0]), (0, [4.0, 4.0])] {
+            let params = PolicerParams {
+                issue_window: Span::from_secs(window),
+                policing_bound: 1.0,
+                ..params(Rounding::Nearest)
+            };
+            let mut writer = writer(&params, 1_000.0);
+            written(&mut writer, 100, 0.01);
+            writer.issue(Time::from_secs(60), TicketRate::new(400.0).unwrap());
+            let tags: std::vec::Vec<f64> =
+                (1..=850).map(|i| writer.write(Time::from_millis(60_000 + 10 * i), 0.01).value()).collect();
+            assert_eq!([tags[99], tags[849]], after, "{window} s");
+        }
+    }
+
+    #[test]
+    fn what_acknowledgements_bring_is_an_average_and_takes_effect_at_once() {
+        let params = PolicerParams {
+            issue_window: Span::from_secs(5),
+            policing_bound: 1.0,
+            ..params(Rounding::Nearest)
+        };
+        let mut writer = writer(&params, 1_000.0);
+        writer.follow(Time::from_secs(1), TicketRate::new(400.0).unwrap());
+        assert_eq!(writer.write(Time::from_secs(1), 0.01).value(), 4.0);
     }
 
     #[test]
