@@ -211,6 +211,8 @@ mutants! {
         "aqm::sffc::rates::tests::a_rate_cuts_only_what_exceeds_it";
     SffcOverflowsOnly, "sffc-overflows-only", "a router reports only when its own link overflows",
         "aqm::sffc::rates::tests::a_router_with_room_passes_on_what_it_heard";
+    SffcGivesAway, "sffc-gives-away", "non-adaptive flows get at once all that steady adaptive ones leave",
+        "aqm::sffc::tests::what_adaptive_flows_leave_is_lent_slowly_and_taken_back_when_they_lose";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -148,7 +148,8 @@ fn first_and_last(outcome: &Outcome) -> [f64; 2] {
 fn a_cut_travels_from_hop_to_hop() {
     let ([first, last], [silent, _]) =
         (first_and_last(&run(&chain(SFFC, "1ms"))), first_and_last(&run(&chain(SILENT, "1ms"))));
-    assert!(first < 2.2 && silent > 2.4, "{first} with reports, {silent} without");
+    // Without reports they have their share of the first hop, a sixth.
+    assert!(first < 1.4 && silent > 1.6, "{first} with reports, {silent} without");
     assert!(last > 0.8, "{last}");
 }
 

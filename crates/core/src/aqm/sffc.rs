@@ -33,6 +33,9 @@
 //! - A router also reports a flow of which more comes than may pass, and says what may pass, which is what it heard: so that the
 //!   upstream routers of a link with room know of it (`report_discards`). What it counted would have its own cut in it, and each
 //!   hop would cut more.
+//! - What adaptive flows leave of their part is lent: I more in each interval, with room for them to grow into, and half as much
+//!   after an interval in which they lost packets. All of it at once, they lose packets whenever they grow, and on fast or long
+//!   links never get their part (`spare`).
 //!
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
@@ -75,6 +78,9 @@ use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
 
+/// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times I.
+const ROOM: f64 = 0.02;
+
 /// The state of one output link. Amounts are bytes in an interval.
 #[derive(Clone, Debug)]
 pub struct Sffc {
@@ -88,12 +94,18 @@ pub struct Sffc {
     gamma: u64,
     /// The same of the interval before.
     previous_gamma: u64,
+    /// γ, usually.
+    usual_gamma: f64,
     /// ρ, how γ changes.
     rho: f64,
     /// FB, of the last interval.
     fair_bandwidth: f64,
     /// Whether the link overflowed in this interval.
     overflowed: bool,
+    /// Whether it lost packets of adaptive flows.
+    hurt: bool,
+    /// What non-adaptive flows have above W, of what adaptive ones leave.
+    extra: f64,
     /// The reports of the last interval.
     reports: Vec<FlowReport>,
     /// Demands and shares in the making.
@@ -116,9 +128,12 @@ impl Sffc {
             flows: Flows::default(),
             gamma: 0,
             previous_gamma: 0,
+            usual_gamma: 0.0,
             rho: 1.0,
             fair_bandwidth: 0.0,
             overflowed: false,
+            hurt: false,
+            extra: 0.0,
             reports: Vec::new(),
             scratch: [Vec::new(), Vec::new()],
             random,
@@ -201,7 +216,7 @@ impl Sffc {
             }),
         }
         self.previous_gamma = core::mem::take(&mut self.gamma);
-        self.overflowed = false;
+        (self.overflowed, self.hurt) = (false, false);
         for flow in self.flows.iter_mut() {
             (flow.lambda, flow.discarded, flow.mu) = (0, 0, 0);
         }
@@ -370,6 +385,7 @@ impl Sffc {
 
     /// Eq. (6)
     fn note_change_of_adaptive_arrivals(&mut self, beta: Ratio) {
+        self.usual_gamma += (1.0 - beta.get()) * (self.gamma as f64 - self.usual_gamma);
         if self.gamma > 0 {
             let change = self.previous_gamma as f64 / self.gamma as f64;
             self.rho = beta.get() * self.rho + (1.0 - beta.get()) * change;
@@ -377,15 +393,26 @@ impl Sffc {
     }
 
     /// Eq. (7)
-    fn fair_bandwidth(&self, w: f64, w_hat: f64, spare: Spare) -> f64 {
-        if w_hat < w {
-            w_hat
-        } else if self.rho > 0.9 && self.rho < 1.1 {
-            let left = (self.capacity() - self.gamma as f64).max(0.0);
-            if spare == Spare::Share && !Mutant::SffcNoSpare.is_on() { left.max(w) } else { left }
-        } else {
-            w
+    fn fair_bandwidth(&mut self, w: f64, w_hat: f64, spare: Spare) -> f64 {
+        let left = (self.capacity() - self.gamma as f64).max(0.0);
+        let is_steady = self.rho > 0.9 && self.rho < 1.1;
+        let spare = Mutant::SffcGivesAway.pick(spare, Spare::Share);
+        match Mutant::SffcNoSpare.pick(spare, Spare::Printed) {
+            _ if w_hat < w => w_hat,
+            Spare::Lent => w + self.lend(self.capacity() - self.usual_gamma - w),
+            Spare::Share if is_steady => left.max(w),
+            Spare::Printed if is_steady => left,
+            Spare::Share | Spare::Printed => w,
         }
+    }
+
+    /// What non-adaptive flows have of `left`, what adaptive ones leave of their own: more in each interval, but for some room to
+    /// grow into, and half as much after one that lost packets of these.
+    fn lend(&mut self, left: f64) -> f64 {
+        let most = (left - ROOM * self.capacity()).max(0.0);
+        let step = self.params.increment.get() * self.capacity();
+        self.extra = if self.hurt { self.extra / 2.0 } else { self.extra + step }.min(most);
+        self.extra
     }
 }
 
@@ -458,6 +485,7 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         }
         if !self.params.limit.admits(packet, backlog) {
             self.overflowed = true;
+            self.hurt |= self.flows.get(packet.flow()).is_some_and(|flow| flow.adaptive);
             if let Some(recognition) = &mut self.recognition {
                 recognition.lost(packet.flow());
             }

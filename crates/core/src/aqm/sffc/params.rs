@@ -179,12 +179,13 @@ static PARAMS: [Param; 21] = [
     Param::new(
         "spare",
         "–",
-        Kind::Choice(&["share", "printed"]),
-        "share",
-        "eq. 7 as printed",
-        "What non-adaptive flows get while adaptive ones are steady: what these leave but at least their share, or \
-         just what these leave.",
-    ),
+        Kind::Choice(&["lent", "share", "printed"]),
+        "lent",
+        "eq. 7 gives all that is left, and adaptive flows no room to grow",
+        "What non-adaptive flows get of what adaptive ones leave: I more in each interval, and half as much after losses of adaptive \
+         ones; while these are steady all of it, but at least their share; or then all of it, as eq. 7 is printed.",
+    )
+    .in_paper("share"),
     Param::new(
         "divisor",
         "–",
@@ -251,7 +252,7 @@ pub struct FairnessParams {
     pub share: Share,
     /// Ŵ: what non-adaptive flows are assumed to use. Default their demand.
     pub usage: Usage,
-    /// What non-adaptive flows get while adaptive ones are steady. Default at least their share.
+    /// What non-adaptive flows get of what adaptive ones leave. Default lent; the paper: all, and at least their share.
     pub spare: Spare,
     /// Number of flows that the fair bandwidth is divided by. Default the unsatisfied ones.
     pub divisor: Divisor,
@@ -313,12 +314,14 @@ pub enum Usage {
     Departures,
 }
 
-/// What non-adaptive flows get while adaptive ones are steady.
+/// What non-adaptive flows get of what adaptive ones leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// What these leave, at least their share.
+    /// Slowly more of it, and less when adaptive ones lose packets.
+    Lent,
+    /// While these are steady all of it, at least their share.
     Share,
-    /// What these leave.
+    /// While these are steady all of it.
     Printed,
 }
 
@@ -381,7 +384,11 @@ impl FairnessParams {
             beta: args.ratio("beta"),
             share: if args.choice("share") == "count" { Share::Count } else { Share::Needs },
             usage: if args.choice("usage") == "demand" { Usage::Demand } else { Usage::Departures },
-            spare: if args.choice("spare") == "share" { Spare::Share } else { Spare::Printed },
+            spare: match args.choice("spare") {
+                "lent" => Spare::Lent,
+                "share" => Spare::Share,
+                _ => Spare::Printed,
+            },
             divisor: if args.choice("divisor") == "all" { Divisor::All } else { Divisor::Unsatisfied },
             recount: args.switch("recount"),
         }

@@ -22,8 +22,13 @@ pub(super) struct Bench {
 const CAPACITY: f64 = 62_500.0;
 
 /// Settings of the bench.
-const PLAIN: [(&str, &str); 4] =
-    [("limit", "100MB"), ("history", "1"), ("discard", "share"), ("report_discards", "100%")];
+const PLAIN: [(&str, &str); 5] = [
+    ("limit", "100MB"),
+    ("history", "1"),
+    ("discard", "share"),
+    ("report_discards", "100%"),
+    ("spare", "share"),
+];
 
 impl Bench {
     pub(super) fn new(pairs: &[(&str, &str)]) -> Self {
@@ -328,6 +333,23 @@ fn what_is_left_of_steady_adaptive_flows_is_not_below_the_share() {
     };
     near(rates(&[]), 0.5);
     near(rates(&[("spare", "printed")]), 0.2);
+}
+
+#[test]
+fn what_adaptive_flows_leave_is_lent_slowly_and_taken_back_when_they_lose() {
+    // W is 31,250; 10,000 of an adaptive flow leave 21,250, of which 2 % of the link, 1,250, stay.
+    let mut bench = Bench::new(&[("spare", "lent")]);
+    let flows = [(0, Udp, 62_500), (1, Tcp, 10_000)];
+    bench.interval(&flows);
+    near(bench.sffc().fair_bandwidth, 31_250.0 + 312.5);
+    bench.interval(&flows);
+    near(bench.sffc().fair_bandwidth, 31_250.0 + 625.0);
+    (0..150).for_each(|_| bench.interval(&flows));
+    near((bench.sffc().fair_bandwidth / 10.0).round(), (31_250.0f64 + 20_000.0) / 10.0);
+    // The adaptive flow loses a packet.
+    BufferPolicy::<SimplePacket>::set_limit(bench.queue.policy_mut(), Limit::Packets(Packets::ZERO));
+    bench.interval(&flows);
+    near((bench.sffc().fair_bandwidth / 10.0).round(), (31_250.0f64 + 10_000.0) / 10.0);
 }
 
 #[test]
