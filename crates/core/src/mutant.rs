@@ -135,6 +135,8 @@ mutants! {
         "aqm::tred::tests::packets_of_any_size_are_judged_by_tickets_for_a_byte";
     PpsSuddenIssue, "pps-sudden-issue", "a change of what is issued takes effect at once",
         "mark::ticket_policer::tests::a_change_of_what_is_issued_takes_effect_as_an_average_would_follow_it";
+    PpsMiddle, "pps-middle", "adaptive max_p aims at the middle of the thresholds, however far apart they are",
+        "aqm::tred::tests::by_default_adaptive_max_p_keeps_the_average_at_twice_min_thresh";
     PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
         "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 

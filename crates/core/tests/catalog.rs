@@ -63,6 +63,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "discard") => "share",
         (_, "share") => "count",
         (_, "usage") => "departures",
+        ("tred", "target") => "middle",
         (_, "per") => "packet",
         (_, "issue_window") => "3s",
         (_, "expect") => "mean",

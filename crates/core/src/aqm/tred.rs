@@ -54,7 +54,7 @@ use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Rate, Span, Time};
 
-pub use params::{ENTRY, Expect, Per, Stage, TredParams};
+pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 
 /// TRED's state, with the paper's names.
 #[derive(Clone, Debug)]
@@ -287,7 +287,12 @@ impl MovingMaxP {
         self.next = now + Self::INTERVAL;
         let max_p = configured * self.relative;
         let min_th = params.detection.min_th.level();
-        let range = params.detection.max_th.level() - min_th;
+        // Floyd et al. 2001, section 5: max_th is three times min_th.
+        let max_th = match Mutant::PpsMiddle.pick(params.target, Target::Middle) {
+            Target::Low => params.detection.max_th.level().min(3.0 * min_th),
+            Target::Middle => params.detection.max_th.level(),
+        };
+        let range = max_th - min_th;
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MAX {
             max_p + (max_p / 4.0).min(0.01)
         } else if avg < min_th + 0.4 * range && max_p >= Self::MIN {

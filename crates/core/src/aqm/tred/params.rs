@@ -128,7 +128,16 @@ pub const ENTRY: Entry = Entry {
             default: Some("false"),
             paper: Paper::AsDefault,
             source: "the paper; true: Floyd, Gummadi, Shenker 2001",
-            doc: "Let max_p move so that the average stays around the middle of its thresholds.",
+            doc: "Let max_p move so that the average stays around its `target`.",
+        },
+        Param {
+            name: "target",
+            symbol: "–",
+            kind: Kind::Choice(&["low", "middle"]),
+            default: Some("low"),
+            paper: Paper::Is("middle"),
+            source: "chosen: 30 packets of queue are more than windows of 20 packets fill; Floyd, Gummadi, Shenker 2001 have max_th = 3 min_th",
+            doc: "With `adaptive`: the middle between min_th and at most 3 min_th, or between min_th and max_th.",
         },
     ],
 };
@@ -160,6 +169,15 @@ pub enum Expect {
     Share,
     /// The mean of packets with fewer than K × MinTkt.
     Mean,
+}
+
+/// Where adaptive RED keeps the average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// In the middle between `min_th` and three times that, or `max_th` if it is less.
+    Low,
+    /// In the middle between `min_th` and `max_th`.
+    Middle,
 }
 
 /// Parameters of [`Tred`](super::Tred); [`ENTRY`] says what each does.
@@ -195,6 +213,8 @@ pub struct TredParams {
     pub min_tkt_rank: usize,
     /// Whether max_p adapts so that the average stays around the middle of its thresholds. Default false.
     pub adaptive: bool,
+    /// Where it stays then. Default low.
+    pub target: Target,
 }
 
 impl TredParams {
@@ -225,6 +245,7 @@ impl TredParams {
             min_tkt_window: args.span("min_tkt_window"),
             min_tkt_rank: rank as usize,
             adaptive: args.switch("adaptive"),
+            target: if args.choice("target") == "low" { Target::Low } else { Target::Middle },
         };
         let (n, k) = (params.n, params.k);
         require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;

@@ -195,6 +195,19 @@ fn adaptive_max_p_moves_towards_the_middle_of_the_thresholds() {
 }
 
 #[test]
+fn by_default_adaptive_max_p_keeps_the_average_at_twice_min_thresh() {
+    // 5 to 15 packets: target 9 to 11.
+    for (queued, max_p) in [(10, 0.2), (30, 0.22), (8, 0.2 * 0.81)] {
+        let mut tred = plain(&[("adaptive", "true")]);
+        for ms in [0, 400, 600] {
+            admit(&mut tred, Time::from_millis(ms), tagged(40.0), queued);
+        }
+        let got = tred.max_p.relative * 0.2;
+        assert!((got - max_p).abs() < 1e-12, "{got} at {queued}");
+    }
+}
+
+#[test]
 fn it_has_no_state_per_flow() {
     // No memory of its own, and a size that packets of 100,000 flows could not fit into.
     assert!(size_of::<Tred>() < 1_024 && !core::mem::needs_drop::<Tred>());
