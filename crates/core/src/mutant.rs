@@ -171,11 +171,13 @@ mutants! {
     RampGreedyFirst, "ramp-greedy-first", "greedy packets go before those of real-rate flows",
         "system::ramp::tests::greedy_flows_have_what_is_left";
     RampNoFeedForward, "ramp-no-feed-forward", "only the fill of its queue shows what a flow needs",
-        "system::ramp::tests::a_flow_whose_window_never_fills_the_target_has_what_it_sends";
+        "system::ramp::tests::second::a_flow_whose_window_never_fills_the_target_has_what_it_sends";
     RampNoLeftover, "ramp-no-leftover", "what reservations leave goes to greedy flows only",
-        "system::ramp::tests::a_burst_leaves_ahead_of_greedy_packets";
+        "system::ramp::tests::second::a_burst_leaves_ahead_of_greedy_packets";
     RampScale, "ramp-scale", "in overload all allocations are scaled down alike",
-        "system::ramp::tests::a_call_keeps_its_rate_in_an_overload_that_others_make";
+        "system::ramp::tests::second::a_call_keeps_its_rate_in_an_overload_that_others_make";
+    RampGreedyFifo, "ramp-greedy-fifo", "greedy flows share one queue",
+        "system::any::tests::what_divides_among_greedy_flows_of_ramp_has_its_size";
     RampDoubleI, "ramp-double-i", "I is twice what is configured",
         "system::ramp::tests::a_control_delay_of_150_ms_makes_the_paper_s_figure";
 

@@ -62,6 +62,11 @@ impl Backlog {
         self.packets -= Packets::new(1);
         self.bytes -= packet.size();
     }
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
     /// Whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -12,8 +12,9 @@ use crate::aqm::{
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
+use crate::mutant::Mutant;
 use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
-use crate::param::{Known, NoParams};
+use crate::param::{EntryArgs, Known, NoParams};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
@@ -117,8 +118,8 @@ family! {
         |params, link| choke::Choke::new(params, link.link_rate, link.stream());
     FqCodel(fq_codel::FqCodel<P>, fq_codel::FqCodelParams), [fq_codel::ENTRY],
         |params, link| fq_codel::FqCodel::new(params, link.smallest_weight(), link.stream());
-    Ramp(ramp::Ramp<P>, ramp::RampParams), [ramp::ENTRY],
-        |params, link| ramp::Ramp::new(params, link.link_rate);
+    Ramp(ramp::Ramp<P, Core<P>>, ramp::RampParams), [ramp::ENTRY],
+        |params, link| ramp::Ramp::new(params, link.link_rate, Core::of_greedy(params, link));
     Custom(custom::Custom<P>, custom::CustomParams), [],
         |params, link| custom::Custom::new(params, link);
     Isolated(isolate::Isolated<P>, isolate::IsolatedParams), [],
@@ -139,7 +140,39 @@ pub struct BufferParams {
     pub drop: PolicyParams,
 }
 
+impl CoreParams {
+    /// The defaults of a discipline, by its name; none if it has no defaults.
+    fn of_name(name: &str) -> Option<Self> {
+        fn find<T>(table: &'static [Known<T>], name: &str) -> Option<&'static Known<T>> {
+            table.iter().find(|known| known.entry.name == name)
+        }
+        fn read<T>(known: &Known<T>) -> Option<T> {
+            (known.read)(&EntryArgs::defaults(known.entry)).ok()
+        }
+        if let Some(system) = find(SYSTEMS, name) {
+            return read(system);
+        }
+        let (scheduler, policy) = match find(SCHEDULERS, name) {
+            Some(scheduler) => (scheduler, scheduler.default_policy?.name),
+            None => (SCHEDULERS.first()?, name),
+        };
+        let drop = read(find(POLICIES, policy)?)?;
+        Some(Self::Buffered(BufferParams { schedule: read(scheduler)?, drop }))
+    }
+}
+
 impl<P: Packet> Core<P> {
+    /// What divides among the greedy flows of a RAMP; none if they share its own queue.
+    fn of_greedy(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<Self> {
+        let is_divided = params.greedy != "fifo" && !Mutant::RampGreedyFifo.is_on();
+        let own = CoreParams::of_name(params.greedy).filter(|_| is_divided)?;
+        let mut core = Self::new(&own, link);
+        if let Some(limit) = params.greedy_limit() {
+            core.set_limit(limit);
+        }
+        Some(core)
+    }
+
     /// How a discipline from outside broke its contract, if it did.
     pub(super) fn fault(&self) -> Option<&custom::Fault> {
         match self {
@@ -301,5 +334,37 @@ impl<P: Packet> System<P> for Core<P> {
     }
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         core!(self, it => it.flow_statistics(show));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimplePacket;
+    use crate::system::catalog::Selection;
+    use crate::system::ramp::RampParams;
+    use crate::system::ramp::params::GREEDY;
+    use crate::testing::{Log, packet};
+
+    fn ramp(greedy: &str) -> RampParams {
+        let mut selection = Selection::new("ramp", None, None).unwrap();
+        selection.set("greedy", greedy).unwrap();
+        selection.set("limit", "7p").unwrap();
+        RampParams::from_args(&selection.kind_args()).unwrap()
+    }
+
+    #[test]
+    fn what_divides_among_greedy_flows_of_ramp_has_its_size() {
+        let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
+        for name in GREEDY {
+            let core: Option<Core<SimplePacket>> = Core::of_greedy(&ramp(name), &link);
+            let Some(mut core) = core else {
+                assert_eq!(name, "fifo");
+                continue;
+            };
+            let mut log = Log::default();
+            (0..20).for_each(|id| core.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
+            assert!((1..=7).contains(&core.backlog().packets.get()), "{name}: {:?}", core.backlog());
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! ```text
 //! real-rate flow ── its queue ──┐ by budget, earliest deadline first
 //!                               ├──> interface queue ──> link
-//! greedy flows ──── one queue ──┘ what is left
+//! greedy flows ─── their queue ─┘ what is left
 //! ```
 //!
 //! Readings, where the paper leaves room:
@@ -30,6 +30,7 @@
 //! - `leftover = "real_rate"`: what reservations leave goes to real-rate flows first, beyond the greedy minimum. A burst
 //!   of a video then leaves at once and not over the time that its average takes; reservations decide only where
 //!   real-rate flows want more than there is. With `feed_forward`, which does not need a queue.
+//! - `greedy`: any discipline divides what is left among greedy flows, which in the paper share one queue.
 //! - `overload = "max_min"`: in overload nobody has more than a common level, and who wants less has what it wants. Scaled
 //!   down alike, a call would lose as large a part of its rate as the flow that floods the link.
 //! - What [`requirement`] lists; and `period_control`, off unless set.
@@ -37,8 +38,9 @@
 //! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of
 //! control delay. Parameters: [`ENTRY`].
 
+mod greedy;
 mod overload;
-mod params;
+pub(super) mod params;
 pub mod requirement;
 mod reservations;
 #[cfg(test)]
@@ -47,6 +49,7 @@ mod tests;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use self::greedy::Greedy;
 use self::overload::Cut;
 pub use self::overload::OverloadPolicy;
 pub use self::params::{ENTRY, RampParams};
@@ -59,7 +62,7 @@ use crate::mutant::Mutant;
 use crate::packet::{FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::schedule::{End, Queued};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time, Weight};
 
 /// How long after its last packet a flow counts where the floor is divided. Chosen: longer than the pauses of
 /// video, and of a TCP that waits for its first timer.
@@ -105,7 +108,7 @@ pub struct FlowShare {
 
 /// Monitor, controller and dispatcher.
 #[derive(Clone, Debug)]
-pub struct Ramp<P> {
+pub struct Ramp<P, G> {
     pub(super) params: RampParams,
     link_rate: Rate,
     controller: Controller,
@@ -116,11 +119,11 @@ pub struct Ramp<P> {
     /// That of all greedy flows, of the greedy minimum.
     minimum: Reservations,
     packets: Pool<P>,
-    greedy: PacketQueue,
+    greedy: Greedy<P, G>,
     interface: VecDeque<P>,
-    in_greedy: Backlog,
+    /// Of all real-rate flows together.
+    in_flows: Backlog,
     in_interface: Backlog,
-    backlog: Backlog,
     next_sample: Time,
     /// The latest time seen, and up to which allocations are counted.
     clock: Time,
@@ -131,10 +134,11 @@ pub struct Ramp<P> {
     exceptions: u64,
 }
 
-impl<P: Packet> Ramp<P> {
-    /// Empty queues in front of a link of `link_rate`; every flow is greedy.
+impl<P: Packet, G: System<P>> Ramp<P, G> {
+    /// Empty queues in front of a link of `link_rate`; every flow is greedy. `greedy` divides what is left among greedy
+    /// flows; none: they share one queue.
     #[must_use]
-    pub fn new(params: &RampParams, link_rate: Rate) -> Self {
+    pub fn new(params: &RampParams, link_rate: Rate, greedy: Option<G>) -> Self {
         let reservations = || Reservations::new(params.period, params.mtu, params.period_control);
         let mut minimum = reservations();
         minimum.add();
@@ -146,11 +150,10 @@ impl<P: Packet> Ramp<P> {
             reservations: reservations(),
             minimum,
             packets: Pool::new(),
-            greedy: PacketQueue::EMPTY,
+            greedy: Greedy::new(greedy),
             interface: VecDeque::new(),
-            in_greedy: Backlog::EMPTY,
+            in_flows: Backlog::EMPTY,
             in_interface: Backlog::EMPTY,
-            backlog: Backlog::EMPTY,
             next_sample: Time::ZERO + params.sample,
             clock: Time::ZERO,
             counted: Time::ZERO,
@@ -200,18 +203,13 @@ impl<P: Packet> Ramp<P> {
         flow.wanted = floor;
         flow.granted = part(self.link_rate, floor);
         self.reservations.set(index, part(self.link_rate, floor));
-        // Each packet of the greedy queue once around, in its order.
-        for _ in 0..self.in_greedy.packets.get() {
-            let Some(queued) = self.greedy.pop(&mut self.packets, End::Head) else { break };
-            if queued.packet.flow().slot() == slot {
-                self.in_greedy.remove(&queued.packet);
-                self.flows[index].fill.add(&queued.packet);
-                self.flows[index].queue.push(&mut self.packets, queued);
-            } else {
-                self.greedy.push(&mut self.packets, queued);
-            }
-        }
-        self.minimum.set_backlogged(0, !self.greedy.is_empty());
+        let (flow, packets, in_flows) = (&mut self.flows[index], &mut self.packets, &mut self.in_flows);
+        self.greedy.leave(id, self.clock, |queued| {
+            in_flows.add(&queued.packet);
+            flow.fill.add(&queued.packet);
+            flow.queue.push(packets, queued);
+        });
+        self.minimum.set_backlogged(0, !self.greedy.backlog().is_empty());
         self.reservations.set_backlogged(index, !self.flows[index].queue.is_empty());
     }
 
@@ -252,7 +250,7 @@ impl<P: Packet> Ramp<P> {
                 self.sample(sink);
                 self.skip_idle_samples(now);
             }
-            self.dispatch();
+            self.dispatch(sink);
         }
         // A link may report an empty queue late, after the shares have been read.
         self.clock = self.clock.max(now);
@@ -337,28 +335,31 @@ impl<P: Packet> Ramp<P> {
     }
 
     /// The packet dispatcher: moves into the interface queue what may go while there is room.
-    fn dispatch(&mut self) {
+    fn dispatch(&mut self, sink: &mut dyn Sink<P>) {
         while self.has_room() {
-            let Some(Queued { packet, .. }) = self.choose() else { return };
+            let Some(packet) = self.choose(sink) else { return };
             self.in_interface.add(&packet);
             self.interface.push_back(packet);
         }
     }
 
     /// The next packet: of a reservation; of what is left, the greedy minimum, then as `leftover` says.
-    fn choose(&mut self) -> Option<Queued<P>> {
-        if Mutant::RampGreedyFirst.is_on() && !self.greedy.is_empty() {
-            return self.take_greedy();
+    fn choose(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
+        if Mutant::RampGreedyFirst.is_on() && !self.greedy.backlog().is_empty() {
+            return self.take_greedy(sink);
         }
         if let Some(index) = self.reservations.next() {
             return self.take(index, Reservations::charge);
         }
-        if self.minimum.next().is_none()
-            && let Some(index) = self.borrower()
+        if self.minimum.next().is_some()
+            && let Some(packet) = self.take_greedy(sink)
         {
-            return self.take(index, Reservations::lend);
+            return Some(packet);
         }
-        self.take_greedy()
+        match self.borrower() {
+            Some(index) => self.take(index, Reservations::lend),
+            None => self.take_greedy(sink),
+        }
     }
 
     /// The real-rate flow that comes first for what reservations leave.
@@ -372,21 +373,39 @@ impl<P: Packet> Ramp<P> {
     }
 
     /// The next packet of a real-rate flow, paid for by `pay`.
-    fn take(&mut self, index: usize, pay: fn(&mut Reservations, usize, Bytes, bool)) -> Option<Queued<P>> {
+    fn take(&mut self, index: usize, pay: fn(&mut Reservations, usize, Bytes, bool)) -> Option<P> {
         let flow = &mut self.flows[index];
-        let queued = flow.queue.pop(&mut self.packets, End::Head)?;
-        flow.fill.remove(&queued.packet);
+        let Queued { packet, .. } = flow.queue.pop(&mut self.packets, End::Head)?;
+        flow.fill.remove(&packet);
+        self.in_flows.remove(&packet);
         flow.sent = true;
         let is_empty = flow.queue.is_empty();
-        pay(&mut self.reservations, index, queued.packet.size(), !is_empty);
-        Some(queued)
+        pay(&mut self.reservations, index, packet.size(), !is_empty);
+        Some(packet)
     }
 
-    fn take_greedy(&mut self) -> Option<Queued<P>> {
-        let queued = self.greedy.pop(&mut self.packets, End::Head)?;
-        self.in_greedy.remove(&queued.packet);
-        self.minimum.charge(0, queued.packet.size(), !self.greedy.is_empty());
-        Some(queued)
+    fn take_greedy(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
+        let packet = self.greedy.dequeue(self.clock, sink);
+        let is_left = !self.greedy.backlog().is_empty();
+        self.minimum.charge(0, packet.as_ref().map_or(Bytes::ZERO, Packet::size), is_left);
+        packet
+    }
+
+    fn enqueue_real_rate(&mut self, index: usize, queued: Queued<P>, sink: &mut dyn Sink<P>) {
+        let flow = &mut self.flows[index];
+        let packet = &queued.packet;
+        flow.arrived += packet.size();
+        if !self.params.limit.admits(packet, flow.fill) {
+            return sink.dropped(queued.arrived, queued.packet, DropReason::Overflow);
+        }
+        let was_empty = flow.fill.is_empty();
+        flow.seen = queued.arrived;
+        flow.fill.add(packet);
+        self.in_flows.add(packet);
+        flow.queue.push(&mut self.packets, queued);
+        if was_empty {
+            self.reservations.set_backlogged(index, true);
+        }
     }
 
     /// Counts what the allocations amount to until now.
@@ -420,7 +439,7 @@ fn part(rate: Rate, part: f64) -> Rate {
     Rate::from_bit((rate.as_bit() as f64 * part) as u64)
 }
 
-impl<P: Packet> System<P> for Ramp<P> {
+impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
     /// What waits of the flow moves to its new queue.
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         let index = self.index(flow);
@@ -435,8 +454,8 @@ impl<P: Packet> System<P> for Ramp<P> {
                 self.flows[index].granted = Rate::ZERO;
                 while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
                     self.flows[index].fill.remove(&queued.packet);
-                    self.in_greedy.add(&queued.packet);
-                    self.greedy.push(&mut self.packets, queued);
+                    self.in_flows.remove(&queued.packet);
+                    self.greedy.push(queued);
                     self.minimum.set_backlogged(0, true);
                 }
             }
@@ -445,33 +464,40 @@ impl<P: Packet> System<P> for Ramp<P> {
         true
     }
 
-    fn drain(&mut self, _now: Time) -> Option<P> {
-        let packet = match self.interface.pop_front() {
-            Some(packet) => {
-                self.in_interface.remove(&packet);
-                packet
-            }
-            None => {
-                let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
-                self.reservations
-                    .next()
-                    .or_else(held)
-                    .and_then(|index| self.take(index, Reservations::charge))
-                    .or_else(|| self.take_greedy())?
-                    .packet
-            }
-        };
-        self.backlog.remove(&packet);
-        Some(packet)
+    fn drain(&mut self, now: Time) -> Option<P> {
+        if let Some(packet) = self.interface.pop_front() {
+            self.in_interface.remove(&packet);
+            return Some(packet);
+        }
+        let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
+        match self.reservations.next().or_else(held) {
+            Some(index) => self.take(index, Reservations::charge),
+            None => self.greedy.drain(now),
+        }
     }
 
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
+        if let (Some(greedy), Some(limit)) = (self.greedy.divided(), self.params.greedy_limit()) {
+            greedy.set_limit(limit);
+        }
+    }
+
+    /// Greedy flows have weights and round-trip times where what divides among them knows any.
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.greedy.divided().is_some_and(|greedy| greedy.set_weight(flow, weight))
+    }
+
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.greedy.divided().is_some_and(|greedy| greedy.set_rtt(flow, rtt))
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.count();
         self.link_rate = rate;
+        if let Some(greedy) = self.greedy.divided() {
+            greedy.set_link_rate(rate);
+        }
         if !Mutant::RampOldController.is_on() {
             self.controller = Controller::new(&self.params, rate);
         }
@@ -492,67 +518,40 @@ impl<P: Packet> System<P> for Ramp<P> {
     }
 }
 
-impl<P: Packet> Queue<P> for Ramp<P> {
+impl<P: Packet, G: System<P>> Queue<P> for Ramp<P, G> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         self.advance(now, sink);
         let queued = Queued { packet, arrived: now };
-        let packet = &queued.packet;
-        let index = self.index(packet.flow());
-        if let Some(index) = index {
-            self.flows[index].arrived += packet.size();
-        }
-        let held = match index {
-            Some(index) => self.flows[index].fill,
-            None => Backlog {
-                packets: self.in_greedy.packets + self.in_interface.packets,
-                bytes: self.in_greedy.bytes + self.in_interface.bytes,
-            },
-        };
-        if !self.params.limit.admits(packet, held) {
-            return sink.dropped(now, queued.packet, DropReason::Overflow);
-        }
-        self.backlog.add(packet);
-        match index {
-            Some(index) => {
-                let flow = &mut self.flows[index];
-                let was_empty = flow.fill.is_empty();
-                flow.seen = now;
-                flow.fill.add(packet);
-                flow.queue.push(&mut self.packets, queued);
-                if was_empty {
-                    self.reservations.set_backlogged(index, true);
-                }
-            }
+        match self.index(queued.packet.flow()) {
+            Some(index) => self.enqueue_real_rate(index, queued, sink),
             None => {
-                self.in_greedy.add(packet);
-                self.greedy.push(&mut self.packets, queued);
-                self.minimum.set_backlogged(0, true);
+                let divides = self.params.greedy_limit().is_some();
+                self.greedy.enqueue(queued, (self.params.limit, divides), self.in_interface, sink);
+                self.minimum.set_backlogged(0, !self.greedy.backlog().is_empty());
             }
         }
-        self.dispatch();
+        self.dispatch(sink);
     }
 
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         self.advance(now, sink);
-        self.dispatch();
+        self.dispatch(sink);
         let packet = self.interface.pop_front()?;
         self.in_interface.remove(&packet);
-        self.backlog.remove(&packet);
-        self.dispatch();
+        self.dispatch(sink);
         Some(packet)
     }
 
     fn next_wakeup(&self) -> Option<Time> {
         let is_ready = self.reservations.next().or_else(|| self.borrower()).is_some();
-        if !self.interface.is_empty() || is_ready || !self.greedy.is_empty() {
+        if !self.interface.is_empty() || is_ready || !self.greedy.backlog().is_empty() {
             return Some(self.clock);
         }
-        let is_held = !self.backlog.is_empty();
-        is_held
+        (!self.in_flows.is_empty())
             .then(|| self.reservations.ready().map_or(self.next_sample, |ready| ready.min(self.next_sample)))
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.in_flows.plus(self.in_interface).plus(self.greedy.backlog())
     }
 }

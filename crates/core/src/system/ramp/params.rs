@@ -8,6 +8,27 @@ use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
 
+/// What can divide among greedy flows, by the names of the catalogue: all that needs no labels, customers, guarantees or
+/// classes, which RAMP does not pass on.
+pub(crate) const GREEDY: [&str; 16] = [
+    "fifo",
+    "drr",
+    "rr",
+    "stfq",
+    "scfq",
+    "wf2q_plus",
+    "fq_codel",
+    "choke",
+    "head",
+    "lqd",
+    "rnd",
+    "pfd",
+    "red",
+    "fred",
+    "sred",
+    "codel",
+];
+
 /// RAMP in the catalogue.
 pub const ENTRY: Entry = Entry {
     name: "ramp",
@@ -137,6 +158,15 @@ pub const ENTRY: Entry = Entry {
             "Most that the budget of a silent flow accumulates, unless two periods are more.",
         ),
         Param::new(
+            "greedy",
+            "–",
+            Kind::Choice(&GREEDY),
+            "fq_codel",
+            "beyond the paper: in one queue a flood leaves TCP nothing",
+            "What divides among greedy flows, with its defaults and the size `limit`.",
+        )
+        .in_paper("fifo"),
+        Param::new(
             "leftover",
             "–",
             Kind::Choice(&["real_rate", "greedy"]),
@@ -223,6 +253,8 @@ pub struct RampParams {
     pub period_control: bool,
     /// Bytes that the budget of a silent flow may save up, unless two periods are more. Default 1514.
     pub mtu: Bytes,
+    /// What divides among greedy flows: a name of the catalogue, `fifo` for one queue. Default `fq_codel`.
+    pub greedy: &'static str,
     /// Who comes first for what reservations leave. Default real-rate flows.
     pub leftover: FlowClass,
     /// Part of the link that real-rate flows never get, 0 to 1. Default 0.05.
@@ -270,6 +302,7 @@ impl RampParams {
             period: args.span("period"),
             period_control: args.switch("period_control"),
             mtu: args.bytes("mtu"),
+            greedy: args.choice("greedy"),
             leftover: match args.choice("leftover") {
                 "greedy" => FlowClass::Greedy,
                 _ => FlowClass::RealRate,
@@ -284,6 +317,17 @@ impl RampParams {
         };
         params.check()?;
         Ok(params)
+    }
+
+    /// The size of what divides among greedy flows: what the interface queue leaves of `limit`, if it leaves anything.
+    pub(crate) fn greedy_limit(&self) -> Option<Limit> {
+        match self.limit {
+            Limit::Packets(limit) => {
+                let left = limit.get().saturating_sub(self.interface_queue.get());
+                (left > 0).then_some(Limit::Packets(Packets::new(left)))
+            }
+            bytes @ Limit::Bytes(_) => Some(bytes),
+        }
     }
 
     fn check(&self) -> Result<(), ParamError> {

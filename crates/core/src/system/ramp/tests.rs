@@ -1,15 +1,20 @@
 //! What RAMP does to flows on a link of 10 Mb/s that the tests drain.
 
+mod second;
+
 use std::vec::Vec;
 
 use apportion_reference::ramp::Fluid;
 
 use super::*;
+use crate::aqm::tail::{TailDrop, TailDropParams};
+use crate::buffer::Buffer;
 use crate::counted::Counted;
 use crate::packet::SimplePacket;
+use crate::schedule::drr::{Drr, DrrParams};
 use crate::system::catalog::Selection;
 use crate::testing::{Log, packet};
-use crate::units::Span;
+use crate::units::{Span, Weight};
 
 const MS: u64 = 1_000_000;
 
@@ -55,7 +60,7 @@ impl Source {
 
 /// A link of 10 Mb/s behind RAMP, and what it logged at each whole 10 ms.
 struct Link {
-    queue: Counted<Ramp<SimplePacket>>,
+    queue: Counted<Whole>,
     sources: Vec<Source>,
     log: Log,
     /// By sample: by flow, allocation in Mb/s, fill in bytes, bytes allocated.
@@ -68,7 +73,7 @@ struct Link {
 impl Link {
     /// With this table; flows below `real_rate` are real-rate.
     fn new(pairs: &[&str], real_rate: u32, sources: Vec<Source>) -> Self {
-        let mut ramp = Ramp::new(&params(pairs), Rate::from_mbit(10));
+        let mut ramp = whole(pairs);
         assert!((0..real_rate).all(|flow| ramp.set_class(FlowId(flow), FlowClass::RealRate)));
         let flows = sources.iter().map(|source| source.flow).max().unwrap_or(0) as usize + 1;
         let queue = Counted::new(ramp);
@@ -175,6 +180,18 @@ fn params(pairs: &[&str]) -> RampParams {
     RampParams::from_args(&selection.kind_args()).unwrap()
 }
 
+/// Greedy flows are divided by DRR unless they share a queue.
+type Whole = Ramp<SimplePacket, Buffer<Drr<SimplePacket>, TailDrop>>;
+
+fn whole(pairs: &[&str]) -> Whole {
+    let params = params(pairs);
+    let drr = DrrParams { quantum: Bytes::new(1_500) };
+    let tail = TailDropParams { limit: params.limit };
+    let divided = Buffer::new(Drr::new(&drr, Weight::ONE), TailDrop::new(&tail));
+    let divided = (params.greedy != "fifo").then_some(divided);
+    Ramp::new(&params, Rate::from_mbit(10), divided)
+}
+
 /// Response (from 10 % to 90 % of the step), settling (until 300 ms within 5 % of the new rate begin) in ms,
 /// and overshoot as a part of the step.
 #[derive(Clone, Copy, Debug)]
@@ -275,94 +292,6 @@ fn a_designed_loop_is_the_same_on_a_link_of_any_rate() {
     };
     assert!(is_near(response(&["gains=designed"]), 1.0, 1e-3), "{}", response(&["gains=designed"]));
     assert!(is_near(response(&[]), 10.0, 1e-3), "{}", response(&[]));
-}
-
-#[test]
-fn a_flow_whose_window_never_fills_the_target_has_what_it_sends() {
-    // 6000 B under way, of 16384 that the target is, next to greedy packets: all of the link but the greedy minimum.
-    let sent = |pairs: &[&str]| {
-        let mut link = Link::new(pairs, 1, std::vec![windowed(0, 1_500, 4), cbr(1, 1_400, &[(0, 20.0)])]);
-        link.run(10_000);
-        (link.sent[0] as f64 * 8e-7, link.mean_allocation(0, 5_000, 10_000))
-    };
-    let (mbit, allocated) = sent(&["preset=default"]);
-    assert!(is_near(mbit, 9.5, 0.02) && is_near(allocated, 9.5, 0.02), "{mbit} of {allocated}");
-    // By fill alone it is allocated what 6000 B in 20 ms are, and with the paper's target the floor.
-    assert!(sent(&["preset=default", "feed_forward=false"]).1 < 2.5);
-    assert!(sent(&[]).0 < 0.25, "{:?}", sent(&[]));
-}
-
-#[test]
-fn a_steady_flow_is_allocated_its_rate_and_has_no_queue() {
-    for (size, mbit) in [(100, 0.3), (1_500, 1.2), (1_500, 7.0)] {
-        let sources = std::vec![cbr(0, size, &[(0, mbit)]), cbr(1, 1_400, &[(0, 20.0)])];
-        let mut link = Link::new(&["preset=default"], 1, sources);
-        link.run(10_000);
-        let (fill, mean) = (link.mean_fill(0, 5_000, 10_000), link.mean_allocation(0, 5_000, 10_000));
-        assert!(is_near(mean, mbit, 0.02) && fill < size as f64, "{size} B, {mbit} Mb/s: {mean}, {fill} B");
-        assert!(is_near(link.sent[0] as f64 * 8e-7, mbit, 0.01), "{}", link.sent[0]);
-    }
-}
-
-#[test]
-fn a_burst_leaves_ahead_of_greedy_packets() {
-    // 40 packets of 1500 B at once take 48 ms on the wire, and one greedy packet in twenty goes between them. By an
-    // average of 2.4 Mb/s they would take 200 ms.
-    let left = |pairs: &[&str]| {
-        let mut ramp = Ramp::new(&params(pairs), Rate::from_mbit(10));
-        let mut log = Log::default();
-        ramp.set_class(FlowId(0), FlowClass::RealRate);
-        let mut now = Time::ZERO;
-        let mut left = 40;
-        for id in 0..40 {
-            ramp.enqueue(now, packet(id, 1, 1_500), &mut log);
-        }
-        for id in 0..40 {
-            ramp.enqueue(now, packet(id, 0, 1_500), &mut log);
-        }
-        while left > 0 {
-            let sent = ramp.dequeue(now, &mut log);
-            now = now.max(ramp.next_wakeup().unwrap_or(now));
-            if let Some(sent) = sent {
-                left -= u64::from(sent.flow.0 == 0);
-                now += Rate::from_mbit(10).time_for(sent.size);
-            }
-        }
-        now.as_nanos() / MS
-    };
-    assert!((48..=54).contains(&left(&["preset=default"])), "{}", left(&["preset=default"]));
-    let reserved = left(&["preset=default", "leftover=greedy"]);
-    assert!(reserved > 90, "{reserved}");
-}
-
-#[test]
-fn real_rate_flows_leave_the_greedy_minimum() {
-    // Two flows that want more than the link, with all of what is left before greedy packets.
-    let mut sources: Vec<_> = (0..2).map(|flow| cbr(flow, 1_500, &[(0, 8.0)])).collect();
-    sources.push(cbr(2, 1_400, &[(0, 20.0)]));
-    let mut link = Link::new(&["preset=default"], 2, sources);
-    link.run(10_000);
-    let rates: Vec<_> = link.sent.iter().map(|bytes| *bytes as f64 * 8e-7).collect();
-    assert!(is_near(rates[2], 0.5, 0.05) && is_near(rates[0], rates[1], 0.02), "{rates:?}");
-}
-
-#[test]
-fn a_call_keeps_its_rate_in_an_overload_that_others_make() {
-    // Two flows of 12 and 6 Mb/s, calls of 1 and 0.1 Mb/s: 9.5 - 1.1 Mb/s for the two, half each.
-    let shares = |pairs: &[&str]| {
-        let flows = [12.0, 6.0, 1.0, 0.1].into_iter().zip(0..);
-        let mut link = Link::new(pairs, 4, flows.map(|(mbit, flow)| cbr(flow, 500, &[(0, mbit)])).collect());
-        link.run(3_000);
-        [0, 1, 2, 3]
-            .map(|flow| (link.mean_allocation(flow, 1_000, 3_000), link.mean_fill(flow, 1_000, 3_000)))
-    };
-    let fair = shares(&["preset=default"]);
-    assert!(is_near(fair[0].0, 4.2, 0.02) && is_near(fair[1].0, 4.2, 0.02), "{fair:?}");
-    // At most the target, 20 ms at 1 Mb/s.
-    assert!(fair[2].0 >= 0.97 && fair[2].1 < 2_600.0 && fair[3].1 < 1_000.0, "{fair:?}");
-    // Scaled down, the call has its rate only by a queue that makes it want more.
-    let scaled = shares(&["preset=default", "overload=scale"]);
-    assert!(scaled[2].1 > 5_000.0, "{scaled:?}");
 }
 
 #[test]
@@ -537,7 +466,7 @@ fn there_is_an_update_for_each_sample_whichever_call_comes_first() {
 #[test]
 fn a_long_silence_is_caught_up_to_the_same_state() {
     let state = |calls: u64| {
-        let mut ramp = Ramp::new(&params(&["control_delay=50ms"]), Rate::from_mbit(10));
+        let mut ramp = whole(&["control_delay=50ms"]);
         let mut log = Log::default();
         ramp.set_class(FlowId(0), FlowClass::RealRate);
         for id in 0..200 {
@@ -562,7 +491,7 @@ fn a_long_silence_is_caught_up_to_the_same_state() {
 
 #[test]
 fn packets_leave_when_next_wakeup_says_and_not_a_call_earlier() {
-    let mut ramp = Ramp::new(&params(&[]), Rate::from_mbit(10));
+    let mut ramp = whole(&[]);
     let mut log = Log::default();
     ramp.set_class(FlowId(0), FlowClass::RealRate);
     assert_eq!(ramp.next_wakeup(), None);
@@ -587,7 +516,7 @@ fn packets_leave_when_next_wakeup_says_and_not_a_call_earlier() {
 
 #[test]
 fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
-    let mut ramp = Ramp::new(&params(&["interface_queue=1p"]), Rate::from_mbit(10));
+    let mut ramp = whole(&["interface_queue=1p"]);
     let mut log = Log::default();
     for id in 0..9 {
         ramp.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log);
@@ -595,7 +524,7 @@ fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
     // Packet 0 stands before the link, 2, 4, 6 and 8 of flow 0 in the greedy queue.
     ramp.set_class(FlowId(0), FlowClass::RealRate);
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [4_000]);
-    let ids = |ramp: &mut Ramp<SimplePacket>, now| {
+    let ids = |ramp: &mut Whole, now| {
         let mut log = Log::default();
         core::iter::from_fn(|| ramp.dequeue(now, &mut log)).map(|packet| packet.id).collect::<Vec<_>>()
     };
@@ -644,7 +573,7 @@ fn the_interface_queue_stays_short_for_a_step_of_a_real_rate_flow() {
 
 #[test]
 fn reading_shares_before_a_late_dequeue_counts_nothing_twice() {
-    let mut ramp = Ramp::new(&params(&[]), Rate::from_mbit(10));
+    let mut ramp = whole(&[]);
     let mut log = Log::default();
     ramp.set_class(FlowId(0), FlowClass::RealRate);
     for ms in [1_000, 995, 2_000, 1_995] {
