@@ -36,6 +36,9 @@ source = {{ kind = "cbr", rate = "20Mbit", packet = "1400B", jitter = 0.5 }}
 /// The paper's controller: a queue is to hold 16 KiB.
 const PAPER: &str = r#"{ kind = "ramp", preset = "paper" }"#;
 
+/// Greedy flows share one queue, as in the paper.
+const ONE_QUEUE: &str = r#"{ kind = "ramp", greedy = "fifo" }"#;
+
 /// UDP of a rate.
 fn steady(name: &str, rate: &str, class: &str) -> String {
     format!(
@@ -52,7 +55,7 @@ source = {{ kind = "cbr", rate = "{rate}", packet = "1000B" }}
 #[test]
 fn a_real_rate_flow_gets_what_it_needs_and_a_greedy_one_what_is_left() {
     let of = |class: &str| {
-        let outcome = run(&sender(r#""ramp""#, &steady("call", "1Mbit", class)));
+        let outcome = run(&sender(ONE_QUEUE, &steady("call", "1Mbit", class)));
         (throughput(&outcome, "call"), throughput(&outcome, "greedy"))
     };
     let (call, greedy) = of("real_rate");
@@ -67,7 +70,7 @@ fn a_change_of_class_moves_a_flow_while_the_run_goes_on() {
     let change = |from: &str, to: &str| {
         let flows = steady("call", "1Mbit", from);
         let change = format!("[[change]]\nat = \"10s\"\nset = \"flow.call.class\"\nto = \"{to}\"\n");
-        let outcome = run(&sender(r#""ramp""#, &(flows + &change)));
+        let outcome = run(&sender(ONE_QUEUE, &(flows + &change)));
         let call = &flow(&outcome, "call").series;
         let mbps = |part: std::ops::Range<usize>| {
             call[part.clone()].iter().map(|bytes| bytes.bits()).sum::<u64>() as f64 / part.len() as f64 / 1e5
