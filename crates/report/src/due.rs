@@ -25,7 +25,7 @@ pub(crate) struct Worst {
     pub(crate) from: Time,
 }
 
-/// How a flow answered to an event.
+/// How the throughput of a flow followed an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Response {
     /// The place of the event in [`Dues::events`].

@@ -519,6 +519,9 @@ impl Sender {
     pub(super) fn advance(&mut self, now: Time, ack: u64) {
         let payload_end = ack.min(self.data_end);
         self.stats.bytes_acked += payload_end.saturating_sub(self.snd_una.max(u64::from(self.params.syn)));
+        // Whether the timer goes on if all is acknowledged. In ns-2 with `timerfix_` false it does not after an ACK of
+        // more than was sent again since a timeout.
+        let times_idle = self.params.idle == Idle::Timeout && !(self.params.stale_rto && self.snd_nxt < ack);
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
@@ -529,7 +532,7 @@ impl Sender {
         } else if self.params.ack_ends_backoff {
             self.rtt.end_backoff();
         }
-        self.timer = if self.is_done() || (ack == self.snd_max && self.params.idle != Idle::Timeout) {
+        self.timer = if self.is_done() || (ack == self.snd_max && !times_idle) {
             None
         } else if self.params.stale_rto {
             Some(now + stale)

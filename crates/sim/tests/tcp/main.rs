@@ -456,7 +456,7 @@ fn ns2_did_the_same_when_it_lost_the_same_packets() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 216);
+    assert_eq!(compared, 218);
 }
 
 /// What a hostile network does to one packet, drawn per packet.
