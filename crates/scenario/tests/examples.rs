@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use apportion_core::units::Rate;
 use apportion_scenario::{Suite, load};
 
-/// Those for all users, then those that compare the simulator with Linux.
+/// Those for all users, then those that compare the simulator with Linux, then those of docs/choosing.md.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = |folder: PathBuf| {
@@ -17,7 +17,7 @@ fn examples() -> Vec<PathBuf> {
         files.sort();
         files
     };
-    [files(folder.clone()), files(folder.join("parity"))].concat()
+    [files(folder.clone()), files(folder.join("parity")), files(folder.join("choosing"))].concat()
 }
 
 #[test]
@@ -49,6 +49,14 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "queues",
             "video",
             "weights",
+            "core",
+            "customers",
+            "floods",
+            "home-uplink",
+            "long-round-trips",
+            "partial",
+            "varying-rate",
+            "video-and-calls",
         ]
     );
     for path in examples() {
