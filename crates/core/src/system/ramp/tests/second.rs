@@ -6,7 +6,7 @@ use super::*;
 fn a_flow_whose_window_never_fills_the_target_has_what_it_sends() {
     // 6000 B under way, of 16384 that the target is, next to greedy packets: all of the link but the greedy minimum.
     let sent = |pairs: &[&str]| {
-        let mut link = Link::new(pairs, 1, std::vec![windowed(0, 1_500, 4), cbr(1, 1_400, &[(0, 20.0)])]);
+        let mut link = Link::new(pairs, 1, alloc::vec![windowed(0, 1_500, 4), cbr(1, 1_400, &[(0, 20.0)])]);
         link.run(10_000);
         (link.sent[0] as f64 * 8e-7, link.mean_allocation(0, 5_000, 10_000))
     };
@@ -20,7 +20,7 @@ fn a_flow_whose_window_never_fills_the_target_has_what_it_sends() {
 #[test]
 fn a_steady_flow_is_allocated_its_rate_and_has_no_queue() {
     for (size, mbit) in [(100, 0.3), (1_500, 1.2), (1_500, 7.0)] {
-        let sources = std::vec![cbr(0, size, &[(0, mbit)]), cbr(1, 1_400, &[(0, 20.0)])];
+        let sources = alloc::vec![cbr(0, size, &[(0, mbit)]), cbr(1, 1_400, &[(0, 20.0)])];
         let mut link = Link::new(&["preset=default"], 1, sources);
         link.run(10_000);
         let (fill, mean) = (link.mean_fill(0, 5_000, 10_000), link.mean_allocation(0, 5_000, 10_000));
