@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use apportion_reproduce::page::page;
 use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
 
-/// A call that steps from 0.4 to 1.2 Mb/s in front of an interface with RAMP, and a TCP flow on a small queue.
+/// A call that steps from 0.4 to 1.2 Mb/s in front of an interface with the RAMP of the paper, and a TCP flow on a small queue.
 const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
@@ -18,7 +18,7 @@ from = "a"
 to = "b"
 rate = "10Mbit"
 delay = "1ms"
-queue = "ramp"
+queue = { kind = "ramp", preset = "paper" }
 watch = true
 [link.narrow]
 from = "c"
