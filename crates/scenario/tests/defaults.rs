@@ -28,7 +28,7 @@ source = { kind = "file", size = "10kB" }
 weight = "2 * i"
 guarantee = "1kbit"
 tickets = "100 * i"
-mark = { kind = "tickets", decay = true }
+mark = { kind = "tickets", decay = false }
 start = "1s"
 stop = "9s"
 [link.plain]
@@ -116,7 +116,7 @@ fn flows_take_what_they_do_not_set() {
     // Formulas count the members of the group that takes them.
     assert_eq!((second.weight.get(), second.tickets), (4.0, TicketRate::new(200.0)));
     assert_eq!((second.guarantee, second.start), (Rate::from_kbit(1), Start::At(Time::from_secs(1))));
-    assert_eq!((second.stop, decays(1)), (Some(Time::from_secs(9)), true));
+    assert_eq!((second.stop, decays(1)), (Some(Time::from_secs(9)), false));
     assert!(matches!(second.source, Source::File { .. }));
     let algorithm = |transport: &Transport| match transport {
         Transport::Tcp(params) => params.get("algorithm"),
@@ -127,7 +127,7 @@ fn flows_take_what_they_do_not_set() {
     assert!(matches!(own.source, Source::Greedy));
     assert_eq!(
         (own.start, own.stop, decays(2)),
-        (Start::Between(Time::ZERO, Time::from_secs(1)), Some(Time::from_secs(8)), false)
+        (Start::Between(Time::ZERO, Time::from_secs(1)), Some(Time::from_secs(8)), true)
     );
 }
 
@@ -223,8 +223,8 @@ fn overrides_reach_defaults_by_name_and_by_table() {
     let tred = plain(&[("defaults.link.queue", "tred"), ("defaults.link.queue.factor", "false")]);
     assert_eq!(tred.queue, queue_of("{ kind = \"tred\", factor = false }"));
     assert_ne!(tred.queue, queue_of("\"tred\""));
-    for before in ["mark = { kind = \"tickets\", decay = true }", "mark = \"tickets\"", ""] {
-        let text = TEXT.replacen("mark = { kind = \"tickets\", decay = true }", before, 1);
+    for before in ["mark = { kind = \"tickets\", decay = false }", "mark = \"tickets\"", ""] {
+        let text = TEXT.replacen("mark = { kind = \"tickets\", decay = false }", before, 1);
         for (value, decay) in [("true", true), ("false", false)] {
             let suite = try_load(&text, &[("defaults.flow.mark.decay", value)]).unwrap();
             let mark = suite.points[0].scenario.flows[0].mark.as_deref();
@@ -326,7 +326,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
          example 2.5"
     );
     assert_eq!(
-        error("decay = true", "decay = 0"),
+        error("decay = false", "decay = 0"),
         "dir/x.toml:19: defaults.flow.mark.decay: `0` is neither true nor false"
     );
     assert_eq!(

@@ -78,13 +78,13 @@ fn a_flow_with_tickets_is_marked_as_the_catalogue_says_unless_it_says_otherwise(
     let usual = tickets(&flow("tickets = 1"));
     assert_eq!(
         (usual.window, usual.decay, usual.writer.format),
-        (Span::from_secs(5), false, Format::Integer { bits: 8 })
+        (Span::from_secs(2), true, Format::Integer { bits: 8 })
     );
     assert_eq!(tickets(&flow("ack_tickets = 1")), usual);
     assert_eq!(tickets(&flow("tickets = 1\nmark = \"tickets\"")), usual);
     assert_eq!(tickets(&flow("tickets = 1\nmark = { kind = \"tickets\" }")), usual);
-    let own = tickets(&flow("tickets = 1\nmark = { window = \"2s\", decay = true, rounding = \"down\" }"));
-    assert_eq!((own.window, own.decay, own.writer.rounding), (Span::from_secs(2), true, Rounding::Down));
+    let own = tickets(&flow("tickets = 1\nmark = { window = \"3s\", decay = false, rounding = \"down\" }"));
+    assert_eq!((own.window, own.decay, own.writer.rounding), (Span::from_secs(3), false, Rounding::Down));
 }
 
 fn other_way<'a>(scenario: &'a Scenario, link: &Link) -> Option<&'a str> {
@@ -221,7 +221,7 @@ fn what_flows_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("tickets = 1\nmark = { windw = \"1s\" }"),
-        "19: flow.f.mark.windw: unknown parameter (known here: window, decay, policing_window, policing_bound, bits, \
+        "19: flow.f.mark.windw: unknown parameter (known here: window, decay, issue_window, policing_window, policing_bound, bits, \
          form, rounding, preset) (did you mean `window`?)"
     );
     assert_eq!(error("tickets = 1\nmark = { bits = 3 }"), "19: flow.f.mark.bits: a tag has 4 to 17 bits");
@@ -247,7 +247,7 @@ fn what_links_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("exchange = { decay = true }"),
-        "8: link.l2.exchange.decay: unknown parameter (known here: window, policing_window, policing_bound, bits, \
+        "8: link.l2.exchange.decay: unknown parameter (known here: window, issue_window, policing_window, policing_bound, bits, \
          form, rounding, preset)"
     );
     assert_eq!(
@@ -323,7 +323,7 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
     let suite = common::suite(&text(link, "tickets = 1", ""));
     let exchange = |form: &str| {
         format!(
-            "{{ kind = \"currency\", window = \"5s\", policing_window = \"5s\", policing_bound = 2.0, bits = 8, \
+            "{{ kind = \"currency\", window = \"5s\", issue_window = \"5s\", policing_window = \"5s\", policing_bound = 2.0, bits = 8, \
              form = \"{form}\", rounding = \"nearest\" }}"
         )
     };
@@ -339,7 +339,7 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
     );
     assert!(suite.canonical.contains("tickets = 10.0\n"), "{}", suite.canonical);
     common::survives(&suite);
-    let marked = common::suite(&text("", "tickets = 1\nmark = { decay = false }", ""));
+    let marked = common::suite(&text("", "tickets = 1\nmark = { decay = false, window = \"5s\" }", ""));
     assert!(marked.canonical.contains("mark = { kind = \"tickets\", window = \"5s\", decay = false, "));
     common::survives(&marked);
 }

@@ -294,7 +294,7 @@ fn a_buffer_is_shared_by_the_round_trip_times_of_the_network_or_by_those_that_fl
         to = "d"
         rate = "2Mbit"
         delay = "1ms"
-        queue = { kind = "pfd", limit = "40p", p = 0, thresholds = "rtt", end = "tail" }
+        queue = { kind = "pfd", limit = "40p", p = 0, thresholds = "rtt", rtt_of = "all", end = "tail" }
         [flow.x]
         count = 2
         from = "s{i}"
