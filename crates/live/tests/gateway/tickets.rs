@@ -11,7 +11,8 @@ use crate::line::{Ip, Line, Outcome, counts, from_port, label, labelled, ports, 
 
 const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
 /// Windows of a part of a second, and tags of all bits, so that nothing is rounded.
-const EXCHANGE: &str = "exchange = { window = \"0.5s\", policing_window = \"0.5s\", bits = 17 }\n";
+const EXCHANGE: &str =
+    "exchange = { window = \"0.5s\", policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
 const PORTS: [u16; 2] = [1_001, 1_002];
 const BOTH: &str = "labels = { reads = true, writes = true }\n";
 const WRITES: &str = "labels = { writes = true }\n";
@@ -26,7 +27,7 @@ fn config(end: usize, up: &str, down: &str, rules: &str) -> String {
 
 /// Two flows are issued one and three thousand tickets a second.
 fn issued() -> String {
-    let mark = "mark = { kind = \"tickets\", window = \"0.5s\", policing_window = \"0.5s\", bits = 17 }\n";
+    let mark = "mark = { kind = \"tickets\", window = \"0.5s\", policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
     let rule = |port, tickets| format!("[[rule]]\nfrom_port = {port}\ntickets = {tickets}\n{mark}");
     rule(1_001, 1_000) + &rule(1_002, 3_000)
 }
@@ -140,7 +141,7 @@ pub fn connections_share_evenly_where_tickets_do_not_count() {
 /// Receiver-based: the core marks what sinks are issued on acknowledgements, by which the edge marks data.
 fn goodput_of_sinks(down: &str, rules: &str) -> [u64; 2] {
     let mark = "[[rule]]\ndirection = \"up\"\nprotocol = \"tcp\"\nmark = { kind = \"tickets\", window = \"0.5s\", \
-                policing_window = \"0.5s\", bits = 17 }\n";
+                policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
     let edge = config(0, WRITES, &(READS.to_owned() + DELAY), mark);
     goodput(
         &edge,
