@@ -31,7 +31,7 @@
 //!   of a video then leaves at once and not over the time that its average takes; reservations decide only where
 //!   real-rate flows want more than there is. With `feed_forward`, which does not need a queue.
 //! - `greedy`: any discipline divides what is left among greedy flows, which in the paper share one queue.
-//! - `overload = "max_min"`: in overload nobody has more than a common level, and who wants less has what it wants. Scaled
+//! - `overload = "max_min"`: in overload no flow has more than a common level, and who wants less has what it wants. Scaled
 //!   down alike, a call would lose as large a part of its rate as the flow that floods the link.
 //! - What [`requirement`] lists; and `period_control`, off unless set.
 //!

@@ -27,7 +27,7 @@ pub(super) struct Flow {
     pub allowed: f64,
     /// What of that may pass now; below zero after a packet that was larger.
     pub credit: f64,
-    /// When that was reckoned.
+    /// When that was computed.
     pub filled: Time,
     /// The discard rate.
     pub v: f64,

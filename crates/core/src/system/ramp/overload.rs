@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_less_without_an_overload_and_all_alike_if_they_are_scaled() {
+    fn no_flow_has_less_without_an_overload_and_all_alike_if_they_are_scaled() {
         for policy in [OverloadPolicy::MaxMin, OverloadPolicy::Scale] {
             assert_eq!(Cut::of(policy, std::vec![0.5, 0.25], 0.75), Cut::NONE);
             assert_eq!(Cut::of(policy, Vec::new(), 0.75), Cut::NONE);
