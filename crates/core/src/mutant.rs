@@ -84,6 +84,8 @@ mutants! {
         "estimate::fair_share::tests::what_is_guaranteed_is_set_aside";
     CsfqHalfGuarantee, "csfq-half-guarantee", "the edge marks half of what is guaranteed",
         "mark::rate_label::tests::a_flow_within_its_guarantee_is_covered_entirely";
+    CsfqNoDebt, "csfq-no-debt", "nothing is kept of what a flow did not use of its guarantee",
+        "mark::rate_label::tests::what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak";
     CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights",
         "mark::rate_label::tests::a_label_is_the_rate_for_a_weight_of_one";
     CsfqHalfDrops, "csfq-half-drops", "half of the excess is dropped",

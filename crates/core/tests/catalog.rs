@@ -121,6 +121,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "aggregate_guarantee" | "own_label") => "false",
         (_, "marking") => "deterministic",
         (_, "bucket") => "6kB",
+        ("csfq" | "mcsfq", "catch_up") => "3",
         (_, "initial") => "8Mbit",
         ("csfq", "below_threshold") => "uncongested",
         ("mcsfq", "below_threshold") => "unknown",
@@ -409,8 +410,8 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ),
         (
             "mcsfq",
-            &["bucket=3kB"],
-            "`bucket`: marking by chance has no bucket; write marking = \"deterministic\", or leave it out",
+            &["marking=probabilistic", "bucket=3kB"],
+            "`bucket`: marking by chance has no bucket; write marking = \"debt\" or \"deterministic\", or leave it out",
         ),
         (
             "mcsfq",

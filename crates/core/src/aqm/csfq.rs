@@ -31,7 +31,7 @@ use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::label::Format;
 use crate::limit::Limit;
-use crate::mark::rate_label::{self, RateLabel, RateLabelParams, RateLabels};
+use crate::mark::rate_label::{self, Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::LIMIT;
@@ -46,7 +46,7 @@ pub const CSFQ: Entry = Entry {
     role: Role::Policy,
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
-    cost: "O(1) per packet, no state per flow in the core; at the edge 32 bytes per flow, 64 more per guarantee",
+    cost: "O(1) per packet, no state per flow in the core; at the edge 32 bytes per flow, 128 more per guarantee",
     params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
 };
 
@@ -107,7 +107,7 @@ pub(super) const EGRESS: Param = Param::new(
 );
 
 /// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 21] {
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 22] {
     let reserve = Param::new(
         "reserve",
         "–",
@@ -135,6 +135,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         rate_label::BITS,
         rate_label::MARKING,
         rate_label::BUCKET,
+        rate_label::CATCH_UP,
         reserve,
         fair_share::AGGREGATE_GUARANTEE,
         fair_share::INITIAL,
@@ -245,6 +246,8 @@ pub struct Csfq {
     egress: bool,
     reserve: Ratio,
     avoidance: Ratio,
+    /// Whether a label of 1 says that the packet belongs to a debt.
+    pays_debts: bool,
     format: Format,
     edge: RateLabels,
     share: FairShareEstimator,
@@ -262,6 +265,7 @@ impl Csfq {
             egress: params.egress,
             reserve: params.reserve,
             avoidance: params.avoidance,
+            pays_debts: params.edge.marking == Marking::Debt,
             format: params.edge.format(),
             edge: RateLabels::new(&params.edge, marking),
             share: FairShareEstimator::new(&params.fair_share, link_rate),
@@ -277,9 +281,14 @@ impl Csfq {
 
     /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
     fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
-        let excess = label != RateLabel::Guaranteed && self.share.has_guarantees();
-        let excess = Mutant::CsfqNoReserve.pick(excess, false);
-        excess && self.limit.filled_by(backlog) >= 1.0 - self.reserve.get()
+        let kept = match label {
+            _ if !self.share.has_guarantees() => 0.0,
+            RateLabel::Guaranteed => 0.0,
+            RateLabel::Excess(rate) if rate <= 1.0 && self.pays_debts => self.reserve.get() / 2.0,
+            RateLabel::Excess(_) => self.reserve.get(),
+        };
+        let kept = Mutant::CsfqNoReserve.pick(kept, 0.0);
+        kept > 0.0 && self.limit.filled_by(backlog) >= 1.0 - kept
     }
 
     /// The part of the fair share that applies to a buffer that holds `backlog`.

@@ -167,7 +167,8 @@ fn of_tcp_that_offers_more_the_guaranteed_rate_is_marked() {
     // average over many of them sees 8.4.
     let bursts = "source = { kind = \"on_off\", rate = \"16.8Mbit\", packet = \"1000B\", on = \"50ms\", off = \"50ms\", \
                   shape = \"constant\" }";
-    let [fast, slow] = ["k = \"5ms\"", "k = \"1s\""].map(|k| guaranteed_rate(k, bursts));
+    let chance = |k: &str| guaranteed_rate(&format!("marking = \"probabilistic\", k = \"{k}\""), bursts);
+    let [fast, slow] = ["5ms", "1s"].map(chance);
     assert!(fast < 2.0 && (slow / 3.0 - 1.0).abs() < 0.05, "{fast} {slow}");
 }
 

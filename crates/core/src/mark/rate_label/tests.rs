@@ -1,0 +1,255 @@
+use super::*;
+
+use std::vec::Vec;
+
+const SIZE: Bytes = Bytes::new(1_000);
+
+fn marked(marking: Marking) -> RateLabels {
+    RateLabels::new(&RateLabelParams { marking, ..labels_params() }, Stream::new(1, "marking"))
+}
+
+fn labels() -> RateLabels {
+    marked(Marking::Probabilistic)
+}
+
+/// The rate of a label that is not covered by a guarantee.
+fn excess(label: Option<RateLabel>) -> f64 {
+    match label {
+        Some(RateLabel::Excess(rate)) => rate,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_constant_rate_is_read_within_two_percent() {
+    let mut labels = labels();
+    for i in 1..=1_000 {
+        let label = excess(labels.label(Time::from_millis(4 * i), FlowId(3), SIZE));
+        // 8000 bit every 4 ms are 2 Mb/s. After 0.4 s the start weighs e^-4 = 1.8 %.
+        assert!(i < 100 || (label / 2e6 - 1.0).abs() < 0.02, "{label} at packet {i}");
+    }
+    assert_eq!(labels.flows(), 4, "numbers are dense: one estimate for each up to the largest");
+}
+
+#[test]
+fn packets_at_one_instant_read_as_their_mean_rate() {
+    let mut labels = labels();
+    let mut read = Vec::new();
+    for i in 1..=500 {
+        for _ in 0..5 {
+            read.extend(labels.label(Time::from_millis(20 * i), FlowId(0), SIZE));
+        }
+    }
+    // Five packets of 8000 bit every 20 ms are 2 Mb/s, from a link that takes no time for them.
+    for &label in &read[500..] {
+        let label = excess(Some(label));
+        assert!((label / 2e6 - 1.0).abs() < 0.05, "{label}");
+    }
+}
+
+#[test]
+fn the_first_packet_has_a_small_label_and_none_at_the_very_start() {
+    assert_eq!(labels().label(Time::ZERO, FlowId(0), SIZE), None);
+    // (1 - e^-100) 8000 / 10 s = 800.
+    let label = excess(labels().label(Time::from_secs(10), FlowId(0), SIZE));
+    assert!((label - 800.0).abs() < 1e-9, "{label}");
+    // 0.8 would be written as 0, which says that a guarantee covers it.
+    let label = labels().label(Time::from_secs(10_000), FlowId(0), SIZE);
+    assert_eq!(label, Some(RateLabel::Excess(1.0)));
+    assert_eq!((RateLabel::Excess(1.0).label().value(), RateLabel::Guaranteed.label()), (1.0, Label::ZERO));
+}
+
+#[test]
+fn a_label_is_the_rate_for_a_weight_of_one() {
+    let mut labels = labels();
+    labels.set_weight(FlowId(2), Weight::new(4.0).unwrap());
+    labels.set_weight(FlowId(0), Weight::new(0.5).unwrap());
+    let read = [0, 1, 2, 3].map(|flow| excess(labels.label(Time::from_secs(1), FlowId(flow), SIZE)));
+    // 8000 (1 - e^-10) = 7999.64, to half of 2^-12.
+    for (label, rate) in read.into_iter().zip([15_999.27, 7_999.64, 1_999.91, 7_999.64]) {
+        assert!((label / rate - 1.0).abs() < 1.3e-4, "{read:?}");
+    }
+}
+
+#[test]
+fn narrow_labels_are_off_by_a_sixteenth_at_most() {
+    let params = RateLabelParams { bits: 8, ..labels_params() };
+    let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
+    for i in 1..=500 {
+        let label = excess(labels.label(Time::from_millis(4 * i), FlowId(0), SIZE));
+        assert!(i < 100 || (label / 2e6 - 1.0).abs() < 0.0625 + 0.02, "{label}");
+    }
+}
+
+fn labels_params() -> RateLabelParams {
+    RateLabelParams {
+        k: Span::from_millis(100),
+        marking: Marking::Probabilistic,
+        catch_up: 2.0,
+        bucket: None,
+        bits: 17,
+    }
+}
+
+#[test]
+fn either_marking_covers_the_guaranteed_rate_and_labels_the_excess() {
+    for marking in [Marking::Probabilistic, Marking::Deterministic, Marking::Debt] {
+        let mut labels = marked(marking);
+        labels.set_guarantee(FlowId(0), Rate::from_kbit(500), Span::from_millis(100));
+        let (mut covered, mut sum, mut beyond) = (0, 0.0, 0);
+        for i in 1..=25_000 {
+            match labels.label(Time::from_millis(4 * i), FlowId(0), SIZE) {
+                Some(RateLabel::Guaranteed) => covered += 1,
+                label if i > 1_000 => (sum, beyond) = (sum + excess(label), beyond + 1),
+                _ => (),
+            }
+        }
+        // 2 Mb/s, a quarter of it guaranteed: of 25000 packets 6250, and by chance 4 sigma =
+        // 4 sqrt(0.25·0.75·25000) = 274. The first packets, of a rate still unknown, are covered.
+        assert!(f64::from(covered - 6_250).abs() < 274.0 + 30.0, "{marking:?} covers {covered}");
+        // The excess is 1.5 Mb/s; its gaps vary, and a mean over K of 25 packets is biased by some of 1/25.
+        let mean = sum / f64::from(beyond);
+        assert!((mean / 1.5e6 - 1.0).abs() < 0.06, "{marking:?} labels {mean}");
+    }
+}
+
+#[test]
+fn a_flow_within_its_guarantee_is_covered_entirely() {
+    for marking in [Marking::Probabilistic, Marking::Deterministic, Marking::Debt] {
+        let mut labels = marked(marking);
+        labels.set_guarantee(FlowId(0), Rate::from_kbit(2_040), Span::ZERO);
+        let mut covered = |i: u64| labels.label(Time::from_millis(4 * i), FlowId(0), SIZE);
+        assert!((1..=10_000).all(|i| covered(i) == Some(RateLabel::Guaranteed)), "{marking:?}");
+    }
+}
+
+#[test]
+fn a_bucket_covers_a_burst_as_deep_as_it_is() {
+    let covered = |bucket, rtt| {
+        let params = RateLabelParams { marking: Marking::Deterministic, bucket, ..labels_params() };
+        let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
+        labels.set_guarantee(FlowId(0), Rate::from_kbit(800), rtt);
+        let label = |_| labels.label(Time::from_secs(1), FlowId(0), SIZE);
+        (0..50).map(label).filter(|label| *label == Some(RateLabel::Guaranteed)).count()
+    };
+    // Two packets of 1500 B hold three of 1000 B; 100 ms at 800 kb/s bring 10000 B more.
+    assert_eq!(covered(None, Span::ZERO), 3);
+    assert_eq!(covered(None, Span::from_millis(100)), 13);
+    assert_eq!(covered(Some(Bytes::new(7_000)), Span::from_millis(100)), 7);
+}
+
+/// Bits of a flow with 800 kb/s over 50 ms that sends a packet, is silent for `idle` seconds and then sends 8 Mb/s, in
+/// each second: guaranteed, and as debt.
+fn covered_after(idle: u64, catch_up: f64) -> Vec<[f64; 2]> {
+    let params = RateLabelParams { marking: Marking::Debt, catch_up, ..labels_params() };
+    let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
+    labels.set_guarantee(FlowId(0), Rate::from_kbit(800), Span::from_millis(50));
+    labels.label(Time::ZERO, FlowId(0), SIZE);
+    let mut second = |s: u64| {
+        let mut covered = [0.0; 2];
+        for i in 0..1_000 {
+            match labels.label(Time::from_millis(1_000 * (idle + s) + i), FlowId(0), SIZE) {
+                Some(RateLabel::Guaranteed) => covered[0] += SIZE.bits() as f64,
+                Some(RateLabel::Excess(1.0)) => covered[1] += SIZE.bits() as f64,
+                _ => (),
+            }
+        }
+        covered
+    };
+    (0..20).map(&mut second).collect()
+}
+
+#[test]
+fn what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak() {
+    // The bucket: 24 kbit and 40 of 50 ms. With 250 ms of queueing W is 240 kbit, 240000^2 / 108000 = 533 kbit behind.
+    let near = |[now, debt]: [f64; 2], expected: [f64; 2]| {
+        (now - expected[0]).abs() <= 16e3 && (debt - expected[1]).abs() <= 16e3
+    };
+    let covered = covered_after(100, 2.0);
+    assert!(near(covered[0], [864e3, 533e3]), "{covered:?}");
+    assert!(covered[1..].iter().all(|&bits| near(bits, [800e3, 0.0])), "{covered:?}");
+    // At 1.25 times: 200 in a second, until 533 are spent.
+    let slow = covered_after(100, 1.25);
+    assert!(near(slow[0], [864e3, 200e3]) && near(slow[1], [800e3, 200e3]), "{slow:?}");
+    assert!(near(slow[19], [800e3, 0.0]), "{slow:?}");
+    // However long it was idle, and with nothing owed from before the start.
+    assert!(near(covered_after(10_000, 2.0)[0], covered[0]));
+    assert!(near(covered_after(0, 2.0)[0], [864e3, 0.0]));
+}
+
+#[test]
+fn a_flood_gains_nothing_by_debt() {
+    for catch_up in [1.0, 2.0, 10.0] {
+        let covered: f64 = covered_after(0, catch_up).iter().flatten().sum();
+        assert!(covered <= 20.0 * 0.8e6 + 64e3, "{catch_up} {covered}");
+    }
+}
+
+#[test]
+fn the_debt_is_bounded_in_time() {
+    // 1 Gb/s over 10.25 s would be 9.7e14 bits behind.
+    assert_eq!(behind(Rate::from_mbit(1_000), Span::from_secs(10)), 30e9);
+}
+
+#[test]
+fn a_guarantee_that_is_set_on_a_running_flow_owes_nothing_for_the_time_before() {
+    // 1 Mb/s from 0 s on, 0.8 of them guaranteed from 100 s on: had the first 100 s counted, all would be covered.
+    let mut labels = marked(Marking::Debt);
+    let covered: u32 = (0..12_500)
+        .map(|i| {
+            if i == 12_500 - 1_250 {
+                labels.set_guarantee(FlowId(0), Rate::from_kbit(800), Span::from_millis(500));
+            }
+            let label = labels.label(Time::from_millis(8 * (i + 1)), FlowId(0), SIZE).unwrap();
+            u32::from(matches!(label, RateLabel::Guaranteed | RateLabel::Excess(1.0)))
+        })
+        .sum();
+    // 10 s of 0.8 Mb/s in packets of 8000 bits, and a bucket of 424,000 bits that starts full.
+    assert!((1_000..=1_060).contains(&covered), "{covered}");
+}
+
+#[test]
+fn a_guarantee_of_any_size_is_taken() {
+    let mut labels = labels();
+    labels.set_guarantee(FlowId(0), Rate::from_bit(u64::MAX), Span::MAX);
+    assert_eq!(labels.label(Time::from_secs(1), FlowId(0), SIZE), Some(RateLabel::Guaranteed));
+}
+
+#[test]
+fn a_guarantee_that_is_taken_back_covers_nothing() {
+    let mut labels = labels();
+    labels.set_guarantee(FlowId(0), Rate::from_mbit(1_000), Span::ZERO);
+    let at = |labels: &mut RateLabels, s| labels.label(Time::from_secs(s), FlowId(0), SIZE);
+    assert_eq!(at(&mut labels, 1), Some(RateLabel::Guaranteed));
+    labels.set_guarantee(FlowId(0), Rate::ZERO, Span::ZERO);
+    assert!(excess(at(&mut labels, 2)) > 0.0);
+}
+
+#[test]
+fn a_guarantee_that_changes_forgets_nothing_of_the_excess() {
+    for marking in [Marking::Probabilistic, Marking::Deterministic] {
+        let mut labels = marked(marking);
+        let mut clock = 0;
+        // 2 Mb/s for ten seconds: the mean excess that its labels show, of the first of them too.
+        let mut excesses = |labels: &mut RateLabels| {
+            let mut read = Vec::new();
+            for _ in 0..2_500 {
+                clock += 4;
+                let label = labels.label(Time::from_millis(clock), FlowId(0), SIZE);
+                if let Some(RateLabel::Excess(rate)) = label {
+                    read.push(rate);
+                }
+            }
+            (read[0], read.iter().sum::<f64>() / read.len() as f64)
+        };
+        excesses(&mut labels);
+        // Until now all of the 2 Mb/s was excess, then 1.5, then 1. A label that had to start at zero would
+        // be some 8000 bits over the seconds since the start.
+        labels.set_guarantee(FlowId(0), Rate::from_kbit(500), Span::ZERO);
+        let (first, mean) = excesses(&mut labels);
+        assert!(first > 1.5e6 && (mean / 1.5e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
+        labels.set_guarantee(FlowId(0), Rate::from_mbit(1), Span::ZERO);
+        let (first, mean) = excesses(&mut labels);
+        assert!(first > 0.8e6 && (mean / 1e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
+    }
+}
