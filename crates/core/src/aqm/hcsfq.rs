@@ -45,6 +45,7 @@
 //! Cost: O(1) per packet, three exponentials (four at the edge); 430 bytes per customer, 4 bytes per flow in
 //! the table, 32 bytes per flow at the edge.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::csfq::{EGRESS, LIMIT_OF_1998, ROLE, RouterRole, THRESHOLD_OF_1998};
@@ -121,6 +122,16 @@ struct Customer {
     share: FairShareEstimator,
 }
 
+/// The root of the tree.
+#[derive(Clone, Debug)]
+struct Root {
+    /// A_n, labels of customers as if each were a flow.
+    arrivals: RateLabels,
+    /// FS, in front of C.
+    share: FairShareEstimator,
+    random: Stream,
+}
+
 /// The state of an HCSFQ queue: the estimates of its link and of each customer.
 #[derive(Clone, Debug)]
 pub struct Hcsfq {
@@ -135,12 +146,18 @@ pub struct Hcsfq {
     customer_of: Vec<CustomerId>,
     /// By number; never empty.
     customers: Vec<Customer>,
-    /// A_n, labels of customers as if each were a flow.
-    arrivals: RateLabels,
-    /// FS, in front of C.
-    root: FairShareEstimator,
+    root: Box<Root>,
     random: Stream,
-    root_random: Stream,
+}
+
+impl Root {
+    /// The root's equation, for a packet of customer `n`: whether it would pass is drawn, and forgotten.
+    fn update<P: Packet>(&mut self, now: Time, n: usize, packet: &P, calm: bool) {
+        let unknown = self.share.accepted_rate() / 2.0;
+        let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size(), unknown);
+        let dropped = self.random.chance(self.share.fair_share().drop_probability(label));
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
+    }
 }
 
 impl Hcsfq {
@@ -165,16 +182,14 @@ impl Hcsfq {
             edge: labels.clone(),
             customer_of: customers.of_flows.to_vec(),
             customers: Vec::new(),
-            arrivals: labels,
-            root: share.clone(),
+            root: Box::new(Root { arrivals: labels, share: share.clone(), random: root_random }),
             random,
-            root_random,
         };
         let others = customers.weights.is_empty().then_some(Weight::ONE);
         for weight in others.into_iter().chain(customers.weights.iter().copied()).take(MAX_CUSTOMERS + 1) {
             let n = FlowId(hcsfq.customers.len() as u32);
-            hcsfq.arrivals.set_weight(n, weight);
-            hcsfq.root.note_weight(weight);
+            hcsfq.root.arrivals.set_weight(n, weight);
+            hcsfq.root.share.note_weight(weight);
             hcsfq.customers.push(Customer { weight, share: share.clone() });
         }
         hcsfq
@@ -188,19 +203,13 @@ impl Hcsfq {
 
     /// C_n, which is C while not more than that arrives in all.
     fn capacity(&self, n: usize) -> f64 {
-        let c = self.root.available();
-        match self.root.fair_share() {
-            FairShare::Rate(fs) if self.root.is_congested() => (self.customers[n].weight.get() * fs).min(c),
+        let c = self.root.share.available();
+        match self.root.share.fair_share() {
+            FairShare::Rate(fs) if self.root.share.is_congested() => {
+                (self.customers[n].weight.get() * fs).min(c)
+            }
             _ => c,
         }
-    }
-
-    /// The root's equation, for a packet of customer `n`: whether it would pass is drawn, and forgotten.
-    fn update_root<P: Packet>(&mut self, now: Time, n: usize, packet: &P, calm: bool) {
-        let unknown = self.root.accepted_rate() / 2.0;
-        let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size(), unknown);
-        let dropped = self.root_random.chance(self.root.fair_share().drop_probability(label));
-        self.root.update(now, Arrival { size: packet.size(), label, dropped, calm });
     }
 }
 
@@ -211,17 +220,17 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
             return Admission::Drop(DropReason::Policy);
         };
         let calm = self.limit.is_filled_up_to(backlog, self.threshold);
-        self.update_root(now, n, packet, calm);
+        self.root.update(now, n, packet, calm);
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
-        share.set_part(capacity, self.root.available());
+        share.set_part(capacity, self.root.share.available());
         let dropped = self.random.chance(share.fair_share().drop_probability(label));
         share.update(now, Arrival { size: packet.size(), label, dropped, calm });
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
         if !self.limit.admits(packet, backlog) {
-            self.root.overflow();
+            self.root.share.overflow();
             if share.is_congested() {
                 share.overflow();
             }
@@ -236,7 +245,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        self.root.statistics(show);
+        self.root.share.statistics(show);
         show("customers", self.customers.len() as f64);
     }
 
@@ -245,7 +254,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.root.set_link_rate(rate);
+        self.root.share.set_link_rate(rate);
     }
 
     fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
@@ -313,7 +322,7 @@ mod tests {
         for i in 1..=200 {
             hcsfq.admit(Time::from_nanos(100_000 * i), &mut labelled(flow, 80e6), queued(20));
         }
-        assert!(hcsfq.root.is_congested());
+        assert!(hcsfq.root.share.is_congested());
     }
 
     #[test]
@@ -357,7 +366,7 @@ mod tests {
         for i in 1..=200 {
             unknown.admit(Time::from_nanos(100_000 * i), &mut labelled(1, 80e6), queued(0));
         }
-        assert_eq!((unknown.root.fair_share(), unknown.capacity(1)), (FairShare::Unknown, C));
+        assert_eq!((unknown.root.share.fair_share(), unknown.capacity(1)), (FairShare::Unknown, C));
     }
 
     #[test]
@@ -371,7 +380,7 @@ mod tests {
             Rate::from_mbit(8),
         );
         flood(&mut hcsfq, 1);
-        let (root, customer) = (hcsfq.root.accepted_rate(), hcsfq.customers[1].share.accepted_rate());
+        let (root, customer) = (hcsfq.root.share.accepted_rate(), hcsfq.customers[1].share.accepted_rate());
         // 200 packets bring 14.5e6, one of them 76e3; as long as A_n grows the root lets more of them pass.
         assert!(customer > 14e6 && root < 0.25 * customer, "{root} and {customer}");
     }
@@ -386,7 +395,7 @@ mod tests {
         flood(&mut hcsfq, 1);
         let shares = |hcsfq: &Hcsfq| {
             let of = |share: &FairShareEstimator| share.fair_share().rate().unwrap() / SHARE;
-            [of(&hcsfq.root), of(&hcsfq.customers[1].share), of(&hcsfq.customers[2].share)]
+            [of(&hcsfq.root.share), of(&hcsfq.customers[1].share), of(&hcsfq.customers[2].share)]
         };
         assert_eq!(shares(&hcsfq), [1.0; 3]);
         let at = Time::from_millis(20);
@@ -427,7 +436,7 @@ mod tests {
             assert!(fresh.label(LabelKind::Rate).is_some());
             core.admit(Time::from_millis(u64::from(i)), &mut fresh, queued(1));
         }
-        let state = |hcsfq: &Hcsfq| (hcsfq.edge.flows(), hcsfq.customers.len(), hcsfq.arrivals.flows());
+        let state = |hcsfq: &Hcsfq| (hcsfq.edge.flows(), hcsfq.customers.len(), hcsfq.root.arrivals.flows());
         assert_eq!(state(&edge), (1_000, 10, 10));
         assert_eq!(state(&core), (0, 10, 10));
         assert_eq!(core.customer_of.len(), 10, "the table has grown by no packet");
