@@ -60,5 +60,7 @@ pub mod transmission;
 mod tree;
 pub mod units;
 
-pub use packet::{Colour, Ecn, FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol, SimplePacket};
+pub use packet::{
+    Colour, Ecn, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol, SimplePacket,
+};
 pub use queue::{Backlog, DropReason, Overload, Queue, Sink};

@@ -172,6 +172,8 @@ mutants! {
         "system::ramp::tests::each_application_is_notified_of_its_own_shortage_at_most_once_an_interval";
     RampGreedyFirst, "ramp-greedy-first", "greedy packets go before those of real-rate flows",
         "system::ramp::tests::greedy_flows_have_what_is_left";
+    RampOneTarget, "ramp-one-target", "targets of flows are ignored: all have that of the queue",
+        "system::ramp::tests::second::each_queue_holds_the_target_of_its_flow";
     RampNoFeedForward, "ramp-no-feed-forward", "only the fill of its queue shows what a flow needs",
         "system::ramp::tests::second::a_flow_whose_window_never_fills_the_target_has_what_it_sends";
     RampNoLeftover, "ramp-no-leftover", "what reservations leave goes to greedy flows only",

@@ -1,7 +1,7 @@
 //! What a discipline may know of a packet. Nothing else of it is visible to core.
 
 use crate::label::Label;
-use crate::units::{Bytes, Weight};
+use crate::units::{Bytes, Span, Weight};
 
 /// The flow a packet belongs to: a small dense number that the backend assigns and reuses.
 ///
@@ -69,6 +69,15 @@ pub enum FlowClass {
     Greedy,
     /// Its rate is set by the real world, and it has no use for more: video, sensors.
     RealRate,
+}
+
+/// What the queue of a real-rate flow should hold (Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillTarget {
+    /// So much.
+    Size(Bytes),
+    /// What the flow sends in this time at its own rate.
+    Delay(Span),
 }
 
 /// The ECN field of the IP header (RFC 3168 section 5).

@@ -134,7 +134,7 @@ proptest! {
         // A flow begins at the floor of 2 %.
         let mut slow = SlowController { l, p, i, d, target: 16.0, x: 0.0, sum: 2.0 / i };
         for fill in fills {
-            let share = ours.sample(&controller, (Bytes::new(fill), Bytes::ZERO), 0.02, false);
+            let share = ours.sample(&controller, (Bytes::new(fill), Bytes::ZERO), None, 0.02, false);
             // The transcript knows no bounds.
             let expected = (slow.sample(fill as f64 / 1_024.0) / 100.0).clamp(0.02, 1.0);
             prop_assert!((share - expected).abs() < 1e-9, "{} against {}", share, expected);

@@ -50,6 +50,7 @@ fn build(keys: &str) -> Discipline<SimplePacket> {
         rtts: &rtts,
         guarantees: &[],
         classes: &[],
+        targets: &[],
         customers: Customers::default(),
         hosts: &[],
         seed: 1,

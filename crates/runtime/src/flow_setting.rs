@@ -1,6 +1,6 @@
 //! What disciplines know of a flow, as it changes while a link runs.
 
-use apportion_core::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
+use apportion_core::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, Weight};
 
@@ -19,6 +19,8 @@ pub enum FlowSetting {
     Hosts(HostPair),
     /// Its class. Default: greedy.
     Class(FlowClass),
+    /// What its queue should hold while it is real-rate; none, the default: what the discipline is configured for.
+    Target(Option<FillTarget>),
 }
 
 impl FlowSetting {
@@ -30,6 +32,7 @@ impl FlowSetting {
             Self::Rtt(rtt) => queue.set_rtt(flow, rtt),
             Self::Customer(customer) => queue.set_customer(flow, customer),
             Self::Hosts(hosts) => queue.set_hosts(flow, hosts),
+            Self::Target(target) => queue.set_target(flow, target),
             Self::Class(class) => return queue.set_class(flow, class),
         };
         false

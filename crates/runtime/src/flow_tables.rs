@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{CustomerId, Customers, HostPair};
-use apportion_core::packet::{FlowClass, FlowId, LabelKind, Packet};
+use apportion_core::packet::{FillTarget, FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Weight};
@@ -23,6 +23,8 @@ pub struct FlowTables {
     rtts: Vec<Span>,
     /// Empty if all are greedy.
     classes: Vec<FlowClass>,
+    /// Empty if no flow has its own.
+    targets: Vec<Option<FillTarget>>,
     /// Empty if nothing is guaranteed.
     guarantees: Vec<Rate>,
     /// Empty if no flow names a customer.
@@ -42,10 +44,12 @@ impl FlowTables {
             |all: Vec<FlowClass>, usual| if all.iter().all(|of| *of == usual) { Vec::new() } else { all };
         let weights = numbers.by_id(scenario, |flow| flow.weight);
         let guarantees = numbers.by_id(scenario, |flow| flow.guarantee);
+        let targets = numbers.by_id(scenario, |flow| flow.target);
         Self {
             weights: if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights },
             rtts: numbers.by_id(scenario, |flow| scenario.base_rtt(flow).unwrap_or_default()),
             classes: unless_all(numbers.by_id(scenario, |flow| flow.class), FlowClass::Greedy),
+            targets: if targets.iter().all(Option::is_none) { Vec::new() } else { targets },
             guarantees: if guarantees.iter().all(|&rate| rate == Rate::ZERO) {
                 Vec::new()
             } else {
@@ -72,6 +76,7 @@ impl FlowTables {
             rtts: &self.rtts,
             guarantees: &self.guarantees,
             classes: &self.classes,
+            targets: &self.targets,
             customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
             hosts: self.hosts.get(&link.name).map_or(&[], Vec::as_slice),
             seed: self.seed,

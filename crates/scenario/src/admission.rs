@@ -45,7 +45,7 @@ pub(crate) fn check_isolation(
             continue;
         };
         if reported.insert(&flow.group) {
-            let (place, path) = written(root, flow);
+            let (place, path) = written(root, flow, "guarantee");
             let message = format!(
                 "the queue of link `{}` divides among hosts, and a guarantee is of a flow; leave `guarantee` out, or \
                  `isolate` of that queue",
@@ -64,7 +64,7 @@ pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems:
     for (link, sum) in exceeded(&rates, flows, &guarantees) {
         let crossing = Crossing::of(link, flows, &guarantees);
         let Some(largest) = crossing.largest else { continue };
-        let (place, path) = written(root, largest);
+        let (place, path) = written(root, largest, "guarantee");
         problems.add(place, path, crossing.message(&links[link].name, rates[link], sum));
     }
 }
@@ -153,12 +153,12 @@ pub(crate) fn listed(given: &[(&str, Rate)]) -> String {
     whom.join(", ")
 }
 
-/// Where the guarantee of `flow` was written: in its own table, in that of its group, or in the defaults.
-fn written(root: &Fields<'_>, flow: &Flow) -> (Place, String) {
+/// Where this key of `flow` was written: in its own table, in that of its group, or in the defaults.
+pub(crate) fn written(root: &Fields<'_>, flow: &Flow, key: &str) -> (Place, String) {
     let tables = [("flow", &flow.name[..]), ("flow", &flow.group), ("defaults", "flow")];
     let mut found = tables.into_iter().filter_map(|(table, name)| {
-        let key = root.item(table)?.as_table()?.get(name)?.as_table()?.get("guarantee")?;
-        Some((key.place, join(&join(table, name), "guarantee")))
+        let item = root.item(table)?.as_table()?.get(name)?.as_table()?.get(key)?;
+        Some((item.place, join(&join(table, name), key)))
     });
-    found.next().unwrap_or_else(|| (Place::Line(1), join(&join("flow", &flow.group), "guarantee")))
+    found.next().unwrap_or_else(|| (Place::Line(1), join(&join("flow", &flow.group), key)))
 }

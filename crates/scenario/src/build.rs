@@ -99,6 +99,7 @@ pub(crate) fn build(
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
     if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
+        changes::check_targets(&flows, &changes, &fields, problems);
         let message =
             format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");
         fields.refuse("sample", message, problems);

@@ -1,8 +1,9 @@
 //! Timed changes: `set = "link.bottleneck.rate"` finds what to change and how to read the new value.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
-use apportion_core::packet::FlowClass;
+use apportion_core::packet::{FillTarget, FlowClass};
 use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 
@@ -72,6 +73,30 @@ pub(crate) fn read(
     refuse_twice(&changes, problems);
     admission::check_changes(links, flows, &changes, problems);
     changes.into_iter().map(|Placed { at, to, .. }| Change { at, to }).collect()
+}
+
+/// Refuses targets of flows that are greedy to the end: only the queues of real-rate flows have one.
+pub(crate) fn check_targets(flows: &[Flow], changes: &[Change], root: &Fields<'_>, problems: &mut Problems) {
+    let is_real_rate = |at: usize, flow: &Flow| {
+        let becomes =
+            |change: &Change| matches!(change.to, Setting::FlowClass(of, FlowClass::RealRate) if of == at);
+        flow.class == FlowClass::RealRate || changes.iter().any(becomes)
+    };
+    let mut reported = BTreeSet::new();
+    for (at, flow) in flows.iter().enumerate() {
+        let Some(target) = flow.target.filter(|_| !is_real_rate(at, flow)) else { continue };
+        if reported.insert(&flow.group) {
+            let key = match target {
+                FillTarget::Size(_) => "target",
+                FillTarget::Delay(_) => "target_delay",
+            };
+            let (place, path) = admission::written(root, flow, key);
+            let message = format!(
+                "greedy flows share what is left and have no target; write class = \"real_rate\", or leave `{key}` out"
+            );
+            problems.add(place, path, message);
+        }
+    }
 }
 
 /// How the new value of what `set` names is written.

@@ -124,7 +124,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   the entitlements of flows include them.
 - **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, reserves that for them, and gives the rest to
   greedy flows. On the first link of a path it acts as the queue of the sending host, elsewhere as that of a router. Results
-  contain its allocations over time where a link has `watch = true`. When it cannot carry what flows need, the queue
+  contain its allocations over time where a link has `watch = true`. A flow says by `target` or `target_delay` what its own queue
+  should hold in place of the queue's parameter; by default that is what it may hold while there is not enough for all. When it cannot carry what flows need, the queue
   notifies their sources: at once in the sending host, else after the delay of the wires in between. An `adaptive` `video`
   source reacts.
 - **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With

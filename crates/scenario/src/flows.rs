@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
-use apportion_core::packet::{FlowClass, Protocol};
+use apportion_core::packet::{FillTarget, FlowClass, Protocol};
 use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
@@ -222,6 +222,7 @@ impl<'a> Builder<'a> {
             path: path?,
             back: back?,
             class: fields.text("class").map(class).unwrap_or_default(),
+            target: target(fields, i, problems),
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
             rtt: fields.span("rtt", i, problems),
             stream: fields.text("stream").map(|stream| named(stream).into()),
@@ -468,6 +469,16 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
 /// The class called `name`, which is a known one.
 pub(crate) fn class(name: &str) -> FlowClass {
     if name == "real_rate" { FlowClass::RealRate } else { FlowClass::Greedy }
+}
+
+/// What the queue of a real-rate flow should hold, if the flow says so.
+pub(crate) fn target(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<FillTarget> {
+    let size = fields.bytes("target", i, problems).map(FillTarget::Size);
+    let delay = fields.span("target_delay", i, problems).map(FillTarget::Delay);
+    if size.is_some() && delay.is_some() {
+        fields.refuse("target", "`target_delay` says it already; leave one of them out", problems);
+    }
+    size.or(delay)
 }
 
 fn protocol(group: &Group<'_>) -> Protocol {

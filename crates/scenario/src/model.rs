@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
-use apportion_core::packet::{FlowClass, Protocol};
+use apportion_core::packet::{FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
@@ -128,6 +128,8 @@ pub struct Flow {
     pub back: Arc<[LinkId]>,
     /// Its class, for disciplines that distinguish classes.
     pub class: FlowClass,
+    /// What its queue should hold while it is real-rate; none: what each discipline is configured for.
+    pub target: Option<FillTarget>,
     /// Its weight where a discipline or the entitlement divides by weights.
     pub weight: Weight,
     /// Its round-trip time without queueing, where disciplines divide by that; `None`: what the network makes

@@ -33,7 +33,7 @@ pub(crate) const fn key(name: &'static str, kind: Kind, need: Need, doc: &'stati
 }
 
 /// `first`, then `second`, `N` keys in total.
-const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
+pub(crate) const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
     assert!(first.len() + second.len() == N, "a key would be left out");
     let mut keys = [first[0]; N];
     let mut at = 0;
@@ -209,7 +209,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<21>(
+pub(crate) const FLOW: &[Key] = &both::<23>(
     &[
         key(
             "count",
@@ -241,6 +241,8 @@ pub(crate) const FLOW: &[Key] = &both::<21>(
              and then among the flows of each. If any flow has one, all flows without one form one more \
              customer of weight 1.",
         ),
+        TARGET,
+        TARGET_DELAY,
         key(
             "stream",
             Kind::Text,
@@ -250,6 +252,22 @@ pub(crate) const FLOW: &[Key] = &both::<21>(
         ),
     ],
     &SHARED_FLOW,
+);
+
+/// What a real-rate flow asks for its queue.
+pub(crate) const TARGET: Key = key(
+    "target",
+    SIZE,
+    Optional,
+    "What the queue of each flow should hold where its class is `real_rate` (`ramp`); if absent, the `target` or \
+     `target_delay` of that queue.",
+);
+/// The same in time.
+pub(crate) const TARGET_DELAY: Key = key(
+    "target_delay",
+    Kind::Amount(Unit::Span, Range::AboveZero),
+    Optional,
+    "The same in time at the flow's own rate, in place of `target`.",
 );
 
 /// Values of `class`, for queues that distinguish classes.

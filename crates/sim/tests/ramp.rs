@@ -278,3 +278,36 @@ fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
     let over = allocated / throughput(&ramp, "video");
     assert!((1.0..1.15).contains(&over), "{over}");
 }
+
+#[test]
+fn behind_a_shaper_it_does_what_it_does_on_a_link_of_that_rate() {
+    // A call that needs 1.5 of 4 Mb/s, next to 20 Mb/s of UDP, with allocations read every 0.1 s.
+    let of = |rate: &str, queue: &str| {
+        let text = sender(queue, &steady("call", "1.5Mbit", "real_rate"));
+        let outcome = run(&text.replace("rate = \"10Mbit\"", &format!("rate = \"{rate}\"")));
+        ["call", "greedy"].map(|name| throughput(&outcome, name) / 1e6)
+    };
+    for preset in ["default", "paper"] {
+        let link = of("4Mbit", &format!("{{ kind = \"ramp\", preset = \"{preset}\" }}"));
+        let shaper = format!(
+            "{{ kind = \"ramp\", preset = \"{preset}\", shaper = \"token_bucket\", rate = \"4Mbit\" }}"
+        );
+        let shaped = of("300Mbit", &shaper);
+        assert!(link.iter().zip(shaped).all(|(a, b)| (a - b).abs() < 0.02), "{preset}: {link:?} {shaped:?}");
+        assert!((shaped[0] - 1.5).abs() < 0.02 && (shaped[1] - 2.5).abs() < 0.03, "{preset}: {shaped:?}");
+    }
+}
+
+#[test]
+fn each_flow_waits_as_its_own_target_asks() {
+    // With the paper's controller a queue is to hold its target: 20, 90 and, at 1 Mb/s, 16 KiB or 131 ms.
+    let flow = |name: &str, target: &str| steady(name, "1Mbit", "real_rate") + target;
+    let flows = flow("quick", "target_delay = \"20ms\"\n") + &flow("slow", "target_delay = \"90ms\"\n");
+    let flows = flows + &flow("plain", "");
+    let outcome = run(&sender(r#"{ kind = "ramp", preset = "paper", interface_queue = "1p" }"#, &flows));
+    let wait = |name: &str| 1e3 * common::flow(&outcome, name).delay.mean.as_secs_f64();
+    let waits = ["quick", "slow", "plain"].map(wait);
+    // In addition the wire of 1 ms, the packet itself, and the one ahead of it.
+    let due = [20.0, 90.0, 131.0].map(|target| target + 3.0);
+    assert!(waits.iter().zip(due).all(|(wait, due)| (wait / due - 1.0).abs() < 0.12), "{waits:?}");
+}

@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
 use crate::mutant::Mutant;
-use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
+use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
 use crate::param::{EntryArgs, Known, NoParams};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::{End, Queued, Scheduler};
@@ -325,6 +325,9 @@ impl<P: Packet> System<P> for Core<P> {
     }
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         core!(self, it => it.set_class(flow, class))
+    }
+    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+        core!(self, it => it.set_target(flow, target))
     }
     fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
         core!(self, it => it.set_hosts(flow, hosts))

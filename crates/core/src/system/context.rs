@@ -1,6 +1,6 @@
 //! What a discipline learns of the link that it is built for.
 
-use crate::packet::{Customers, FlowClass, HostPair};
+use crate::packet::{Customers, FillTarget, FlowClass, HostPair};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Weight};
 
@@ -17,6 +17,8 @@ pub struct LinkContext<'a> {
     pub guarantees: &'a [Rate],
     /// Classes by flow number. Flows beyond are greedy.
     pub classes: &'a [FlowClass],
+    /// What the queues of real-rate flows should hold, by flow number. None, or beyond the end: as configured.
+    pub targets: &'a [Option<FillTarget>],
     /// The customers of flows and their weights.
     pub customers: Customers<'a>,
     /// Hosts by flow number. Flows beyond have number 0 at both ends.
@@ -37,6 +39,7 @@ impl<'a> LinkContext<'a> {
             rtts: &[],
             guarantees: &[],
             classes: &[],
+            targets: &[],
             customers: Customers::default(),
             hosts: &[],
             seed,

@@ -3,7 +3,7 @@
 use crate::aqm::BufferPolicy;
 use crate::buffer::Buffer;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
+use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
 use crate::queue::Queue;
 use crate::schedule::Scheduler;
 use crate::units::{Rate, Span, Time, Weight};
@@ -44,6 +44,12 @@ pub trait System<P: Packet>: Queue<P> {
 
     /// Sets the class of `flow`, from its next packet on. False if the discipline knows no classes.
     fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
+        false
+    }
+
+    /// Sets what the queue of `flow` should hold while the flow is real-rate; none: what the discipline is configured
+    /// for. False if the discipline knows no such target.
+    fn set_target(&mut self, _flow: FlowId, _target: Option<FillTarget>) -> bool {
         false
     }
 

@@ -21,7 +21,7 @@ use core::fmt;
 use super::context::LinkContext;
 use super::contract::System;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, Ecn, FlowClass, FlowId, LabelKind, Packet, SimplePacket};
+use crate::packet::{CustomerId, Ecn, FillTarget, FlowClass, FlowId, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, EntryArgs, ParamError};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
@@ -292,6 +292,9 @@ impl<P: Packet> System<P> for Custom<P> {
     }
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         self.inner.set_class(flow, class)
+    }
+    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+        self.inner.set_target(flow, target)
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.inner.statistics(show);

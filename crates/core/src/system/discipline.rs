@@ -11,7 +11,7 @@ use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{Sffc, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, LabelKind, Packet};
+use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet};
 use crate::param::{Args, Entry, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
@@ -156,6 +156,9 @@ impl DisciplineParams {
             core.set_hosts(flow, hosts);
         }
         match &self.shaper {
+        for (flow, &target) in (0..).map(FlowId).zip(setup.targets).filter(|(_, target)| target.is_some()) {
+            core.set_target(flow, target);
+        }
             Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
             None => Discipline::Plain(core),
         }
@@ -307,6 +310,12 @@ impl<P: Packet> Discipline<P> {
     }
 
     /// The rate of the link behind it from now on.
+    /// What the queue of `flow` should hold while it is real-rate; none: what the discipline is configured for.
+    /// Whether this discipline has use for it.
+    pub fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+        self.core_mut().set_target(flow, target)
+    }
+
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.core_mut().set_link_rate(rate);
     }

@@ -163,6 +163,7 @@ impl<P: Packet> Isolated<P> {
             rtts: &[],
             guarantees: &[],
             classes: &[],
+            targets: &[],
             customers: Customers::default(),
             hosts: &[],
             ..*link

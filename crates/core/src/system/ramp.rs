@@ -59,7 +59,7 @@ use super::contract::System;
 use crate::limit::Limit;
 use crate::list::{PacketQueue, Pool};
 use crate::mutant::Mutant;
-use crate::packet::{FlowClass, FlowId, Packet};
+use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::schedule::{End, Queued};
 use crate::units::{Bytes, Rate, Span, Time, Weight};
@@ -118,6 +118,8 @@ pub struct Ramp<P, G> {
     reservations: Reservations,
     /// That of all greedy flows, of the greedy minimum.
     minimum: Reservations,
+    /// By slot: what flows ask for themselves; none beyond the end.
+    targets: Vec<Option<FillTarget>>,
     packets: Pool<P>,
     greedy: Greedy<P, G>,
     interface: VecDeque<P>,
@@ -150,6 +152,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             reservations: reservations(),
             minimum,
             packets: Pool::new(),
+            targets: Vec::new(),
             greedy: Greedy::new(greedy),
             interface: VecDeque::new(),
             in_flows: Backlog::EMPTY,
@@ -270,8 +273,9 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
             // A link that is down gives nothing, and asks for nothing more.
             let saturated = flow.granted < part(self.link_rate, flow.wanted) || self.link_rate == Rate::ZERO;
-            flow.wanted =
-                flow.requirement.sample(&self.controller, (flow.fill.bytes, flow.arrived), floor, saturated);
+            let own = self.targets.get(flow.id.slot()).copied().flatten();
+            let queue = (flow.fill.bytes, flow.arrived);
+            flow.wanted = flow.requirement.sample(&self.controller, queue, own, floor, saturated);
             flow.arrived = Bytes::ZERO;
             // What goes by on credit that was saved up finds its queue empty.
             if flow.wanted > floor || !flow.fill.is_empty() || flow.sent {
@@ -471,6 +475,20 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         }
         let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
         match self.reservations.next().or_else(held) {
+    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+        let slot = flow.slot();
+        if slot >= self.targets.len() && target.is_some() {
+            self.targets.resize(slot + 1, None);
+        }
+        if let Some(own) = self.targets.get_mut(slot) {
+            *own = target;
+        }
+        if let Some(index) = self.index(flow) {
+            self.flows[index].requirement.unsettle();
+        }
+        true
+    }
+
             Some(index) => self.take(index, Reservations::charge),
             None => self.greedy.drain(now),
         }

@@ -33,6 +33,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
         rtts: &[],
         guarantees: &[],
         classes: &[],
+        targets: &[],
         customers: Customers::default(),
         hosts: &[],
         seed: 1,

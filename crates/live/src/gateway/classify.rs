@@ -12,8 +12,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use apportion_core::packet::{CustomerId, Customers, HostPair};
-use apportion_core::packet::{FlowClass, FlowId};
+use apportion_core::packet::{CustomerId, Customers, FillTarget, FlowClass, FlowId, HostPair};
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
@@ -109,6 +108,7 @@ struct Given {
     weight: Weight,
     class: FlowClass,
     guarantee: Rate,
+    target: Option<FillTarget>,
     rtt: Span,
     customer: CustomerId,
     hosts: HostPair,
@@ -166,6 +166,7 @@ impl Classifier {
             weight: treatment.weight,
             class: treatment.class,
             guarantee: Rate::ZERO,
+            target: treatment.target,
             rtt: treatment.rtt.unwrap_or_default(),
             customer: config.customer_of(treatment),
             hosts: HostPair::default(),
@@ -207,6 +208,7 @@ impl Classifier {
             guarantees: &all(&self.slots, |given| given.guarantee),
             classes: &all(&self.slots, |given| given.class),
             customers: Customers {
+            targets: &all(&self.slots, |given| given.target),
                 of_flows: &all(&self.slots, |given| given.customer),
                 weights: &self.customer_weights,
             },
@@ -427,6 +429,7 @@ impl Classifier {
         update(from.weight != to.weight, FlowSetting::Weight(to.weight));
         update(from.class != to.class, FlowSetting::Class(to.class));
         update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
+        update(from.target != to.target, FlowSetting::Target(to.target));
         update(from.customer != to.customer, FlowSetting::Customer(to.customer));
         update(from.hosts != to.hosts, FlowSetting::Hosts(to.hosts));
         let is_guaranteed = from.guarantee != to.guarantee || to.guarantee > Rate::ZERO && from.rtt != to.rtt;

@@ -5,8 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
-use apportion_core::packet::CustomerId;
-use apportion_core::packet::FlowClass;
+use apportion_core::packet::{CustomerId, FillTarget, FlowClass};
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 
@@ -176,6 +175,8 @@ pub struct Treatment {
     /// Weight where bandwidth is divided by weights.
     pub weight: Weight,
     /// Guaranteed rate. One flow of each rule fits; the gateway decides about further flows while it runs.
+    /// What the queue of each flow should hold, if it is real-rate; none: what the queue is configured for.
+    pub target: Option<FillTarget>,
     pub guarantee: Rate,
     /// Maximum sum of guarantees under the rule; the rate of the direction if absent.
     pub guarantee_limit: Option<Rate>,

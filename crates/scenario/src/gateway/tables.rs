@@ -4,7 +4,10 @@ use apportion_core::packet::FlowId;
 
 use super::Direction;
 use crate::keys::{Key, Kind, Need, Range, Unit};
-use crate::tables::{CLASSES, CUSTOMER, DELAY, EXCHANGE, LOSS, MARK, NUMBER, QUEUE, RATE, TICKETS, key};
+use crate::tables::{
+    CLASSES, CUSTOMER, DELAY, EXCHANGE, LOSS, MARK, NUMBER, QUEUE, RATE, TARGET, TARGET_DELAY, TICKETS, both,
+    key,
+};
 
 use Need::{Default, Optional, Required};
 
@@ -128,9 +131,8 @@ pub(super) const LABELS: &[Key] = &[
     key("writes", Kind::Flag, Default("false"), "Whether labels stay on departing packets."),
 ];
 
-/// Conditions of a rule, and the parameters that it assigns to flows.
-pub(super) const RULE: &[Key] = &[
-    key("name", Kind::Text, Optional, "Name in metrics; \"rule 3\" for the third rule if absent."),
+/// Conditions of a rule.
+const CONDITIONS: [Key; 7] = [
     key(
         "direction",
         Kind::Word(&[Direction::Up.name(), Direction::Down.name()]),
@@ -165,83 +167,6 @@ pub(super) const RULE: &[Key] = &[
         "Differentiated services codepoint: 0 to 63, or a name: `cs0` to `cs7`, `af11` to `af43`, `ef`, \
          `va`, `le`.",
     ),
-    key(
-        "class",
-        Kind::Word(CLASSES),
-        Default("greedy"),
-        "Traffic class, for queues that distinguish classes: `real_rate` for flows such as video, whose \
-         rate is set by external events and that have no use for more; `greedy` for flows that use all \
-         the bandwidth they get.",
-    ),
-    key("weight", NUMBER, Default("1"), "Weight of each flow where bandwidth is divided by weights."),
-    key(
-        "guarantee",
-        Kind::Amount(Unit::Rate, Range::FromZero),
-        Default("0bit"),
-        "Guaranteed rate of each flow that has earned it by sending at least half of it for a second. One flow \
-         of each rule must fit into the rate of the direction.",
-    ),
-    key(
-        "guarantee_limit",
-        RATE,
-        Optional,
-        "Maximum sum of the guarantees that flows of this rule have at the same time; the rate of the \
-         direction if absent.",
-    ),
-    key(
-        "guarantee_limit_per_host",
-        RATE,
-        Optional,
-        "The same for the flows of one inside host: of one source up, of one destination down. Four times \
-         `guarantee` if absent. Not where an address or a network is one flow, since that has one guarantee.",
-    ),
-    key(
-        "tickets",
-        TICKETS,
-        Optional,
-        "Tickets per second issued to each flow. For directions whose queue uses tickets or whose \
-         packets depart with labels.",
-    ),
-    key(
-        "ack_tickets",
-        TICKETS,
-        Optional,
-        "Receiver-based alternative to `tickets`: tickets per second issued to the sink of each flow. \
-         They return on its acknowledgements in the other direction; nearer to the source, a rule with \
-         mark = \"tickets\" writes them on the flow's data.",
-    ),
-    key(
-        "mark",
-        MARK,
-        Optional,
-        "Marker: a name, or a table with parameters. If absent, `tickets` for rules with `tickets` or \
-         `ack_tickets`, else none. Without either key, `tickets` marks data with the tickets that \
-         acknowledgements carry.",
-    ),
-    key(
-        "label_limit",
-        RATE,
-        Optional,
-        "Maximum rate of all packets of this rule whose labels are trusted; if the rule makes one flow of each address or \
-         network, of those of each. Packets above it lose their label, as if they had come without one. No limit if \
-         absent.",
-    ),
-    key("rtt", SPAN, Optional, "Round-trip time of each flow, for queues that divide buffer space by it."),
-    key(
-        "customer",
-        Kind::Text,
-        Optional,
-        "Customer of the flows, for queues that divide bandwidth among customers first and then among \
-         the flows of each. All flows without one form one more customer of weight 1.",
-    ),
-    key(
-        "flows",
-        Kind::Form("\"address/32\""),
-        Optional,
-        "What counts as one flow: packets with the same addresses, protocol and ports (`each`, also if absent), \
-         all packets that match (`one`), or those whose inside addresses begin with the same bits: 32 of IPv4 and \
-         64 of IPv6 (`address/32`), or others (`address/24/56`).",
-    ),
 ];
 
 #[cfg(test)]
@@ -250,6 +175,103 @@ mod tests {
     use crate::keys::Amount;
     use crate::problem::Place;
     use crate::text::Item;
+/// What selects real-rate flows where nothing else is said of flows.
+pub(super) const REAL_RATE: &[Key] = &both::<9>(&CONDITIONS, &[TARGET, TARGET_DELAY]);
+
+/// Conditions of a rule, and the parameters that it assigns to flows.
+pub(super) const RULE: &[Key] = &both::<22>(
+    &both::<8>(
+        &[key("name", Kind::Text, Optional, "Name in metrics; \"rule 3\" for the third rule if absent.")],
+        &CONDITIONS,
+    ),
+    &[
+        key(
+            "class",
+            Kind::Word(CLASSES),
+            Default("greedy"),
+            "Traffic class, for queues that distinguish classes: `real_rate` for flows such as video, whose \
+             rate is set by external events and that have no use for more; `greedy` for flows that use all \
+             the bandwidth they get.",
+        ),
+        TARGET,
+        TARGET_DELAY,
+        key("weight", NUMBER, Default("1"), "Weight of each flow where bandwidth is divided by weights."),
+        key(
+            "guarantee",
+            Kind::Amount(Unit::Rate, Range::FromZero),
+            Default("0bit"),
+            "Guaranteed rate of each flow that has earned it by sending at least half of it for a second. One flow \
+             of each rule must fit into the rate of the direction.",
+        ),
+        key(
+            "guarantee_limit",
+            RATE,
+            Optional,
+            "Maximum sum of the guarantees that flows of this rule have at the same time; the rate of the \
+             direction if absent.",
+        ),
+        key(
+            "guarantee_limit_per_host",
+            RATE,
+            Optional,
+            "The same for the flows of one inside host: of one source up, of one destination down. Four times \
+             `guarantee` if absent. Not where an address or a network is one flow, since that has one guarantee.",
+        ),
+        key(
+            "tickets",
+            TICKETS,
+            Optional,
+            "Tickets per second issued to each flow. For directions whose queue uses tickets or whose \
+             packets depart with labels.",
+        ),
+        key(
+            "ack_tickets",
+            TICKETS,
+            Optional,
+            "Receiver-based alternative to `tickets`: tickets per second issued to the sink of each flow. \
+             They return on its acknowledgements in the other direction; nearer to the source, a rule with \
+             mark = \"tickets\" writes them on the flow's data.",
+        ),
+        key(
+            "mark",
+            MARK,
+            Optional,
+            "Marker: a name, or a table with parameters. If absent, `tickets` for rules with `tickets` or \
+             `ack_tickets`, else none. Without either key, `tickets` marks data with the tickets that \
+             acknowledgements carry.",
+        ),
+        key(
+            "label_limit",
+            RATE,
+            Optional,
+            "Maximum rate of all packets of this rule whose labels are trusted; if the rule makes one flow of each address or \
+             network, of those of each. Packets above it lose their label, as if they had come without one. No limit if \
+             absent.",
+        ),
+        key(
+            "rtt",
+            SPAN,
+            Optional,
+            "Round-trip time of each flow, for queues that divide buffer space by it.",
+        ),
+        key(
+            "customer",
+            Kind::Text,
+            Optional,
+            "Customer of the flows, for queues that divide bandwidth among customers first and then among \
+             the flows of each. All flows without one form one more customer of weight 1.",
+        ),
+        key(
+            "flows",
+            Kind::Form("\"address/32\""),
+            Optional,
+            "What counts as one flow: packets with the same addresses, protocol and ports (`each`, also if absent), \
+             all packets that match (`one`), or those whose inside addresses begin with the same bits: 32 of IPv4 and \
+             64 of IPv6 (`address/32`), or others (`address/24/56`).",
+        ),
+    ],
+);
+
 
     #[test]
     fn every_default_is_a_value_of_its_key_and_every_key_is_documented_in_sentences() {

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use apportion_core::packet::FillTarget;
 use apportion_core::units::Rate;
 
 use super::{Direction, DirectionConfig, GatewayConfig, ReportKey, RuleConfig, forms};
@@ -269,6 +270,11 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add_if(ALL, "guarantee_limit_per_host", gives.guarantee_limit_per_host, rate);
     section.add_if(ALL, "label_limit", gives.label_limit, rate);
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
+    match gives.target {
+        Some(FillTarget::Size(size)) => section.add(ALL, "target", quoted(&size.to_string())),
+        Some(FillTarget::Delay(delay)) => section.add(ALL, "target_delay", quoted(&delay.to_string())),
+        None => (),
+    }
     section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
     section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));

@@ -8,6 +8,7 @@
 //!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three that comes
 //!   near its figure 6, with a `control_delay` of 150 ms, which the paper does not mention.
 //! - Sums and differences are per sample: per second, I would be 0.00005 and nothing would settle.
+//! - Section 3.1 lets a flow specify a target fill of its own. It replaces that of the queue, also in the unit `fraction`.
 //! - An allocation has a `floor`. With none an empty queue, 16 KB below its target, gives a flow nothing, and
 //!   its first packet never leaves.
 //! - `I sum(x)` stays between the floor and the whole link unless `anti_windup` is off, and does not grow
@@ -31,6 +32,7 @@ use crate::control::dead_time::DeadTime;
 use crate::control::low_pass::LowPass;
 use crate::control::pid::{Bounds, Gains, Pid};
 use crate::mutant::Mutant;
+use crate::packet::FillTarget;
 use crate::units::{Bytes, Rate, Ratio, Span};
 
 /// What the gains turn into what.
@@ -68,16 +70,19 @@ const MAX_STEP: f64 = 0.25;
 pub struct Controller {
     gains: Gains,
     weight: Ratio,
-    /// What a byte of error is to the controller.
-    error: f64,
+    /// What a byte of error is to the controller; none: a part of the target.
+    error: Option<f64>,
     /// What its output 1 is, in parts of the link.
     output: f64,
     /// Bytes that the link carries in a sample, and its inverse.
     capacity: f64,
     per_byte: f64,
-    target: Bytes,
-    /// `target_delay` in samples.
-    target_samples: Option<f64>,
+    /// Of flows that have none of their own.
+    target: FillTarget,
+    /// Where that is a time, what errors are parts of.
+    size: Bytes,
+    /// In seconds.
+    sample: f64,
     floor: f64,
     anti_windup: bool,
     predictor: bool,
@@ -98,10 +103,10 @@ impl Controller {
         let feed_forward = Mutant::RampNoFeedForward.pick(params.feed_forward, false);
         let printed = Gains { p: params.p, i, d };
         let (gains, error, output) = match (params.gains, params.units) {
-            (Tuning::Designed, _) => (designed(params.sample), 1.0, per_byte),
-            (Tuning::Printed, Units::Percent) => (printed, 1.0 / 1_024.0, 0.01),
-            (Tuning::Printed, Units::Bytes) => (printed, 1.0, per_byte),
-            (Tuning::Printed, Units::Fraction) => (printed, 1.0 / params.target.get() as f64, 1.0),
+            (Tuning::Designed, _) => (designed(params.sample), Some(1.0), per_byte),
+            (Tuning::Printed, Units::Percent) => (printed, Some(1.0 / 1_024.0), 0.01),
+            (Tuning::Printed, Units::Bytes) => (printed, Some(1.0), per_byte),
+            (Tuning::Printed, Units::Fraction) => (printed, None, 1.0),
         };
         // What is measured takes the place of what is learned.
         let gains = if feed_forward { Gains { i: 0.0, ..gains } } else { gains };
@@ -112,8 +117,9 @@ impl Controller {
             output,
             capacity,
             per_byte,
-            target: params.target,
-            target_samples: params.target_delay.map(|delay| delay.as_secs_f64() / sample),
+            target: params.target_delay.map_or(FillTarget::Size(params.target), FillTarget::Delay),
+            size: params.target,
+            sample,
             floor: params.floor.get(),
             anti_windup: Mutant::RampWindup.pick(params.anti_windup, false),
             predictor: params.predictor,
@@ -128,12 +134,26 @@ impl Controller {
         Mutant::RampNoFloor.pick(self.floor.min(available / flows.max(1) as f64), 0.0)
     }
 
-    /// What the queue should hold while the flow needs `learned` of the link.
-    fn target(&self, learned: f64) -> f64 {
-        match self.target_samples {
-            Some(samples) => samples * learned * self.capacity,
-            None => self.target.get() as f64 * Mutant::RampLowTarget.pick(1.0, 0.85),
+    /// The target of a flow that may have its `own`.
+    fn target(&self, own: Option<FillTarget>) -> FillTarget {
+        Mutant::RampOneTarget.pick(own, None).unwrap_or(self.target)
+    }
+
+    /// What a queue with this target should hold while the flow needs `learned` of the link.
+    fn aim(&self, target: FillTarget, learned: f64) -> f64 {
+        match target {
+            FillTarget::Size(size) => size.get() as f64 * Mutant::RampLowTarget.pick(1.0, 0.85),
+            FillTarget::Delay(delay) => delay.as_secs_f64() / self.sample * learned * self.capacity,
         }
+    }
+
+    /// What a byte of error is to the controller of a flow with this target.
+    fn error(&self, target: FillTarget) -> f64 {
+        let part = || match target {
+            FillTarget::Size(size) => 1.0 / size.get() as f64,
+            FillTarget::Delay(_) => 1.0 / self.size.get() as f64,
+        };
+        self.error.unwrap_or_else(part)
     }
 }
 
@@ -180,11 +200,12 @@ impl Requirement {
     }
 
     /// Takes a sample of the queue, of which `arrived` came since the last one, and gives the part of the link that
-    /// the flow is to have from now on, at least `floor`. `saturated`: it had less than it was to have.
+    /// the flow, with a target of its `own` or none, is to have from now on, at least `floor`. `saturated`: it had less than it was to have.
     pub fn sample(
         &mut self,
         controller: &Controller,
         (fill, arrived): (Bytes, Bytes),
+        own: Option<FillTarget>,
         floor: f64,
         saturated: bool,
     ) -> f64 {
@@ -202,11 +223,12 @@ impl Requirement {
             level += controller.capacity * self.pending.predict(0.0, learned);
         }
         // Requirement monitor: e = fill - target; low-pass filter: x = L e + (1 - L) x'.
-        let mut e = level - controller.target(learned);
+        let target = controller.target(own);
+        let mut e = level - controller.aim(target, learned);
         if controller.input.is_some() {
             e = e.max(0.0);
         }
-        let x = self.filter.update(e * controller.error);
+        let x = self.filter.update(e * controller.error(target));
         // u = P x + I sum(x) + D (x - x').
         self.latest = self.pid.update(x, output, integral, saturated) * controller.output;
         let is_same = before == (self.filter, self.input, self.pid, self.latest);
@@ -218,6 +240,11 @@ impl Requirement {
     #[must_use]
     pub const fn latest(&self) -> f64 {
         self.latest
+    }
+
+    /// Another sample of the same may change something: the target has changed.
+    pub(super) const fn unsettle(&mut self) {
+        self.settled = 0;
     }
 
     /// Whether another sample of the same would change nothing.

@@ -285,7 +285,8 @@ fn a_designed_loop_is_the_same_on_a_link_of_any_rate() {
             let mut requirement = Requirement::new(&controller);
             // In bytes a sample for a queue of 100 KB, from the floor.
             let floor = 1e5 / rate.as_bit() as f64;
-            let share = requirement.sample(&controller, (Bytes::new(100_000), Bytes::ZERO), floor, false);
+            let share =
+                requirement.sample(&controller, (Bytes::new(100_000), Bytes::ZERO), None, floor, false);
             (share - 0.02) * rate.as_bit() as f64 / 800.0
         };
         controller(Rate::from_mbit(1_000)) / controller(Rate::from_mbit(100))

@@ -74,16 +74,18 @@ fn a_rule_decides_once_and_a_flow_that_none_matches_sends_no_update() {
 #[test]
 fn a_number_that_is_reused_inherits_nothing() {
     let rules = "[customer.alice]\nweight = 2\n[[rule]]\nname = \"a\"\nto_port = 1\nweight = 3\n\
-                 class = \"real_rate\"\nrtt = \"20ms\"\ncustomer = \"alice\"\n";
+                 class = \"real_rate\"\ntarget_delay = \"7ms\"\nrtt = \"20ms\"\ncustomer = \"alice\"\n";
     let mut classifier = classifier(&config(rules));
     let (first, updates) = find(&mut classifier, 0, 1);
-    assert_eq!(updates.len(), 4, "{updates:?}");
+    assert_eq!(updates.len(), 5, "{updates:?}");
+    assert_eq!(updates[2].1, FlowSetting::Target(Some(FillTarget::Delay(Span::from_millis(7)))));
     // 10 s later it is forgotten, and flow 2 has its number.
     let (second, updates) = find(&mut classifier, 10, 2);
     assert_eq!(second.flow, first.flow);
     let expected = [
         weight(1.0),
         FlowSetting::Class(FlowClass::Greedy),
+        FlowSetting::Target(None),
         FlowSetting::Rtt(Span::ZERO),
         FlowSetting::Customer(CustomerId::OTHERS),
     ];

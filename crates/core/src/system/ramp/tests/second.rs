@@ -111,3 +111,39 @@ fn a_greedy_flow_that_becomes_real_rate_takes_its_packets_along_from_a_disciplin
     }
     assert_eq!((sent.len(), ramp.backlog()), (11, Backlog::EMPTY));
 }
+
+#[test]
+fn each_queue_holds_the_target_of_its_flow() {
+    let targets =
+        [Some(FillTarget::Size(Bytes::new(4_096))), Some(FillTarget::Delay(Span::from_millis(80))), None];
+    let waits = |pairs: &[&str]| {
+        let mut link = Link::new(pairs, 3, (0..3).map(|flow| cbr(flow, 250, &[(0, 1.0)])).collect());
+        for (flow, target) in (0..).map(FlowId).zip(targets) {
+            assert!(link.queue.inner_mut().set_target(flow, target));
+        }
+        link.run(20_000);
+        // At 1 Mb/s, in ms.
+        [0, 1, 2].map(|flow| link.mean_fill(flow, 10_000, 20_000) * 8e-3)
+    };
+    for pairs in [&[][..], &["gains=designed"], &["units=fraction"]] {
+        // Three packets of 2 ms more or less.
+        let (waits, due) = (waits(pairs), [32.8, 80.0, 131.0]);
+        let is_held = waits.iter().zip(due).all(|(wait, due)| (wait - due).abs() < 6.0);
+        assert!(is_held, "{pairs:?}: {waits:?}");
+    }
+    // What comes in is allocated, and a queue need not hold anything.
+    assert!(waits(&["preset=default"]).iter().all(|ms| *ms < 5.0), "{:?}", waits(&["preset=default"]));
+}
+
+#[test]
+fn a_target_holds_from_when_a_flow_becomes_real_rate_and_ends_when_it_is_withdrawn() {
+    let mut link = Link::new(&[], 0, alloc::vec![cbr(0, 250, &[(0, 1.0)])]);
+    let ramp = link.queue.inner_mut();
+    ramp.set_target(FlowId(0), Some(FillTarget::Size(Bytes::new(4_096))));
+    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    assert!(is_near(link.run(10_000).mean_fill(0, 5_000, 10_000), 4_096.0, 0.1));
+    let mut link = Link::new(&[], 1, alloc::vec![cbr(0, 250, &[(0, 1.0)])]);
+    link.queue.inner_mut().set_target(FlowId(0), Some(FillTarget::Size(Bytes::new(4_096))));
+    link.queue.inner_mut().set_target(FlowId(0), None);
+    assert!(is_near(link.run(10_000).mean_fill(0, 5_000, 10_000), 16_384.0, 0.1));
+}
