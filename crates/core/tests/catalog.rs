@@ -484,12 +484,6 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             &["sample=50us"],
             "`sample`: samples closer than 0.1ms see the same packets; write for example \"10ms\"",
         ),
-        (
-            "ramp",
-            &["shaper=token_bucket", "rate=5Mbit"],
-            "`shaper`: RAMP computes with the rate of its link and does not know a shaper's rate; give the link the rate, or \
-             shape on the next one",
-        ),
         ("ramp", &["l=0"], "`l`: with 0 the controller never sees a sample; write for example 0.5"),
         ("ramp", &["i=-1"], "`i`: a gain lies between 0 and 1000000"),
         (

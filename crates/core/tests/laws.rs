@@ -4,9 +4,9 @@ mod common;
 
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
-use apportion_core::system::{Catalog, Discipline};
+use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
-use apportion_core::{Colour, Ecn, FlowId, LabelKind, Packet as _, Queue};
+use apportion_core::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
 use common::{Log, SimplePacket, Whole, build, combinations, keys, packet, read, serve_backlogged};
 use proptest::prelude::*;
@@ -36,10 +36,6 @@ fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
 fn every_discipline_keeps_the_laws_of_all() {
     for (kind, drop) in combinations() {
         for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
-            // RAMP uses no rate but its link's.
-            if kind == "ramp" && shaper.is_some() {
-                continue;
-            }
             for limit in [6, 20] {
                 let keys = keys(kind, drop, limit);
                 let pairs: Vec<&str> =
@@ -94,9 +90,6 @@ proptest! {
                 continue;
             }
             for shaper in [None, Some(["shaper=token_bucket", "rate=1Mbit"])] {
-                if kind == "ramp" && shaper.is_some() {
-                    continue;
-                }
                 let keys = keys(kind, drop, 20);
                 let pairs: Vec<&str> = keys.iter().map(String::as_str).chain(shaper.into_iter().flatten()).collect();
                 let [asked, unasked] = [true, false].map(|spurious| run(build(kind, &pairs, &[1.0, 2.0]), &ops, spurious));
@@ -533,6 +526,27 @@ fn a_limit_and_a_shaper_rate_change_while_packets_wait() {
     assert!(shaped.set_shaper_rate(Time::ZERO, Rate::from_kbit(80)));
     assert_eq!(shaped.next_wakeup(), Some(Time::from_millis(100)));
     assert!(!build("fifo", &[], &[]).set_shaper_rate(Time::ZERO, Rate::ZERO));
+}
+
+#[test]
+fn behind_a_shaper_a_discipline_computes_with_the_slower_rate() {
+    let params = read("ramp", &["shaper=token_bucket", "rate=4Mbit"]).expect("a valid table");
+    let classes = [FlowClass::RealRate];
+    let link = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "link") };
+    let mut queue: Discipline<SimplePacket> = params.build(&link);
+    // The floor of a flow of which nothing is known: 2 % of the rate.
+    let is_for = |queue: &mut Discipline<SimplePacket>, mbit: u64| {
+        let mut allocation = Rate::ZERO;
+        queue.shares(Time::ZERO, &mut Log::default(), &mut |_, share| allocation = share.allocation);
+        assert_eq!(allocation, Rate::from_bit(mbit * 20_000));
+    };
+    is_for(&mut queue, 4);
+    queue.set_link_rate(Rate::from_mbit(3));
+    is_for(&mut queue, 3);
+    assert!(queue.set_shaper_rate(Time::ZERO, Rate::from_mbit(2)));
+    is_for(&mut queue, 2);
+    queue.set_link_rate(Rate::from_mbit(1_000));
+    is_for(&mut queue, 2);
 }
 
 #[test]

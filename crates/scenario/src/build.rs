@@ -28,6 +28,11 @@ pub(crate) fn build(
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Option<Scenario> {
+    if let Some(item) = root.get("rule") {
+        let message = "rules go by addresses and ports, which the simulator's packets do not have; write the keys of a flow in \
+                       its table, such as class = \"real_rate\" under [flow.NAME]";
+        problems.add_final(item.place, "rule".to_owned(), message);
+    }
     let fields = walk_root(root, ROOT, problems);
     let seed = fields.count("seed", 1, problems);
     let stop = fields.time("stop", 1, problems);

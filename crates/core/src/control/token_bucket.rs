@@ -205,6 +205,11 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         self.held.take()
     }
 
+    /// The sustained rate.
+    pub const fn rate(&self) -> Rate {
+        self.sustained.rate
+    }
+
     /// The sustained rate from `now` on. Tokens that came before stay.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.sustained.fill(now);

@@ -40,11 +40,6 @@ impl DisciplineParams {
             }),
             (None, None) => read(SYSTEMS, args, "kind", selection.kind)?,
         };
-        if let (CoreParams::Ramp(_), Some(_)) = (&core, selection.shaper) {
-            let message = "RAMP computes with the rate of its link and does not know a shaper's rate; give the link the \
-                           rate, or shape on the next one";
-            return Err(ParamError::new("shaper", message));
-        }
         let core = match Isolate::from_args(args) {
             Some(isolate) => CoreParams::Isolated(IsolatedParams::new(isolate, core)?),
             None => core,
@@ -133,10 +128,13 @@ impl DisciplineParams {
         }
     }
 
-    /// An empty discipline for a link.
+    /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
+    /// shaper, or of the link if that is slower.
     #[must_use]
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
-        let mut core = Core::new(&self.core, setup);
+        let link_rate =
+            self.shaper.as_ref().map_or(setup.link_rate, |shaper| setup.link_rate.min(shaper.rate));
+        let mut core = Core::new(&self.core, &LinkContext { link_rate, ..*setup });
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);
         }
@@ -177,15 +175,15 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 pub enum Discipline<P> {
     /// Without a shaper.
     Plain(Core<P>),
-    /// Behind a shaper.
-    Shaped(TokenBucket<P, Core<P>>),
+    /// Behind a shaper, and the rate of the link behind that.
+    Shaped(TokenBucket<P, Core<P>>, Rate),
 }
 
 impl<P: Packet> Discipline<P> {
     fn core(&self) -> &Core<P> {
         match self {
             Self::Plain(core) => core,
-            Self::Shaped(shaper) => shaper.inner(),
+            Self::Shaped(shaper, _) => shaper.inner(),
         }
     }
 
@@ -196,7 +194,7 @@ impl<P: Packet> Discipline<P> {
     pub fn has_params(&self, params: &DisciplineParams) -> bool {
         let shaped = match (self, &params.shaper) {
             (Self::Plain(_), None) => true,
-            (Self::Shaped(shaper), Some(params)) => shaper.has_params(params),
+            (Self::Shaped(shaper, _), Some(params)) => shaper.has_params(params),
             _ => false,
         };
         shaped && self.core().has_params(&params.core)
@@ -259,7 +257,7 @@ impl<P: Packet> Discipline<P> {
     fn core_mut(&mut self) -> &mut Core<P> {
         match self {
             Self::Plain(core) => core,
-            Self::Shaped(shaper) => shaper.inner_mut(),
+            Self::Shaped(shaper, _) => shaper.inner_mut(),
         }
     }
 
@@ -268,7 +266,7 @@ impl<P: Packet> Discipline<P> {
     pub fn drain(&mut self, now: Time) -> Option<P> {
         match self {
             Self::Plain(core) => core.drain(now),
-            Self::Shaped(shaper) => shaper.take_held().or_else(|| shaper.inner_mut().drain(now)),
+            Self::Shaped(shaper, _) => shaper.take_held().or_else(|| shaper.inner_mut().drain(now)),
         }
     }
 
@@ -317,14 +315,21 @@ impl<P: Packet> Discipline<P> {
     }
 
     pub fn set_link_rate(&mut self, rate: Rate) {
-        self.core_mut().set_link_rate(rate);
+        match self {
+            Self::Plain(core) => core.set_link_rate(rate),
+            Self::Shaped(shaper, link) => {
+                *link = rate;
+                let rate = rate.min(shaper.rate());
+                shaper.inner_mut().set_link_rate(rate);
+            }
+        }
     }
 
     /// The rate of the shaper from `now` on. Whether there is one.
     pub fn set_shaper_rate(&mut self, now: Time, rate: Rate) -> bool {
         match self {
             Self::Plain(_) => false,
-            Self::Shaped(shaper) => {
+            Self::Shaped(shaper, link) => {
                 shaper.set_rate(now, rate);
                 true
             }
@@ -337,33 +342,34 @@ impl<P: Packet> Queue<P> for Discipline<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         match self {
             Self::Plain(queue) => queue.enqueue(now, packet, sink),
-            Self::Shaped(queue) => queue.enqueue(now, packet, sink),
+            Self::Shaped(queue, _) => queue.enqueue(now, packet, sink),
         }
+                shaper.inner_mut().set_link_rate(rate.min(*link));
     }
     #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         match self {
             Self::Plain(queue) => queue.dequeue(now, sink),
-            Self::Shaped(queue) => queue.dequeue(now, sink),
+            Self::Shaped(queue, _) => queue.dequeue(now, sink),
         }
     }
     fn is_transparent(&self) -> bool {
         match self {
             Self::Plain(queue) => queue.is_transparent(),
-            Self::Shaped(_) => false,
+            Self::Shaped(..) => false,
         }
     }
     fn next_wakeup(&self) -> Option<Time> {
         match self {
             Self::Plain(queue) => queue.next_wakeup(),
-            Self::Shaped(queue) => queue.next_wakeup(),
+            Self::Shaped(queue, _) => queue.next_wakeup(),
         }
     }
     #[inline(always)]
     fn backlog(&self) -> Backlog {
         match self {
             Self::Plain(queue) => queue.backlog(),
-            Self::Shaped(queue) => queue.backlog(),
+            Self::Shaped(queue, _) => queue.backlog(),
         }
     }
 }
