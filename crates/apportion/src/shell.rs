@@ -25,11 +25,12 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use apportion_core::system::Catalog;
+use apportion_core::system::{Catalog, CoreParams};
 use apportion_core::units::{Rate, Ratio, Span};
 use apportion_linux::command::Group;
 use apportion_live::pace::{Trace, TraceError};
 use apportion_live::shell::{self, DirectionParams, HostAccess, Log, MAX_DEPTH, Speed, StepsError};
+use apportion_scenario::gateway::{Direction, RuleConfig, real_rate_rule};
 use apportion_scenario::queue;
 use serde_json::Value;
 
@@ -118,6 +119,9 @@ pub struct Shell {
     pub up: LinkOptions,
     /// From the far end to the command. Default: likewise.
     pub down: LinkOptions,
+    /// Which flows are real-rate, for queues that distinguish classes (`ramp`): conditions as of a rule of a gateway and
+    /// perhaps a target, such as `{ protocol = "udp", to_port = 5004 }`. Default: none, all are greedy.
+    pub real_rate: Vec<String>,
     /// A command at the far end, run by `sh -c` with its output on standard error. The command starts when this one
     /// listens, or after 5 s. Default: none.
     pub far: Option<String>,
@@ -147,6 +151,7 @@ impl Shell {
             command: command.into_iter().map(Into::into).collect(),
             up: LinkOptions::default(),
             down: LinkOptions::default(),
+            real_rate: Vec::new(),
             far: None,
             outside: false,
             time_limit: None,
@@ -165,12 +170,14 @@ impl Shell {
     /// If an option is wrong, or a file cannot be read or written.
     pub fn prepare(self) -> Result<PreparedShell, ShellError> {
         let [up, down] = [self.up.params(&self.catalog)?, self.down.params(&self.catalog)?];
+        let real_rate = self.real_rate([&up, &down])?;
         let depth = depth()?;
         let log = self.log.as_deref().map(|path| self.logs(path)).transpose()?;
         let outside = self.outside.then(HostAccess::prepare).transpose()?;
         let shell = shell::Shell {
             up,
             down,
+            real_rate,
             seed: self.seed,
             depth,
             command: command(&self.command),
@@ -182,6 +189,24 @@ impl Shell {
             outside,
         };
         Ok(PreparedShell { options: self, shell })
+    }
+
+    /// The rules for real-rate flows, of which each has a direction whose queue distinguishes classes.
+    fn real_rate(&self, [up, down]: [&DirectionParams; 2]) -> Result<Vec<RuleConfig>, ShellError> {
+        let read = |text: &String| {
+            let rule = real_rate_rule(text).map_err(ShellError::RealRate)?;
+            let knows = |(way, params): (Direction, &DirectionParams)| {
+                rule.is_for(way) && params.queue.knows_classes()
+            };
+            if !Direction::BOTH.into_iter().zip([up, down]).any(knows) {
+                let way = rule.direction.map_or(String::new(), |way| format!(" {}", way.name()));
+                return Err(ShellError::RealRate(format!(
+                    "`{text}`: the queue{way} does not distinguish classes of flows; write --queue ramp, or leave it out"
+                )));
+            }
+            Ok(rule)
+        };
+        self.real_rate.iter().map(read).collect()
     }
 
     /// The logs of both directions.
@@ -216,6 +241,13 @@ impl PreparedShell {
     #[must_use]
     pub fn lacks_nameserver(&self) -> bool {
         self.shell.outside.as_ref().is_some_and(|outside| outside.nameserver.is_none())
+    }
+
+    /// Whether a queue is RAMP although no rule makes a flow real-rate: all flows are greedy there.
+    #[must_use]
+    pub fn lacks_real_rate(&self) -> bool {
+        let is_ramp = |params: &DirectionParams| matches!(params.queue.core, CoreParams::Ramp(_));
+        self.shell.real_rate.is_empty() && (is_ramp(&self.shell.up) || is_ramp(&self.shell.down))
     }
 
     /// Takes the process out of the networks and mounts of the system for good, and runs the command to its end.
@@ -314,6 +346,9 @@ pub enum ShellError {
     /// A queue is wrong: one problem a line.
     #[error("{0}")]
     Queue(String),
+    /// What selects real-rate flows is wrong.
+    #[error("real-rate: {0}")]
+    RealRate(String),
     /// Steps are wrong.
     #[error("steps: {0}")]
     Steps(StepsError),

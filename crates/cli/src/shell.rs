@@ -19,6 +19,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
     let shell = Shell {
         up: arguments.up.options().or(&both),
         down: arguments.down.options().or(&both),
+        real_rate: arguments.real_rate.clone(),
         far: arguments.far.clone(),
         outside: arguments.outside,
         time_limit: arguments.time_limit,
@@ -35,6 +36,12 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
     let shell = shell.prepare()?;
     if shell.lacks_nameserver() && !arguments.quiet {
         output::note("outside: /etc/resolv.conf names no server, so names are not resolved behind the link");
+    }
+    if shell.lacks_real_rate() && !arguments.quiet {
+        output::note(
+            "warning: no flow is real-rate, so `ramp` divides what it has among greedy flows alone; name those that need a \
+             rate, for example --real-rate '{ protocol = \"udp\", to_port = 5004 }'",
+        );
     }
     let results = shell.run()?;
     publish(arguments, &results, json)?;

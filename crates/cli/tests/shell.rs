@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it, and a test that is skipped says why")]
 
 mod common;
+#[path = "common/video.rs"]
+mod video;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -94,6 +96,8 @@ fn part() {
         ["rtt", times] => rtt(times.parse().unwrap()),
         ["count", file] => count(Path::new(file)),
         ["blast", mbit, ms] => blast(mbit.parse().unwrap(), ms.parse().unwrap()),
+        ["sink", file] => video::sink(Path::new(file)),
+        ["film", bulk] => video::film(bulk.parse().unwrap()),
         ["terminal", file] => terminal(Path::new(file)),
         _ => panic!("{part}"),
     }
@@ -166,6 +170,25 @@ fn blast(mbit: f64, ms: u64) {
 }
 
 #[test]
+fn a_video_has_its_rate_beside_bulk_transfers_of_the_same_host_if_it_is_real_rate() {
+    let Some(folder) = ready() else { return };
+    let file = folder.path().join("bytes");
+    let arrives = |options: &[&str]| {
+        let link = [&["--rate", "4Mbit", "--delay", "5ms"], options].concat();
+        let run = between(folder.path(), &link, &format!("sink {}", file.display()), "film 12");
+        let got: f64 = fs::read_to_string(&file).unwrap().parse().unwrap();
+        println!("{options:?}: {:.3} of the video\n{}", got / measured(&run)[0], run.err);
+        (got / measured(&run)[0], run.err)
+    };
+    // Among 13 flows its share of 4 Mb/s is .26 of its need.
+    let (without, err) = arrives(&["--queue", "ramp"]);
+    assert!(without < 0.6 && err.contains("warning: no flow is real-rate"), "{without} {err}");
+    let rule = format!("{{ protocol = \"udp\", to_port = {PORT} }}");
+    let (with, err) = arrives(&["--queue", "ramp", "--real-rate", &rule]);
+    assert!(with >= 0.98 && !err.contains("warning: "), "{with} {err}");
+}
+
+#[test]
 fn the_exit_status_is_the_commands() {
     let Some(folder) = ready() else { return };
     let run = |arguments: &[&str]| apportion(folder.path(), &[&["shell"], arguments].concat());
@@ -197,6 +220,24 @@ fn wrong_options_are_reported_before_anything_runs() {
     refused(&["--trace", "missing.trace"], "missing.trace: cannot read the trace");
     refused(&["--steps", "1s 1Mbit"], "the first step must be at 0s");
     refused(&["--loss", "2"], "between 0 and 1");
+    let ramp = |rule| ["--queue", "ramp", "--real-rate", rule];
+    refused(
+        &ramp("udp"),
+        "real-rate: `udp` is not a table; write for example { protocol = \"udp\", to_port = 5004 }",
+    );
+    refused(&ramp("{ to_port = 99999 }"), "to_port: `99999` is neither a port nor a range");
+    refused(&ramp("{ port = 9 }"), "port: unknown key");
+    refused(&ramp("{ protocol = \"icmp\", to_port = 9 }"), "packets of protocol icmp have no ports");
+    refused(
+        &ramp("{ dscp = \"ef\", target = \"1kB\", target_delay = \"1ms\" }"),
+        "target: `target_delay` says it already",
+    );
+    let rule = "{ direction = \"down\", protocol = \"udp\" }";
+    let other = ["--up-queue", "ramp", "--real-rate", rule];
+    refused(
+        &other,
+        "the queue down does not distinguish classes of flows; write --queue ramp, or leave it out",
+    );
     refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
     fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();
     refused(&["--down-trace", "bad.trace"], "bad.trace: line 2: 1 ms comes after");

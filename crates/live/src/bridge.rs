@@ -2,14 +2,18 @@
 //!
 //! Frames that are not IP are one more flow, number 0.
 
-use apportion_core::packet::FlowId;
+use std::collections::VecDeque;
+
+use apportion_core::packet::{FillTarget, FlowClass, FlowId};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::frame_io::Ports;
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
+use apportion_runtime::link::FlowSetting;
 use apportion_scenario::direction::Direction;
+use apportion_scenario::gateway::classifier::{Headers, RuleSet};
 
 use crate::engine::{Arrival, Disposition, Engine, EngineError, Hop, World};
 use crate::flow_table::FlowTable;
@@ -41,6 +45,19 @@ pub struct Bridge {
     delays: [Histogram; 2],
     /// Sees frames that go up, if there is one.
     listener_gate: Option<ListenerGate>,
+    /// Which flows are real-rate, by direction.
+    real_rate: [RealRate; 2],
+    /// What links must know of the flow that came last.
+    settings: VecDeque<(u32, FlowId, FlowSetting)>,
+}
+
+/// The real-rate flows of one direction; none by default.
+#[derive(Clone, Debug, Default)]
+pub struct RealRate {
+    /// What they match.
+    pub rules: RuleSet,
+    /// What their queues should hold, by the number of the rule; none: what the discipline is configured for.
+    pub targets: Vec<Option<FillTarget>>,
 }
 
 impl Bridge {
@@ -58,7 +75,15 @@ impl Bridge {
         let shared = SharedState::new(Pool::new(MAX_FRAMES, LONGEST), MAX_FLOWS + 1);
         let flows = FlowTable::new(FlowId(1), MAX_FLOWS, IDLE);
         let delays = [Histogram::default(), Histogram::default()];
-        let world = Self { flows, seen: 0, overhead: [overhead; 2], delays, listener_gate: None };
+        let world = Self {
+            flows,
+            seen: 0,
+            overhead: [overhead; 2],
+            delays,
+            listener_gate: None,
+            real_rate: Default::default(),
+            settings: VecDeque::new(),
+        };
         let io = Ports::new(Clock::start(), vec![near, far]).map_err(EngineError::Wait)?;
         Engine::new(io, vec![up, down], routes, shared, world)
     }
@@ -66,6 +91,25 @@ impl Bridge {
     /// Shows the gate each frame that goes up, so that its destination listens when it arrives.
     pub fn set_listener_gate(&mut self, gate: ListenerGate) {
         self.listener_gate = Some(gate);
+    }
+
+    /// From now on flows that begin in this direction are real-rate if they are of these.
+    pub fn set_real_rate(&mut self, direction: Direction, real_rate: RealRate) {
+        self.real_rate[direction as usize] = real_rate;
+    }
+
+    /// Gives a flow its class, which its number may have had from another.
+    fn give_class(&mut self, port: u32, flow: FlowId, headers: Option<&Headers>) {
+        let RealRate { rules, targets } = &self.real_rate[usize::from(port != Direction::Up as u32)];
+        if targets.is_empty() {
+            return;
+        }
+        let rule = headers.and_then(|headers| rules.first(headers));
+        let class = if rule.is_some() { FlowClass::RealRate } else { FlowClass::Greedy };
+        let target = rule.and_then(|rule| targets.get(rule).copied().flatten());
+        for setting in [FlowSetting::Class(class), FlowSetting::Target(target)] {
+            self.settings.push_back((port, flow, setting));
+        }
     }
 
     /// The gate that sees frames that go up.
@@ -108,7 +152,10 @@ impl World for Bridge {
         }
         let flow = parsed.flow().map_or(FlowId(0), |tuple| {
             let numbered = self.flows.number(now, tuple);
-            self.seen += u64::from(numbered.is_new);
+            if numbered.is_new {
+                self.seen += 1;
+                self.give_class(port, numbered.flow, parsed.headers.as_ref());
+            }
             numbered.flow
         });
         let carried = Bytes::new((arrival.frame.len() as u64).saturating_sub(ETHERNET.get()));
@@ -124,6 +171,10 @@ impl World for Bridge {
             acknowledgement: 0,
         };
         Disposition::Forward(arrival.packet(now, &description, 2 * port))
+    }
+
+    fn poll_flow_update(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
+        self.settings.pop_front()
     }
 
     fn egress(&mut self, now: Time, port: u32, packet: &Packet, _frame: &mut [u8]) {

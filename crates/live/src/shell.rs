@@ -44,12 +44,14 @@ use apportion_linux::namespace::{
 use apportion_linux::port::{Port, PortError};
 use apportion_linux::socket_helper::{Helper, HelperError};
 use apportion_scenario::direction::Direction;
+use apportion_scenario::gateway::RuleConfig;
+use apportion_scenario::gateway::classifier::RuleSet;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::prctl::set_timerslack;
 
-use crate::bridge::{Bridge, ETHERNET};
+use crate::bridge::{Bridge, ETHERNET, RealRate};
 use crate::engine::{Engine, EngineError, Stop};
 use crate::host_proxy::{
     self, HostProxy, HostProxyError, ListenerGate, ResolvConfError, bind_resolv_conf, host_nameserver,
@@ -96,6 +98,8 @@ pub struct Shell {
     pub up: DirectionParams,
     /// From the far end to the command.
     pub down: DirectionParams,
+    /// Which flows are real-rate; all others are greedy.
+    pub real_rate: Vec<RuleConfig>,
     /// All random streams derive from it.
     pub seed: u64,
     /// Shells around this one.
@@ -180,6 +184,9 @@ pub enum ShellError {
     /// Shells are nested too deep.
     #[error("shells nest at most {MAX_DEPTH} deep, and {0} are around this one; start it in an outer shell")]
     Depth(u8),
+    /// There are too many rules.
+    #[error("real_rate: {0}")]
+    RealRate(String),
     /// A log could not be written to its end.
     #[error("cannot write the log: {0}; is the disk full?")]
     Log(io::Error),
@@ -274,6 +281,15 @@ impl Shell {
         }
     }
 
+    /// The real-rate flows of a direction.
+    fn real_rate(&self, direction: Direction) -> Result<RealRate, ShellError> {
+        let own: Vec<&RuleConfig> = self.real_rate.iter().filter(|rule| rule.is_for(direction)).collect();
+        let targets = own.iter().map(|rule| rule.gives.target).collect();
+        let rules = RuleSet::new(own.into_iter().map(|rule| rule.when.clone()).enumerate().collect());
+        let rules = rules.map_err(|error| ShellError::RealRate(error.message))?;
+        Ok(RealRate { rules, targets })
+    }
+
     fn link(&self, direction: Direction) -> Link {
         let DirectionParams { speed, delay, loss, queue } = self.direction(direction);
         let name = direction.name();
@@ -335,7 +351,7 @@ struct Course {
 }
 
 impl Course {
-    fn new(shell: &mut Shell, ports: [Port; 2]) -> Result<Self, EngineError> {
+    fn new(shell: &mut Shell, ports: [Port; 2]) -> Result<Self, ShellError> {
         let mut engine =
             Bridge::between(ports, [shell.link(Direction::Up), shell.link(Direction::Down)], ETHERNET)?;
         let mut steps = Vec::new();
@@ -344,6 +360,7 @@ impl Course {
             if matches!(speed, Speed::Trace(_)) {
                 engine.world.set_overhead(direction, OF_TRACES);
             }
+            engine.world.set_real_rate(direction, shell.real_rate(direction)?);
             steps.extend(speed.later_steps().map(|(at, rate)| (at, direction, rate)));
         }
         steps.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));

@@ -44,6 +44,7 @@ pub use config::{
 };
 pub use describe::reference;
 pub use directions::MAX_TRUSTED;
+pub use rules::real_rate_rule;
 pub use written::{Change, Difference, Pinned, Setting};
 
 impl GatewayConfig {

@@ -20,6 +20,10 @@ pub struct Shell {
     /// is this machine
     #[arg(long, conflicts_with = "far")]
     pub outside: bool,
+    /// Flows that are real-rate at a queue `ramp`, by the conditions of a gateway's rule, such as
+    /// '{ protocol = "udp", to_port = 5004 }'; can be repeated. All others are greedy
+    #[arg(long, value_name = "RULE")]
+    pub real_rate: Vec<String>,
     /// Kill the command after this time, with exit status 124
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Span>,

@@ -60,6 +60,12 @@ impl DisciplineParams {
         }
     }
 
+    /// Whether it treats classes of flows differently, or may: what one from outside does is not known.
+    #[must_use]
+    pub const fn knows_classes(&self) -> bool {
+        matches!(self.core, CoreParams::Ramp(_) | CoreParams::Custom(_))
+    }
+
     /// What divides, among hosts or among flows.
     fn dividing(&self) -> &CoreParams {
         match &self.core {

@@ -5,12 +5,12 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Weight};
 
-use super::tables::RULE;
+use super::tables::{REAL_RATE, RULE};
 use super::{Direction, Grouping, RuleConfig, Treatment, Written, forms};
 use crate::keys::{Fields, walk};
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::selection::Part;
-use crate::text::{Item, Value};
+use crate::text::{self, Item, Value};
 use crate::{customers, flows, marking};
 
 /// Protocols whose packets have ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
@@ -67,6 +67,38 @@ fn rule(number: usize, fields: &Fields<'_>, problems: &mut Problems) -> Option<R
         when: when?,
         gives: gives?,
     })
+}
+
+/// Reads a rule whose flows are real-rate from text: an inline table with conditions of a `[[rule]]` and, if flows have a
+/// target of their own, `target` or `target_delay`.
+///
+/// ```
+/// let rule = apportion_scenario::gateway::real_rate_rule("{ protocol = \"udp\", to_port = 5004 }");
+/// assert!(rule.is_ok());
+/// ```
+///
+/// # Errors
+/// Everything that is wrong with it, as one line.
+pub fn real_rate_rule(text: &str) -> Result<RuleConfig, String> {
+    let text = text.trim();
+    let refuse =
+        |why: &str| format!("`{text}` is {why}; write for example {{ protocol = \"udp\", to_port = 5004 }}");
+    if !text.starts_with('{') {
+        return Err(refuse("not a table"));
+    }
+    let item = text::parse_value(text).map_err(|why| refuse(&why))?;
+    let mut problems = Problems::default();
+    let rule = walk(&item, "", REAL_RATE, false, &mut problems).and_then(|fields| {
+        let direction = fields.text("direction");
+        let direction = Direction::BOTH.into_iter().find(|known| direction == Some(known.name()));
+        let when = conditions(&fields, &mut problems);
+        let target = flows::target(&fields, 1, &mut problems);
+        let gives = Treatment { class: FlowClass::RealRate, target, ..Treatment::default() };
+        Some(RuleConfig { name: text.to_owned(), direction, when: when?, gives })
+    });
+    let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
+    let lines = problems.into_vec("").into_iter().map(line).collect::<Vec<_>>().join("; ");
+    rule.filter(|_| lines.is_empty()).ok_or_else(|| format!("`{text}`: {lines}"))
 }
 
 fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {

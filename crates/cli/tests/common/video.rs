@@ -1,0 +1,45 @@
+//! A video behind a link of the shell, next to bulk transfers of the same host: its far end and its source.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+use crate::PORT;
+
+/// Takes the data of any connection, and writes how many bytes of datagrams came.
+pub fn sink(file: &Path) {
+    let listener = TcpListener::bind(("0.0.0.0", PORT + 1)).unwrap();
+    spawn(move || {
+        for stream in listener.incoming() {
+            spawn(|| std::io::copy(&mut stream.unwrap(), &mut std::io::sink()));
+        }
+    });
+    let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
+    let (mut bytes, mut buffer) = (0, [0; 2_048]);
+    loop {
+        bytes += socket.recv(&mut buffer).unwrap();
+        fs::write(file, bytes.to_string()).unwrap();
+    }
+}
+
+/// A video of 1.2 Mb/s for 4 s, five datagrams each 40 ms, next to `bulk` connections; the bytes of its datagrams.
+pub fn film(bulk: usize) {
+    let far = std::env::var("APPORTION_FAR").unwrap();
+    for _ in 0..bulk {
+        let mut stream = TcpStream::connect((far.as_str(), PORT + 1)).unwrap();
+        spawn(move || while stream.write_all(&[0; 65_536]).is_ok() {});
+    }
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+    socket.connect((far, PORT)).unwrap();
+    sleep(Duration::from_secs(1));
+    let start = Instant::now();
+    for frame in 1..=100 {
+        (0..5).for_each(|_| drop(socket.send(&[0; 1_172])));
+        sleep(Duration::from_millis(40 * frame).saturating_sub(start.elapsed()));
+    }
+    sleep(Duration::from_millis(300));
+    println!("\nMEASURED {}", 100 * 5 * 1_172);
+}
