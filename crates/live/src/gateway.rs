@@ -15,6 +15,7 @@
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | `http` | a minimal HTTP/1.0 |
 //! | [`interfaces`] | what is known of the interfaces, and whether they fit |
+//! | `exceptions` | overload notifications to applications |
 //! | `events` | what happened to the interfaces, between the threads |
 //! | `claim` | a lock for each interface |
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |
@@ -36,6 +37,7 @@ mod claim;
 mod classify;
 pub mod control;
 mod events;
+mod exceptions;
 mod guarantees;
 mod hosts;
 mod http;

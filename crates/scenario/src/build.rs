@@ -99,12 +99,12 @@ pub(crate) fn build(
     if sound {
         admission::check(&links, &flows, &fields, problems);
         admission::check_isolation(&links, &flows, &changes, &fields, problems);
+        changes::check_targets(&flows, &changes, &fields, problems);
         labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;
     let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
     if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
-        changes::check_targets(&flows, &changes, &fields, problems);
         let message =
             format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");
         fields.refuse("sample", message, problems);

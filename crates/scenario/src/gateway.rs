@@ -104,6 +104,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
         fields.refuse("outside", message, problems);
     }
     let metrics = fields.form("metrics", forms::metrics, problems);
+    let exceptions = fields.form("exceptions", forms::socket, problems);
     let address = fields.form("address", forms::own_address, problems);
     let report_key = fields.form("report_key", forms::key, problems).map(ReportKey);
     let insecure = fields.flag("insecure");
@@ -137,6 +138,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
         inside: inside?,
         outside: outside?,
         metrics,
+        exceptions,
         address,
         report_key,
         insecure: insecure?,

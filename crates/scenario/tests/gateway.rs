@@ -163,7 +163,16 @@ fn values_of_the_file_are_refused_with_a_fix() {
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
-                        metrics, address, report_key, insecure, flow_idle, flows, up, down, rule, customer",
+                        metrics, exceptions, address, report_key, insecure, flow_idle, flows, up, down, rule, customer",
+        ),
+        (
+            "exceptions = \"x.sock\"",
+            "exceptions: `x.sock` is not the path of a file from the root; write for example \
+             \"/run/apportion/exceptions.sock\"",
+        ),
+        (
+            "exceptions = 9",
+            "exceptions: `9` is not the path of a file from the root; write for example \"/run/apportion/exceptions.sock\"",
         ),
         (
             "metrics = \"9617\"",

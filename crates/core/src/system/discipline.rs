@@ -156,14 +156,14 @@ impl DisciplineParams {
         for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
             core.set_class(flow, class);
         }
+        for (flow, &target) in (0..).map(FlowId).zip(setup.targets).filter(|(_, target)| target.is_some()) {
+            core.set_target(flow, target);
+        }
         for (flow, &hosts) in (0..).map(FlowId).zip(setup.hosts) {
             core.set_hosts(flow, hosts);
         }
         match &self.shaper {
-        for (flow, &target) in (0..).map(FlowId).zip(setup.targets).filter(|(_, target)| target.is_some()) {
-            core.set_target(flow, target);
-        }
-            Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core)),
+            Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core), setup.link_rate),
             None => Discipline::Plain(core),
         }
     }
@@ -236,6 +236,13 @@ impl<P: Packet> Discipline<P> {
             ramp.shares().for_each(|(flow, share)| show(flow, share));
         }
     }
+
+    /// The same as of the last call that had a time.
+    pub fn latest_shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
+        if let Core::Ramp(ramp) = self.core() {
+            ramp.shares().for_each(|(flow, share)| show(flow, share));
+        }
+    }
 }
 
 /// Reports exchanged with other routers.
@@ -303,6 +310,12 @@ impl<P: Packet> Discipline<P> {
         self.core_mut().set_class(flow, class)
     }
 
+    /// What the queue of `flow` should hold while it is real-rate; none: what the discipline is configured for.
+    /// Whether this discipline has use for it.
+    pub fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+        self.core_mut().set_target(flow, target)
+    }
+
     /// The hosts at the ends of `flow` from its next packet on. Whether this discipline divides among hosts.
     pub fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
         self.core_mut().set_hosts(flow, hosts)
@@ -314,12 +327,6 @@ impl<P: Packet> Discipline<P> {
     }
 
     /// The rate of the link behind it from now on.
-    /// What the queue of `flow` should hold while it is real-rate; none: what the discipline is configured for.
-    /// Whether this discipline has use for it.
-    pub fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
-        self.core_mut().set_target(flow, target)
-    }
-
     pub fn set_link_rate(&mut self, rate: Rate) {
         match self {
             Self::Plain(core) => core.set_link_rate(rate),
@@ -337,6 +344,7 @@ impl<P: Packet> Discipline<P> {
             Self::Plain(_) => false,
             Self::Shaped(shaper, link) => {
                 shaper.set_rate(now, rate);
+                shaper.inner_mut().set_link_rate(rate.min(*link));
                 true
             }
         }
@@ -350,7 +358,6 @@ impl<P: Packet> Queue<P> for Discipline<P> {
             Self::Plain(queue) => queue.enqueue(now, packet, sink),
             Self::Shaped(queue, _) => queue.enqueue(now, packet, sink),
         }
-                shaper.inner_mut().set_link_rate(rate.min(*link));
     }
     #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {

@@ -85,6 +85,8 @@ struct Flow {
     allocated: f64,
     /// When its application was last notified of an overload; none since the end of it.
     notified: Option<Time>,
+    /// How often it was.
+    exceptions: u64,
     /// When its last packet came.
     seen: Time,
     /// Whether it sent since the last sample.
@@ -104,6 +106,8 @@ pub struct FlowShare {
     pub fill: Bytes,
     /// What its allocation amounts to since the start: differences give its mean over any time.
     pub allocated: Bytes,
+    /// Overload notifications to its application, those that an overload is over included.
+    pub exceptions: u64,
 }
 
 /// Monitor, controller and dispatcher.
@@ -114,12 +118,12 @@ pub struct Ramp<P, G> {
     controller: Controller,
     /// By slot: the index of the flow, or [`GREEDY`].
     classes: Vec<u32>,
+    /// By slot: what flows ask for themselves; none beyond the end.
+    targets: Vec<Option<FillTarget>>,
     flows: Vec<Flow>,
     reservations: Reservations,
     /// That of all greedy flows, of the greedy minimum.
     minimum: Reservations,
-    /// By slot: what flows ask for themselves; none beyond the end.
-    targets: Vec<Option<FillTarget>>,
     packets: Pool<P>,
     greedy: Greedy<P, G>,
     interface: VecDeque<P>,
@@ -148,11 +152,11 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             link_rate,
             controller: Controller::new(params, link_rate),
             classes: Vec::new(),
+            targets: Vec::new(),
             flows: Vec::new(),
             reservations: reservations(),
             minimum,
             packets: Pool::new(),
-            targets: Vec::new(),
             greedy: Greedy::new(greedy),
             interface: VecDeque::new(),
             in_flows: Backlog::EMPTY,
@@ -191,6 +195,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
                 granted: Rate::ZERO,
                 allocated: 0.0,
                 notified: None,
+                exceptions: 0,
                 seen: self.clock,
                 sent: false,
                 arrived: Bytes::ZERO,
@@ -201,7 +206,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         let floor = self.floor();
         let flow = &mut self.flows[index];
         flow.id = id;
-        flow.is_real_rate = true;
+        (flow.is_real_rate, flow.exceptions) = (true, 0);
         flow.requirement = Requirement::new(&self.controller);
         flow.wanted = floor;
         flow.granted = part(self.link_rate, floor);
@@ -330,6 +335,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             if is_news && !Mutant::RampSilent.is_on() {
                 flow.notified = (!is_over).then_some(now);
                 sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
+                flow.exceptions += 1;
                 self.exceptions += 1;
             }
         }
@@ -432,6 +438,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
                 requirement: part(link_rate, flow.wanted),
                 fill: flow.fill.bytes,
                 allocated: Bytes::new((bits / 8.0) as u64),
+                exceptions: flow.exceptions,
             };
             (flow.id, share)
         })
@@ -468,13 +475,6 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         true
     }
 
-    fn drain(&mut self, now: Time) -> Option<P> {
-        if let Some(packet) = self.interface.pop_front() {
-            self.in_interface.remove(&packet);
-            return Some(packet);
-        }
-        let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
-        match self.reservations.next().or_else(held) {
     fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
         let slot = flow.slot();
         if slot >= self.targets.len() && target.is_some() {
@@ -489,6 +489,13 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         true
     }
 
+    fn drain(&mut self, now: Time) -> Option<P> {
+        if let Some(packet) = self.interface.pop_front() {
+            self.in_interface.remove(&packet);
+            return Some(packet);
+        }
+        let held = || self.flows.iter().position(|flow| !flow.queue.is_empty());
+        match self.reservations.next().or_else(held) {
             Some(index) => self.take(index, Reservations::charge),
             None => self.greedy.drain(now),
         }

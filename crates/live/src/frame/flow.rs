@@ -2,11 +2,13 @@
 //!
 //! The five-tuple of RFC 6437 section 1 and many others. Cost: O(1), no allocation.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_sffc::message::FlowKey;
 
+use super::protocol::{TCP, UDP};
 use super::word;
 
 /// What identifies a flow: protocol, addresses, and ports if the packet shows them.
@@ -125,5 +127,26 @@ impl FlowTuple {
             _ => return None,
         };
         Some(Self { protocol, addresses, ports: word(ports, 0).zip(word(ports, 2)) })
+    }
+}
+
+/// `tcp 100.64.0.2:40000 > 100.64.0.1:80`.
+impl fmt::Display for FlowTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Both protocols of ICMP are one name.
+        match self.protocol {
+            TCP => f.write_str("tcp ")?,
+            UDP => f.write_str("udp ")?,
+            1 | 58 => f.write_str("icmp ")?,
+            other => write!(f, "protocol {other} ")?,
+        }
+        match self.ports {
+            Some((from, to)) => {
+                let [source, destination] =
+                    [(self.source(), from), (self.destination(), to)].map(SocketAddr::from);
+                write!(f, "{source} > {destination}")
+            }
+            None => write!(f, "{} > {}", self.source(), self.destination()),
+        }
     }
 }

@@ -220,8 +220,7 @@ impl Bench {
         per_second: u64,
         make: impl FnMut(u64) -> Vec<u8> + 'static,
     ) {
-        let every = Span::from_secs(1).div(per_second);
-        self.engine.io_mut().sources.push(Source { port, next, every, end, sent: 0, make: Box::new(make) });
+        play(&mut self.engine, port, [next, end], per_second, make);
     }
 
     /// Runs until then, in ms.
@@ -249,6 +248,18 @@ impl Bench {
     }
 }
 
+/// Between these times this frame comes in by `port` so often a second.
+pub(super) fn play(
+    engine: &mut Engine<GatewayWorld, Memory>,
+    port: u32,
+    [next, end]: [Time; 2],
+    per_second: u64,
+    make: impl FnMut(u64) -> Vec<u8> + 'static,
+) {
+    let every = Span::from_secs(1).div(per_second);
+    engine.io_mut().sources.push(Source { port, next, every, end, sent: 0, make: Box::new(make) });
+}
+
 /// Host `last` of the inside.
 const fn inside(last: u16) -> [u8; 4] {
     [10, 0, (last >> 8) as u8, last as u8]
@@ -271,7 +282,7 @@ fn packet([source, destination]: [[u8; 4]; 2], protocol: u8, header: &[u8], leng
 }
 
 /// A datagram whose packet has `length` bytes.
-fn datagram(ends: [[u8; 4]; 2], ports: [u16; 2], length: usize) -> Vec<u8> {
+pub(super) fn datagram(ends: [[u8; 4]; 2], ports: [u16; 2], length: usize) -> Vec<u8> {
     let mut header = ports.map(u16::to_be_bytes).concat();
     header.extend(((length - 20) as u16).to_be_bytes());
     header.extend([0, 0]);

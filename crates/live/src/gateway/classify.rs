@@ -18,6 +18,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
+use super::exceptions::FlowPackets;
 use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
@@ -107,8 +108,8 @@ struct Slot {
 struct Given {
     weight: Weight,
     class: FlowClass,
-    guarantee: Rate,
     target: Option<FillTarget>,
+    guarantee: Rate,
     rtt: Span,
     customer: CustomerId,
     hosts: HostPair,
@@ -165,8 +166,8 @@ impl Classifier {
         let given = |treatment: &Treatment| Given {
             weight: treatment.weight,
             class: treatment.class,
-            guarantee: Rate::ZERO,
             target: treatment.target,
+            guarantee: Rate::ZERO,
             rtt: treatment.rtt.unwrap_or_default(),
             customer: config.customer_of(treatment),
             hosts: HostPair::default(),
@@ -207,8 +208,8 @@ impl Classifier {
             rtts: &all(&self.slots, |given| given.rtt),
             guarantees: &all(&self.slots, |given| given.guarantee),
             classes: &all(&self.slots, |given| given.class),
-            customers: Customers {
             targets: &all(&self.slots, |given| given.target),
+            customers: Customers {
                 of_flows: &all(&self.slots, |given| given.customer),
                 weights: &self.customer_weights,
             },
@@ -428,8 +429,8 @@ impl Classifier {
         };
         update(from.weight != to.weight, FlowSetting::Weight(to.weight));
         update(from.class != to.class, FlowSetting::Class(to.class));
-        update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
         update(from.target != to.target, FlowSetting::Target(to.target));
+        update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
         update(from.customer != to.customer, FlowSetting::Customer(to.customer));
         update(from.hosts != to.hosts, FlowSetting::Hosts(to.hosts));
         let is_guaranteed = from.guarantee != to.guarantee || to.guarantee > Rate::ZERO && from.rtt != to.rtt;
@@ -520,6 +521,19 @@ impl Classifier {
             claim.acknowledge();
         }
         slot.marks.as_ref().map(|_| (flow.id, new))
+    }
+
+    /// The rule of a flow, if one matched, and which packets it is.
+    #[must_use]
+    pub fn packets(&self, flow: FlowId) -> (Option<usize>, FlowPackets) {
+        match self.table.key(flow) {
+            Some(Key::Tuple(tuple)) => {
+                let known = self.flows.get((flow.0 - FIRST) as usize);
+                (known.and_then(|known| known.rule).map(usize::from), FlowPackets::Tuple(*tuple))
+            }
+            Some(Key::Network(rule, network)) => (Some(usize::from(*rule)), FlowPackets::Network(*network)),
+            None => (flow.index().checked_sub(1), FlowPackets::Rule),
+        }
     }
 
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.

@@ -18,6 +18,7 @@
 //! Nothing waits for the thread that moves packets: a reload is an order to it, and its answer is looked for in each round.
 //! Until it comes there is no second order: another `POST /reload` is refused, and after a SIGHUP the file is read once more.
 
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
@@ -40,6 +41,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
 use super::events::Events;
+use super::exceptions::{Notices, Readers};
 use super::http::{Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
@@ -79,8 +81,10 @@ pub(crate) struct Shared {
     pub snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// Readable when there is an order.
     pub wake: EventFd,
-    /// Readable when there is an answer to one.
+    /// Readable when there is an answer to one, or a notification.
     pub answered: EventFd,
+    /// Overload notifications of queues.
+    pub notices: Notices,
     /// What happened to the interfaces.
     pub events: Events,
     /// Rounds of the control thread, at least one a second.
@@ -97,6 +101,7 @@ impl Shared {
             snapshot: Mutex::new(None),
             wake: EventFd::from_value_and_flags(0, flags)?,
             answered: EventFd::from_value_and_flags(0, flags)?,
+            notices: Notices::new(),
             events: Events::default(),
             rounds: AtomicU64::new(0),
             restarts: Arc::default(),
@@ -113,6 +118,7 @@ pub(crate) struct Control {
     orders: Sender<Order>,
     commands: UnixListener,
     metrics: Option<TcpListener>,
+    exceptions: Option<Readers>,
     signals: SignalFd,
     reloads: Reloads,
     /// The reload that is ordered and not answered.
@@ -170,6 +176,14 @@ pub enum ControlError {
         /// The error of the system call.
         error: io::Error,
     },
+    /// The socket for overload notifications cannot be opened.
+    #[error("exceptions = \"{}\": cannot listen there: {error}; name a new file in a folder that exists", .path.display())]
+    Exceptions {
+        /// Where.
+        path: PathBuf,
+        /// The error of the system call.
+        error: io::Error,
+    },
     /// Signals or the wake-up descriptor cannot be opened.
     #[error("cannot receive signals: {0}")]
     Signals(Errno),
@@ -200,14 +214,19 @@ impl Control {
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared::new().map_err(ControlError::Signals)?);
         let metrics = config.metrics.map(listen).transpose()?;
+        let exceptions = config.exceptions.as_deref().map(socket::bind_exceptions).transpose()?;
+        let commands = socket::bind(folder, &config.title).inspect_err(|_| {
+            // The only thing that would stay behind.
+            let _ = config.exceptions.as_deref().map(fs::remove_file);
+        })?;
         let control = Self {
             path: path.to_owned(),
             catalog: catalog.clone(),
             shared: Arc::clone(&shared),
             orders,
-            // Last, as what fails after that would leave a socket behind.
-            commands: socket::bind(folder, &config.title)?,
+            commands,
             metrics,
+            exceptions: exceptions.map(Readers::new),
             signals,
             reloads: Reloads::default(),
             ordered: None,
@@ -245,6 +264,9 @@ impl Control {
         self.follow_reload(now);
         self.serve_commands(now);
         self.serve_metrics(now);
+        if let Some((readers, snapshot)) = self.exceptions.as_mut().zip(snapshot(&self.shared)) {
+            readers.serve(&self.shared.notices, &snapshot.config);
+        }
         true
     }
 
@@ -273,6 +295,7 @@ impl Control {
             [self.signals.as_fd(), self.shared.answered.as_fd(), self.commands.as_fd()].into_iter();
         let listeners = listeners.chain(self.metrics.iter().map(|metrics| metrics.as_fd()));
         let clients = self.commanders.interests().chain(self.readers.interests());
+        let clients = clients.chain(self.exceptions.iter().flat_map(Readers::interests));
         let mut watched: Vec<PollFd<'_>> = listeners
             .map(|listener| (listener, PollFlags::POLLIN))
             .chain(clients)
@@ -365,7 +388,7 @@ impl Control {
     }
 
     fn snapshot(&self) -> Option<Arc<Snapshot>> {
-        self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        snapshot(&self.shared)
     }
 
     fn send(&self, order: Order) {
@@ -476,6 +499,11 @@ impl Control {
         }
         self.reloads.last = Some(result);
     }
+}
+
+/// The latest snapshot.
+fn snapshot(shared: &Shared) -> Option<Arc<Snapshot>> {
+    shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The answer to a reload that made these changes, of which some may read back differently.

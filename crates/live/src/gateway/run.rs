@@ -21,6 +21,7 @@ use sd_notify::NotifyState;
 use super::attachment::Attachment;
 use super::bypass::{BypassError, FailOpen};
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
+use super::exceptions::Notice;
 use super::interfaces::{self, Interface};
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
@@ -79,16 +80,11 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let found = interfaces::look(&config).map_err(wrong)?;
     let locks = claim::folder(folder);
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
-    warn(&found);
-    if config.insecure {
-        tracing::warn!(
-            "insecure = true: every host on the links can forge reports, which make this gateway drop packets; write a \
-             report_key"
-        );
-    }
+    warn(&config, &found);
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = Socket(folder.join(super::control::socket_name(&config.title)));
+    let _exceptions = config.exceptions.clone().map(Socket);
     let prepared = Arc::new(Prepared::new(Disk, state_file(&socket.0)));
     let _restore = RestoreAtEnd(Arc::clone(&prepared));
     // In this thread's namespace, and before the ports, so that no change is missed.
@@ -137,7 +133,13 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     Ok(())
 }
 
-fn warn(found: &[Interface; 2]) {
+fn warn(config: &GatewayConfig, found: &[Interface; 2]) {
+    if config.insecure {
+        tracing::warn!(
+            "insecure = true: every host on the links can forge reports, which make this gateway drop packets; write a \
+             report_key"
+        );
+    }
     for interface in found.iter().filter(|interface| !interface.is_running) {
         tracing::warn!(
             interface = interface.name,
@@ -151,7 +153,7 @@ fn warn(found: &[Interface; 2]) {
     }
 }
 
-/// The control socket, which goes with the gateway.
+/// A socket, which goes with the gateway.
 struct Socket(PathBuf);
 
 impl Drop for Socket {
@@ -234,6 +236,7 @@ impl<I: FrameIo> Runner<I> {
                 }
             }
         }
+        self.pass_notices();
         let now = self.gateway.now();
         if now >= self.next {
             self.publish();
@@ -243,11 +246,29 @@ impl<I: FrameIo> Runner<I> {
         Ok(None)
     }
 
+    /// Hands overload notifications to the control thread, if an application may read them.
+    fn pass_notices(&mut self) {
+        let engine = &mut self.gateway.engine;
+        let mut is_any = false;
+        while let Some((at, link, overload)) = engine.shared.overloads.pop_front() {
+            let Some(&direction) = Direction::BOTH.get(link as usize) else { continue };
+            let (rule, packets) = engine.world.direction(direction).flows.packets(overload.flow);
+            if self.config.exceptions.is_some() {
+                self.shared.notices.pass(Notice { at, direction, rule, packets, overload });
+                is_any = true;
+            }
+        }
+        if is_any {
+            let _ = self.shared.answered.write(1);
+        }
+    }
+
     fn publish(&mut self) {
         let now = self.gateway.now();
         let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
         let mut snapshot = self.gateway.snapshot(Arc::clone(&self.config), &lateness);
         snapshot.events = self.shared.events.read();
+        snapshot.exceptions = self.shared.notices.counts();
         snapshot.thread_restarts = self.shared.restarts.load(Ordering::Relaxed);
         let snapshot = Arc::new(snapshot);
         self.watchdog.feed(now, self.shared.rounds.load(Ordering::Relaxed));

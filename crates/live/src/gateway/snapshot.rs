@@ -7,19 +7,21 @@
 use std::sync::Arc;
 
 use apportion_core::queue::{Backlog, DropReason};
+use apportion_core::system::ramp::FlowShare;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_linux::frame_io::FrameIo;
 use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
-use apportion_scenario::gateway::{Direction, GatewayConfig};
+use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig};
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use serde_json::{Value, json};
 
 use super::Gateway;
 use super::events::InterfaceEvents;
+use super::exceptions::{ExceptionCounts, FlowPackets};
 use super::guarantees::{self, Exceeded};
 use super::log;
 
@@ -44,8 +46,22 @@ pub struct Snapshot {
     pub reports: Vec<(&'static str, f64)>,
     /// What happened to the interfaces inside and outside.
     pub events: [InterfaceEvents; 2],
+    /// Of the applications that read overload notifications.
+    pub exceptions: ExceptionCounts,
     /// How often the threads that serve the gateway were started again.
     pub thread_restarts: u64,
+}
+
+/// Real-rate flows of a direction that have series of their own: those that need most. Chosen: a screen of lines.
+const MAX_REAL_RATE: usize = 32;
+
+/// A real-rate flow.
+#[derive(Clone, Debug)]
+pub struct RealRateFlow {
+    /// The number of its rule, if one matches.
+    rule: Option<usize>,
+    packets: FlowPackets,
+    share: FlowShare,
 }
 
 /// Of one direction.
@@ -61,6 +77,10 @@ pub struct DirectionSnapshot {
     pub rules: Vec<(Arc<str>, Counters)>,
     /// Flows that have numbers.
     pub flows: usize,
+    /// Those that are real-rate at the queue.
+    pub real_rate_flows: usize,
+    /// The first of them by what they need.
+    pub real_rate: Vec<RealRateFlow>,
     /// Sum of the guarantees that were given.
     pub guaranteed: Rate,
     /// Flows that have a guarantee.
@@ -107,6 +127,7 @@ impl<I: FrameIo> Gateway<I> {
             lateness: lateness.distribution(),
             frames: self.engine.shared.pool.used().into(),
             events: Default::default(),
+            exceptions: ExceptionCounts::default(),
             thread_restarts: 0,
         }
     }
@@ -119,7 +140,20 @@ impl<I: FrameIo> Gateway<I> {
             (counts.sent.packets.get() > 0).then(|| (Arc::clone(name), *counts))
         };
         let link = self.engine.link(direction as usize);
+        let mut shares = Vec::new();
+        if let Some(link) = link {
+            link.state.queue().latest_shares(&mut |flow, share| shares.push((flow, share)));
+        }
+        let real_rate_flows = shares.len();
+        shares.sort_unstable_by_key(|(flow, share)| (std::cmp::Reverse(share.requirement), *flow));
+        shares.truncate(MAX_REAL_RATE);
+        let named = |(flow, share)| {
+            let (rule, packets) = state.flows.packets(flow);
+            RealRateFlow { rule, packets, share }
+        };
         DirectionSnapshot {
+            real_rate_flows,
+            real_rate: shares.into_iter().map(named).collect(),
             rate: link.map_or(Rate::ZERO, |link| link.state.rate()),
             backlog: link.map_or(Backlog::EMPTY, |link| link.state.backlog()),
             left_out: self.left_out[direction as usize],
@@ -212,7 +246,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 const GAUGE: MetricType = MetricType::GAUGE;
 const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 14] = [
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 15] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -220,6 +254,7 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 14] = [
         bytes(it.guaranteed)
     }),
     ("flows", GAUGE, "Flows that have numbers, silent ones included.", |it| it.flows as f64),
+    ("real_rate_flows", GAUGE, "Flows that are real-rate at the queue.", |it| it.real_rate_flows as f64),
     ("guarantee_holders", GAUGE, "Flows that have a guarantee.", |it| it.holders as f64),
     (
         "guarantees_withdrawn_total",
@@ -254,6 +289,18 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 14] = [
         "Packets of flows that are not established, dropped because more came in than can be moved.",
         |it| it.shed as f64,
     ),
+];
+
+type OfRealRate = fn(&FlowShare) -> f64;
+/// Of each real-rate flow among the first.
+const OF_REAL_RATE: [(&str, MetricType, &str, OfRealRate); 3] = [
+    ("real_rate_requirement_bytes_per_second", GAUGE, "What the flow seems to need.", |it| {
+        bytes(it.requirement)
+    }),
+    ("real_rate_allocation_bytes_per_second", GAUGE, "What the flow has.", |it| bytes(it.allocation)),
+    ("real_rate_exceptions_total", COUNTER, "Overload notifications about the flow.", |it| {
+        it.exceptions as f64
+    }),
 ];
 
 /// By limit.
@@ -306,6 +353,21 @@ impl Snapshot {
         Direction::BOTH.into_iter().map(Direction::name).zip(&self.directions)
     }
 
+    /// The real-rate flows that have series of their own, with their labels.
+    fn real_rate(&self) -> impl Iterator<Item = ([(&'static str, String); 3], &FlowShare)> {
+        let of = move |name: &'static str, flow: &RealRateFlow| {
+            let rule = flow.rule.and_then(|rule| self.config.rules.get(rule)).map(|rule| rule.name.clone());
+            [
+                ("direction", name.to_owned()),
+                ("rule", rule.unwrap_or_else(|| COUNTED_APART[0].to_owned())),
+                ("flow", flow.packets.text()),
+            ]
+        };
+        self.directions().flat_map(move |(name, direction)| {
+            direction.real_rate.iter().map(move |flow| (of(name, flow), &flow.share))
+        })
+    }
+
     /// In the text format of Prometheus.
     #[must_use]
     pub fn prometheus(&self, reloads: &Reloads) -> String {
@@ -331,6 +393,13 @@ impl Snapshot {
         for (name, kind, help, of) in OF_DIRECTIONS {
             let samples =
                 self.directions().map(|(name, direction)| (vec![("direction", name)], of(direction)));
+            metrics.add(name, kind, help, samples);
+        }
+        let flows: Vec<[(&str, String); 3]> = self.real_rate().map(|(labels, _)| labels).collect();
+        for (name, kind, help, of) in OF_REAL_RATE {
+            let labels =
+                flows.iter().map(|labels| labels.iter().map(|(name, value)| (*name, &**value)).collect());
+            let samples = labels.zip(self.real_rate()).map(|(labels, (_, share))| (labels, of(share)));
             metrics.add(name, kind, help, samples);
         }
         let refused = self.directions().flat_map(|(name, direction)| {
@@ -384,6 +453,10 @@ impl Snapshot {
         metrics.gauge("uptime_seconds", "Time since the start.", of_all(uptime));
         let lost = log::lines_lost() as f64;
         metrics.counter("log_lines_lost_total", "Lines of the log that could not be written.", of_all(lost));
+        let help = "Overload notifications that a reader lost.";
+        metrics.counter("exceptions_lost_total", help, of_all(self.exceptions.lost as f64));
+        let help = "Readers of overload notifications that are connected.";
+        metrics.gauge("exception_readers", help, of_all(self.exceptions.readers as f64));
         let restarts = self.thread_restarts as f64;
         let help = "Times that a thread which serves the gateway was started again.";
         metrics.counter("thread_restarts_total", help, of_all(restarts));
@@ -415,6 +488,11 @@ impl Snapshot {
             of.insert("rules".to_owned(), Value::Object(direction.rules.iter().map(rule).collect()));
             (name.to_owned(), Value::Object(of))
         };
+        let real_rate = self.real_rate().map(|(labels, share)| {
+            let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), json!(value)));
+            let values = OF_REAL_RATE.map(|(name, _, _, of)| (plain(name), number(of(share))));
+            Value::Object(labels.chain(values).collect())
+        });
         let port = |((interface, counts), events): ((&str, &PortCounts), &InterfaceEvents)| {
             let mut of: serde_json::Map<_, _> =
                 OF_PORTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
@@ -430,6 +508,9 @@ impl Snapshot {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.now.since(Time::ZERO).as_secs_f64(),
             "directions": Value::Object(self.directions().map(direction).collect()),
+            "real_rate": real_rate.collect::<Vec<_>>(),
+            "exceptions_lost": self.exceptions.lost,
+            "exception_readers": self.exceptions.readers,
             "interfaces": Value::Object(self.interfaces().into_iter().zip(&self.events).map(port).collect()),
             "malformed_frames": Value::Object(
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()
@@ -473,7 +554,7 @@ mod tests {
         let page = include_str!("../../../../docs/gateway.md");
         let names = OF_RULES.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
-        let names = names.chain([REFUSED.0]);
+        let names = names.chain([REFUSED.0]).chain(OF_REAL_RATE.map(|(name, ..)| name));
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }

@@ -62,7 +62,7 @@ impl FlowSeries {
             let group = if is_up { "up" } else { "down" };
             let mut single = FlowOutcome::default();
             let outcome = if place < NAMED {
-                single.name = tuple.map_or_else(|| "no IP".to_owned(), name);
+                single.name = tuple.map_or_else(|| "no IP".to_owned(), FlowTuple::to_string);
                 single.series =
                     self.probes.get_mut(number).map(|p| std::mem::take(&mut p.series)).unwrap_or_default();
                 &mut single
@@ -78,23 +78,5 @@ impl FlowSeries {
         }
         outcomes.extend(others.into_iter().flatten());
         outcomes
-    }
-}
-
-/// `tcp 100.64.0.2:40000 > 100.64.0.1:80`.
-fn name(tuple: &FlowTuple) -> String {
-    use crate::frame::protocol::{TCP, UDP};
-    let protocol = match tuple.protocol() {
-        TCP => "tcp".to_owned(),
-        UDP => "udp".to_owned(),
-        1 | 58 => "icmp".to_owned(),
-        other => format!("protocol {other}"),
-    };
-    match tuple.ports() {
-        Some((from, to)) => {
-            let socket = |address, port| std::net::SocketAddr::new(address, port);
-            format!("{protocol} {} > {}", socket(tuple.source(), from), socket(tuple.destination(), to))
-        }
-        None => format!("{protocol} {} > {}", tuple.source(), tuple.destination()),
     }
 }

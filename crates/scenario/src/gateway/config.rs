@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
@@ -29,6 +30,8 @@ pub struct GatewayConfig {
     pub outside: String,
     /// The loopback address that serves metrics, if any.
     pub metrics: Option<SocketAddr>,
+    /// The Unix socket that applications read overload notifications from, if any.
+    pub exceptions: Option<PathBuf>,
     /// Identifies this gateway to others; present if a queue [sends
     /// reports](DisciplineParams::report_interval).
     pub address: Option<IpAddr>,
@@ -172,11 +175,11 @@ impl RuleConfig {
 pub struct Treatment {
     /// Class, for queues that distinguish classes.
     pub class: FlowClass,
+    /// What the queue of each flow should hold, if it is real-rate; none: what the queue is configured for.
+    pub target: Option<FillTarget>,
     /// Weight where bandwidth is divided by weights.
     pub weight: Weight,
     /// Guaranteed rate. One flow of each rule fits; the gateway decides about further flows while it runs.
-    /// What the queue of each flow should hold, if it is real-rate; none: what the queue is configured for.
-    pub target: Option<FillTarget>,
     pub guarantee: Rate,
     /// Maximum sum of guarantees under the rule; the rate of the direction if absent.
     pub guarantee_limit: Option<Rate>,

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use super::{Grouping, NetworkLengths};
 use crate::gateway::classifier::Prefix;
@@ -14,6 +15,9 @@ use crate::problem::did_you_mean;
 
 /// Longest name of an interface in bytes (`IFNAMSIZ` of `<net/if.h>` is 16 with the zero at the end).
 const MAX_NAME: usize = 15;
+
+/// Maximum of bytes of a socket's path: sun_path has room for 108 with a zero at the end (unix(7)).
+const MAX_SOCKET: usize = 107;
 
 /// Fewest and most bytes of a key: below 16 they can be guessed, above 64 they are hashed (RFC 2104 section
 /// 2).
@@ -79,6 +83,21 @@ pub(super) fn grouping_text(grouping: Grouping) -> String {
         Grouping::One => "\"one\"".to_owned(),
         Grouping::Network(NetworkLengths { ipv4, ipv6 }) => format!("\"address/{ipv4}/{ipv6}\""),
     }
+}
+
+/// The path of a Unix socket.
+pub(super) fn socket(text: &str) -> Result<PathBuf, String> {
+    let example = "write for example \"/run/apportion/exceptions.sock\"";
+    if !text.starts_with('/') || text.ends_with('/') || text.contains('\0') {
+        return Err(format!("`{text}` is not the path of a file from the root; {example}"));
+    }
+    if text.len() > MAX_SOCKET {
+        return Err(format!(
+            "{} bytes are more than the {MAX_SOCKET} of a socket's path; {example}",
+            text.len()
+        ));
+    }
+    Ok(text.into())
 }
 
 /// A name that an interface can have.

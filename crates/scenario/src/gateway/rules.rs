@@ -162,6 +162,15 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         Written::new(&Catalog::default(), Part::Marker, item, (*params).clone())
     });
     let customer = fields.text("customer").filter(|_| customers::check(fields, 1, problems).is_some());
+    let class = fields.text("class").map(flows::class).unwrap_or_default();
+    for key in ["target", "target_delay"] {
+        if class == FlowClass::Greedy && fields.item(key).is_some() {
+            let message = format!(
+                "greedy flows share what is left and have no target; write class = \"real_rate\", or leave `{key}` out"
+            );
+            fields.refuse(key, message, problems);
+        }
+    }
     Some(Treatment {
         class,
         target: flows::target(fields, 1, problems),
@@ -195,15 +204,6 @@ fn check_limit(
     } else if grouping == Grouping::One {
         let message = format!("the flows of this rule are one and share one guarantee; leave `{key}` out");
         fields.refuse(key, message, problems);
-    let class = fields.text("class").map(flows::class).unwrap_or_default();
-    for key in ["target", "target_delay"] {
-        if class == FlowClass::Greedy && fields.item(key).is_some() {
-            let message = format!(
-                "greedy flows share what is left and have no target; write class = \"real_rate\", or leave `{key}` out"
-            );
-            fields.refuse(key, message, problems);
-        }
-    }
     } else if key == PER_HOST && grouping != Grouping::Each {
         let message = format!(
             "each address or network is one flow of this rule and has one guarantee; leave `{key}` out, or write \

@@ -26,6 +26,12 @@ pub(super) const ROOT: &[Key] = &[
         "Loopback address and port that serve metrics; metrics are not served if absent.",
     ),
     key(
+        "exceptions",
+        Kind::Form("\"/run/apportion/exceptions.sock\""),
+        Optional,
+        "Unix socket that applications read overload notifications of `ramp` from; none if absent.",
+    ),
+    key(
         "address",
         Kind::Form("\"192.0.2.1\""),
         Optional,
@@ -169,12 +175,6 @@ const CONDITIONS: [Key; 7] = [
     ),
 ];
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keys::Amount;
-    use crate::problem::Place;
-    use crate::text::Item;
 /// What selects real-rate flows where nothing else is said of flows.
 pub(super) const REAL_RATE: &[Key] = &both::<9>(&CONDITIONS, &[TARGET, TARGET_DELAY]);
 
@@ -272,6 +272,12 @@ pub(super) const RULE: &[Key] = &both::<22>(
     ],
 );
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Amount;
+    use crate::problem::Place;
+    use crate::text::Item;
 
     #[test]
     fn every_default_is_a_value_of_its_key_and_every_key_is_documented_in_sentences() {

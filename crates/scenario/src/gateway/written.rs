@@ -23,6 +23,8 @@ pub enum Setting {
     Outside,
     /// The address that serves metrics.
     Metrics,
+    /// The socket for overload notifications.
+    Exceptions,
     /// The address of the gateway for reports.
     Address,
     /// The key that authenticates reports.
@@ -61,7 +63,10 @@ impl Setting {
     /// Whether it stays what it was when the gateway started.
     #[must_use]
     pub const fn is_pinned(self) -> bool {
-        matches!(self, Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Flows)
+        matches!(
+            self,
+            Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Exceptions | Self::Flows
+        )
     }
 }
 
@@ -214,6 +219,8 @@ impl GatewayConfig {
         file.add(Setting::Inside, "inside", quoted(&self.inside));
         file.add(Setting::Outside, "outside", quoted(&self.outside));
         file.add_if(Setting::Metrics, "metrics", self.metrics, |metrics| quoted(&metrics.to_string()));
+        let exceptions = self.exceptions.as_deref();
+        file.add_if(Setting::Exceptions, "exceptions", exceptions, |path| quoted(&path.to_string_lossy()));
         file.add_if(Setting::Address, "address", self.address, |address| quoted(&address.to_string()));
         file.add_if(Setting::ReportKey, "report_key", self.report_key.as_ref(), key_text);
         file.add(Setting::Insecure, "insecure", self.insecure.to_string());
@@ -263,6 +270,11 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add_if(ALL, "dscp", when.dscp, |dscp| dscp.to_string());
     let class = CLASSES.iter().find(|name| flows::class(name) == gives.class);
     section.add_if(ALL, "class", class, |class| quoted(class));
+    match gives.target {
+        Some(FillTarget::Size(size)) => section.add(ALL, "target", quoted(&size.to_string())),
+        Some(FillTarget::Delay(delay)) => section.add(ALL, "target_delay", quoted(&delay.to_string())),
+        None => (),
+    }
     section.add(ALL, "weight", number(gives.weight.get()));
     section.add(ALL, "guarantee", quoted(&gives.guarantee.to_string()));
     let rate = |rate: Rate| quoted(&rate.to_string());
@@ -270,11 +282,6 @@ fn rule(rule: &RuleConfig) -> Section {
     section.add_if(ALL, "guarantee_limit_per_host", gives.guarantee_limit_per_host, rate);
     section.add_if(ALL, "label_limit", gives.label_limit, rate);
     section.add_if(ALL, "tickets", gives.tickets, |tickets| number(tickets.get()));
-    match gives.target {
-        Some(FillTarget::Size(size)) => section.add(ALL, "target", quoted(&size.to_string())),
-        Some(FillTarget::Delay(delay)) => section.add(ALL, "target_delay", quoted(&delay.to_string())),
-        None => (),
-    }
     section.add_if(ALL, "ack_tickets", gives.ack_tickets, |tickets| number(tickets.get()));
     section.add_if(ALL, "mark", gives.mark.as_ref(), |part| part.text.clone());
     section.add_if(ALL, "rtt", gives.rtt, |rtt| quoted(&rtt.to_string()));

@@ -10,7 +10,7 @@ use nix::sys::signal::raise;
 
 use super::*;
 use crate::gateway::Gateway;
-use crate::gateway::attacks::{Bench, HARDWARE, Memory};
+use crate::gateway::attacks::{Bench, HARDWARE, Memory, datagram, play};
 use crate::gateway::run::Runner;
 use crate::gateway::supervision::supervise;
 
@@ -25,15 +25,21 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::of(|_| RATES.to_owned())
+    }
+
+    /// Of this text without the interfaces, which may name the folder.
+    fn of(text: impl Fn(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.toml");
-        let text = file(1);
+        let own = text(folder.path());
+        let text = format!("inside = \"a\"\noutside = \"b\"\n{own}");
         fs::write(&path, &text).unwrap();
         let config = GatewayConfig::load(&text, &path).unwrap();
         let (sender, orders) = channel();
         let (control, shared) =
             Control::open(&path, &Catalog::default(), &config, folder.path(), sender).unwrap();
-        let engine = Bench::new(RATES).engine;
+        let engine = Bench::new(&own).engine;
         let gateway = Gateway { config, engine, hardware: HARDWARE, left_out: [0; 2] };
         let runner = Runner::new(gateway, shared);
         let mut place = Self { folder, control, runner, orders, now: Time::from_secs(1_000) };
@@ -226,4 +232,82 @@ fn a_control_thread_that_panicked_answers_again_and_is_counted() {
     assert_eq!(runner.round(&orders).unwrap(), None);
     let (status, metrics) = request(&[folder.path().to_owned()], "x", "GET", "/metrics").unwrap();
     assert!(status == 200 && metrics.contains("\napportion_gateway_thread_restarts_total 2\n"), "{metrics}");
+}
+
+#[test]
+fn an_application_is_notified_within_200_ms_of_an_overload() {
+    // A film of 0.6 Mb/s on 1 Mb/s; from 3.03 to 3.6 s the same ports send 2 Mb/s more than that.
+    let film = |_| datagram([[10, 0, 0, 5], [198, 51, 100, 7]], [40_000, 5_004], 986);
+    let text = |folder: &Path| {
+        format!(
+            "exceptions = \"{}\"\nup.rate = \"1Mbit\"\nup.queue = \"ramp\"\ndown.rate = \"1Mbit\"\n[[rule]]\nname = \"film\"\n\
+             class = \"real_rate\"\nto_port = 5004\n",
+            folder.join("exceptions").display()
+        )
+    };
+    let mut place = Place::of(text);
+    let engine = &mut place.runner.gateway.engine;
+    for (times, rate) in [([0, 9_000], 75), ([3_030, 3_600], 250)] {
+        play(engine, 0, times.map(Time::from_millis), rate, film);
+    }
+    let mut client = UnixStream::connect(place.folder.path().join("exceptions")).unwrap();
+    client.set_nonblocking(true).unwrap();
+    let (mut lines, mut said) = (Vec::new(), String::new());
+    while place.runner.gateway.now() < Time::from_secs(9) {
+        place.move_packets();
+        assert!(place.control.round(place.now));
+        let _ = client.read_to_string(&mut said);
+        let now = place.runner.gateway.now();
+        lines.extend(std::mem::take(&mut said).lines().map(|line| (now, line.to_owned())));
+    }
+    let (greeting, notices) = lines.split_first().unwrap();
+    assert_eq!(greeting.1, format!("{{\"title\":\"x\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION")));
+    let (at, first) = &notices[0];
+    assert!(*at > Time::from_millis(3_030) && *at <= Time::from_millis(3_230), "{at} {first}");
+    assert!(first.contains("\"rule\":\"film\"") && first.contains("\"is_over\":false"), "{first}");
+    assert!(first.contains("\"from\":\"10.0.0.5\",\"from_port\":40000,"), "{first}");
+    // Once a second, and that it is over.
+    let over = notices.iter().filter(|(_, line)| line.contains("\"is_over\":true")).count();
+    assert!((3..=5).contains(&notices.len()) && over == 1, "{notices:?}");
+
+    let metrics = place.answer("GET /metrics");
+    let labels = "{direction=\"up\",rule=\"film\",flow=\"udp 10.0.0.5:40000 > 198.51.100.7:5004\"}";
+    let value = |name: &str| {
+        let found = metrics.lines().find_map(|line| line.strip_prefix(&format!("apportion_gateway_{name} ")));
+        found.unwrap_or_else(|| panic!("{name}\n{metrics}")).parse::<f64>().unwrap()
+    };
+    // 75 packets of 1000 bytes.
+    let allocation = value(&format!("real_rate_allocation_bytes_per_second{labels}"));
+    assert!((allocation / 75e3 - 1.0).abs() < 0.1, "{allocation}");
+    assert_eq!(value(&format!("real_rate_exceptions_total{labels}")), notices.len() as f64);
+    assert_eq!((value("exception_readers"), value("exceptions_lost_total")), (1.0, 0.0));
+    assert_eq!(value("real_rate_flows{direction=\"up\"}"), 1.0);
+}
+
+#[test]
+fn a_socket_for_exceptions_replaces_none_that_is_used_and_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| {
+        let text = format!("exceptions = \"{}\"\n{RATES}", folder.path().join(name).display());
+        let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
+        let config = GatewayConfig::load(&text, &folder.path().join("x.toml")).unwrap();
+        let (path, catalog) = (folder.path().join("x.toml"), Catalog::default());
+        Control::open(&path, &catalog, &config, folder.path(), channel().0)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    fs::write(folder.path().join("file"), "kept").unwrap();
+    for name in ["file", "no/such/folder"] {
+        let error = open(name).unwrap_err();
+        assert!(
+            error.contains(": cannot listen there: ") && error.ends_with("in a folder that exists"),
+            "{error}"
+        );
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "kept");
+    let used = UnixListener::bind(folder.path().join("used")).unwrap();
+    assert!(open("used").is_err());
+    // Left behind by one that was killed.
+    drop(used);
+    assert_eq!(open("used"), Ok(()));
 }
