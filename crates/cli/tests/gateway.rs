@@ -3,6 +3,8 @@
 
 #[path = "gateway/commands.rs"]
 mod commands;
+#[path = "gateway/exceptions.rs"]
+mod exceptions;
 #[path = "gateway/failures.rs"]
 mod failures;
 #[path = "gateway/place.rs"]
@@ -28,6 +30,7 @@ const CASES: &[Case] = cases! {
         clients_that_are_silent_or_slow_delay_no_other,
         a_second_gateway_of_the_same_title_is_refused,
         the_log_may_have_no_reader;
+    exceptions: an_application_reads_overload_notifications_until_the_gateway_stops;
     failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,
         offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged,
         offloads_are_restored_after_a_gateway_that_was_killed,

@@ -236,13 +236,14 @@ impl<I: FrameIo> Runner<I> {
                 }
             }
         }
-        self.pass_notices();
         let now = self.gateway.now();
         if now >= self.next {
             self.publish();
             // Ticks that were missed are not made up for.
             self.next = (self.next + TICK).max(now);
         }
+        // Last, so that who is notified finds metrics of the same time.
+        self.pass_notices();
         Ok(None)
     }
 
