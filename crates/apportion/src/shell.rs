@@ -29,7 +29,9 @@ use apportion_core::system::{Catalog, CoreParams};
 use apportion_core::units::{Rate, Ratio, Span};
 use apportion_linux::command::Group;
 use apportion_live::pace::{Trace, TraceError};
-use apportion_live::shell::{self, DirectionParams, HostAccess, Log, MAX_DEPTH, Speed, StepsError};
+use apportion_live::shell::{
+    self, DirectionParams, ExceptionSocket, HostAccess, Log, MAX_DEPTH, Speed, StepsError,
+};
 use apportion_scenario::gateway::{Direction, RuleConfig, real_rate_rule};
 use apportion_scenario::queue;
 use serde_json::Value;
@@ -122,6 +124,8 @@ pub struct Shell {
     /// Which flows are real-rate, for queues that distinguish classes (`ramp`): conditions as of a rule of a gateway and
     /// perhaps a target, such as `{ protocol = "udp", to_port = 5004 }`. Default: none, all are greedy.
     pub real_rate: Vec<String>,
+    /// A Unix socket that is made for applications, which read overload notifications of `ramp` from it. Default: none.
+    pub exceptions: Option<PathBuf>,
     /// A command at the far end, run by `sh -c` with its output on standard error. The command starts when this one
     /// listens, or after 5 s. Default: none.
     pub far: Option<String>,
@@ -152,6 +156,7 @@ impl Shell {
             up: LinkOptions::default(),
             down: LinkOptions::default(),
             real_rate: Vec::new(),
+            exceptions: None,
             far: None,
             outside: false,
             time_limit: None,
@@ -171,6 +176,7 @@ impl Shell {
     pub fn prepare(self) -> Result<PreparedShell, ShellError> {
         let [up, down] = [self.up.params(&self.catalog)?, self.down.params(&self.catalog)?];
         let real_rate = self.real_rate([&up, &down])?;
+        let exceptions = self.exceptions.as_deref().map(|path| exceptions(path, [&up, &down])).transpose()?;
         let depth = depth()?;
         let log = self.log.as_deref().map(|path| self.logs(path)).transpose()?;
         let outside = self.outside.then(HostAccess::prepare).transpose()?;
@@ -186,6 +192,7 @@ impl Shell {
             limit: self.time_limit,
             sample: self.series.then_some(SAMPLE),
             log,
+            exceptions,
             outside,
         };
         Ok(PreparedShell { options: self, shell })
@@ -246,7 +253,6 @@ impl PreparedShell {
     /// Whether a queue is RAMP although no rule makes a flow real-rate: all flows are greedy there.
     #[must_use]
     pub fn lacks_real_rate(&self) -> bool {
-        let is_ramp = |params: &DirectionParams| matches!(params.queue.core, CoreParams::Ramp(_));
         self.shell.real_rate.is_empty() && (is_ramp(&self.shell.up) || is_ramp(&self.shell.down))
     }
 
@@ -308,6 +314,19 @@ impl ShellResults {
     }
 }
 
+fn is_ramp(params: &DirectionParams) -> bool {
+    matches!(params.queue.core, CoreParams::Ramp(_))
+}
+
+/// The socket for overload notifications, which some queue must issue.
+fn exceptions(path: &Path, directions: [&DirectionParams; 2]) -> Result<ExceptionSocket, ShellError> {
+    let path = path.to_owned();
+    if !directions.into_iter().any(is_ramp) {
+        return Err(ShellError::NoExceptions { path });
+    }
+    ExceptionSocket::open(&path).map_err(|cause| ShellError::Exceptions { path, cause })
+}
+
 /// How many shells this one is in.
 fn depth() -> Result<u8, ShellError> {
     let Some(text) = std::env::var_os(DEPTH) else { return Ok(0) };
@@ -349,6 +368,20 @@ pub enum ShellError {
     /// What selects real-rate flows is wrong.
     #[error("real-rate: {0}")]
     RealRate(String),
+    /// There are no overload notifications.
+    #[error("exceptions: {}: no queue notifies of overloads; write --queue ramp, or leave it out", path.display())]
+    NoExceptions {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The socket for overload notifications cannot be opened.
+    #[error("exceptions: {}: cannot listen there: {cause}; name a new file in a folder that exists", path.display())]
+    Exceptions {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// Steps are wrong.
     #[error("steps: {0}")]
     Steps(StepsError),

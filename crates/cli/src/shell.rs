@@ -20,6 +20,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
         up: arguments.up.options().or(&both),
         down: arguments.down.options().or(&both),
         real_rate: arguments.real_rate.clone(),
+        exceptions: arguments.exceptions.clone(),
         far: arguments.far.clone(),
         outside: arguments.outside,
         time_limit: arguments.time_limit,

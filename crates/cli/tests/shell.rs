@@ -97,6 +97,7 @@ fn part() {
         ["count", file] => count(Path::new(file)),
         ["blast", mbit, ms] => blast(mbit.parse().unwrap(), ms.parse().unwrap()),
         ["sink", file] => video::sink(Path::new(file)),
+        ["overload", socket] => video::overload(Path::new(socket)),
         ["film", bulk] => video::film(bulk.parse().unwrap()),
         ["terminal", file] => terminal(Path::new(file)),
         _ => panic!("{part}"),
@@ -189,6 +190,19 @@ fn a_video_has_its_rate_beside_bulk_transfers_of_the_same_host_if_it_is_real_rat
 }
 
 #[test]
+fn an_application_reads_that_the_link_cannot_carry_what_it_sends() {
+    let Some(folder) = ready() else { return };
+    let ramp = ["--rate", "1Mbit", "--queue", "ramp", "--real-rate", "{ protocol = \"udp\" }"];
+    let file = folder.path().join("bytes");
+    let options = [&ramp[..], &["--exceptions", "x.sock"]].concat();
+    let run = between(folder.path(), &options, &format!("sink {}", file.display()), "overload x.sock");
+    println!("{}", run.out);
+    // Asked 200 ms on an idle machine.
+    assert!(measured(&run)[0] < 400.0 && run.out.contains("\"direction\":\"up\""), "{}", run.out);
+    assert!(!folder.path().join("x.sock").exists());
+}
+
+#[test]
 fn the_exit_status_is_the_commands() {
     let Some(folder) = ready() else { return };
     let run = |arguments: &[&str]| apportion(folder.path(), &[&["shell"], arguments].concat());
@@ -237,6 +251,11 @@ fn wrong_options_are_reported_before_anything_runs() {
     refused(
         &other,
         "the queue down does not distinguish classes of flows; write --queue ramp, or leave it out",
+    );
+    refused(&["--exceptions", "x"], "x: no queue notifies of overloads; write --queue ramp, or leave it out");
+    refused(
+        &["--queue", "ramp", "--exceptions", "no/such/x"],
+        "exceptions: no/such/x: cannot listen there: ",
     );
     refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
     fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();

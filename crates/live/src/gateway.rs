@@ -15,7 +15,7 @@
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | `http` | a minimal HTTP/1.0 |
 //! | [`interfaces`] | what is known of the interfaces, and whether they fit |
-//! | `exceptions` | overload notifications to applications |
+//! | `exceptions` | overload notifications between the threads |
 //! | `events` | what happened to the interfaces, between the threads |
 //! | `claim` | a lock for each interface |
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |

@@ -7,6 +7,7 @@
 //! | `agenda` | what is due next |
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
+//! | `exceptions`, `unix_socket` | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
@@ -26,6 +27,7 @@ compile_error!("packet sockets and namespaces are Linux's");
 mod agenda;
 pub mod bridge;
 pub mod engine;
+mod exceptions;
 mod flow_table;
 pub mod frame;
 pub mod gateway;
@@ -36,4 +38,5 @@ pub mod pace;
 pub mod packet;
 pub mod router;
 pub mod shell;
+mod unix_socket;
 pub mod wire_label;

@@ -29,8 +29,10 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::process::Command;
 
+use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
@@ -53,11 +55,13 @@ use nix::sys::prctl::set_timerslack;
 
 use crate::bridge::{Bridge, ETHERNET, RealRate};
 use crate::engine::{Engine, EngineError, Stop};
+use crate::exceptions::{FlowPackets, Notice, Readers};
 use crate::host_proxy::{
     self, HostProxy, HostProxyError, ListenerGate, ResolvConfError, bind_resolv_conf, host_nameserver,
 };
 use crate::link::Link;
 use crate::pace::Pace;
+use crate::unix_socket::SocketFile;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::probe::LinkCounts;
 
@@ -75,6 +79,8 @@ const MTU: Bytes = Bytes::new(1_500);
 const OF_TRACES: Bytes = Bytes::new(4);
 /// How long what runs at the far end may take until it listens; the command starts then in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
+/// How often overload notifications are passed on. Chosen: half of the 200 ms that an application may wait for one.
+const NOTICES: Span = Span::from_millis(100);
 /// Samples at most: an hour of tenths of a second.
 const MAX_SAMPLES: usize = 36_000;
 
@@ -116,8 +122,27 @@ pub struct Shell {
     pub sample: Option<Span>,
     /// Where packets are logged, up and down.
     pub log: Option<[Log; 2]>,
+    /// Where applications read overload notifications.
+    pub exceptions: Option<ExceptionSocket>,
     /// Access to the network of the machine; without it the command reaches the far end only.
     pub outside: Option<HostAccess>,
+}
+
+/// A Unix socket from which applications read overload notifications of real-rate flows.
+#[derive(Debug)]
+pub struct ExceptionSocket {
+    readers: Readers,
+    _file: SocketFile,
+}
+
+impl ExceptionSocket {
+    /// At this path, which disappears with it.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { readers: Readers::open(path, "shell")?, _file: SocketFile(path.to_owned()) })
+    }
 }
 
 /// Access to the network in which the process is before it [enters](enter) its namespaces.
@@ -348,6 +373,7 @@ struct Course {
     steps: Vec<(Time, Direction, Rate)>,
     /// When the next sample interval ends; never if none are taken.
     sample: Time,
+    exceptions: Option<ExceptionSocket>,
 }
 
 impl Course {
@@ -369,7 +395,8 @@ impl Course {
             engine.shared.witness = Some(Box::new(LogWitness::new(logs, speeds)));
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
-        Ok(Self { engine, flows: FlowSeries::default(), steps, sample })
+        let exceptions = shell.exceptions.take();
+        Ok(Self { engine, flows: FlowSeries::default(), steps, sample, exceptions })
     }
 
     /// Moves packets until the command has ended or its time is up. How it ended, and how what ran at the far
@@ -388,12 +415,19 @@ impl Course {
         if let Some(far) = &far {
             watch(far.as_fd())?;
         }
+        // A reader that connects is greeted at once.
+        let listener = self.exceptions.as_ref().and_then(|socket| socket.readers.interests().next());
+        if let Some((listener, _)) = listener {
+            watch(listener)?;
+        }
         let limit = shell.limit.map_or(Time::MAX, |limit| self.engine.now() + limit);
         let mut far_end = None;
         loop {
             let step = self.steps.last().map_or(Time::MAX, |(at, ..)| *at);
-            let deadline = limit.min(step).min(self.sample);
+            let notices = self.exceptions.as_ref().map_or(Time::MAX, |_| self.engine.now() + NOTICES);
+            let deadline = limit.min(step).min(self.sample).min(notices);
             let stop = self.engine.run(deadline, Some(epoll.0.as_fd()))?;
+            self.pass_notices();
             if stop == Stop::Woken {
                 near.forward(signals)?;
                 if near.has_ended(Some(Span::ZERO), None)? {
@@ -412,6 +446,19 @@ impl Course {
             }
             self.at_deadline(deadline, shell.sample);
         }
+    }
+
+    /// Writes overload notifications to the applications that read them.
+    fn pass_notices(&mut self) {
+        let Some(socket) = &mut self.exceptions else { return };
+        let flows = self.engine.world.flows();
+        let notice = |(at, link, overload): (Time, u32, Overload)| {
+            let direction = *Direction::BOTH.get(link as usize)?;
+            let packets = FlowPackets::Tuple(*flows.key(overload.flow)?);
+            Some(Notice { at, direction, rule: None, packets, overload })
+        };
+        let notices: Vec<Notice> = self.engine.shared.overloads.drain(..).filter_map(notice).collect();
+        socket.readers.write(&notices);
     }
 
     /// Does what is to be done at `now`: a step of the speed, the end of a sample interval.

@@ -24,6 +24,9 @@ pub struct Shell {
     /// '{ protocol = "udp", to_port = 5004 }'; can be repeated. All others are greedy
     #[arg(long, value_name = "RULE")]
     pub real_rate: Vec<String>,
+    /// Unix socket from which applications read overload notifications of `ramp` as lines of JSON
+    #[arg(long, value_name = "PATH")]
+    pub exceptions: Option<PathBuf>,
     /// Kill the command after this time, with exit status 124
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Span>,

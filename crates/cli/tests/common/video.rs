@@ -1,8 +1,9 @@
 //! A video behind a link of the shell, next to bulk transfers of the same host: its far end and its source.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
@@ -42,4 +43,23 @@ pub fn film(bulk: usize) {
     }
     sleep(Duration::from_millis(300));
     println!("\nMEASURED {}", 100 * 5 * 1_172);
+}
+
+/// Sends 2 Mb/s, and reads the first notification that this is too much: after how many milliseconds.
+pub fn overload(socket: &Path) {
+    let stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("{\"title\":\"shell\""));
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+    socket.connect((std::env::var("APPORTION_FAR").unwrap(), PORT)).unwrap();
+    let start = Instant::now();
+    spawn(move || {
+        for packet in 1..400 {
+            let _ = socket.send(&[0; 1_172]);
+            sleep((Duration::from_micros(4_800) * packet).saturating_sub(start.elapsed()));
+        }
+    });
+    let line = lines.next().unwrap().unwrap();
+    println!("\nMEASURED {}\n{line}", start.elapsed().as_millis());
 }

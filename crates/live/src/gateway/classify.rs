@@ -18,12 +18,12 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
 use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
 
-use super::exceptions::FlowPackets;
 use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
 use super::standing::Standing;
+use crate::exceptions::FlowPackets;
 use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;

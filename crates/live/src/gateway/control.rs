@@ -41,10 +41,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
 use super::events::Events;
-use super::exceptions::{Notices, Readers};
+use super::exceptions::Notices;
 use super::http::{Answer, Clients};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
+use crate::exceptions::Readers;
 
 mod socket;
 
@@ -214,7 +215,11 @@ impl Control {
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared::new().map_err(ControlError::Signals)?);
         let metrics = config.metrics.map(listen).transpose()?;
-        let exceptions = config.exceptions.as_deref().map(socket::bind_exceptions).transpose()?;
+        let open = |path: &PathBuf| {
+            let fail = |error| ControlError::Exceptions { path: path.clone(), error };
+            Readers::open(path, &config.title).map_err(fail)
+        };
+        let exceptions = config.exceptions.as_ref().map(open).transpose()?;
         let commands = socket::bind(folder, &config.title).inspect_err(|_| {
             // The only thing that would stay behind.
             let _ = config.exceptions.as_deref().map(fs::remove_file);
@@ -226,7 +231,7 @@ impl Control {
             orders,
             commands,
             metrics,
-            exceptions: exceptions.map(Readers::new),
+            exceptions,
             signals,
             reloads: Reloads::default(),
             ordered: None,
@@ -264,8 +269,8 @@ impl Control {
         self.follow_reload(now);
         self.serve_commands(now);
         self.serve_metrics(now);
-        if let Some((readers, snapshot)) = self.exceptions.as_mut().zip(snapshot(&self.shared)) {
-            readers.serve(&self.shared.notices, &snapshot.config);
+        if let Some(readers) = &mut self.exceptions {
+            self.shared.notices.serve(readers);
         }
         true
     }
@@ -388,7 +393,7 @@ impl Control {
     }
 
     fn snapshot(&self) -> Option<Arc<Snapshot>> {
-        snapshot(&self.shared)
+        self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn send(&self, order: Order) {
@@ -499,11 +504,6 @@ impl Control {
         }
         self.reloads.last = Some(result);
     }
-}
-
-/// The latest snapshot.
-fn snapshot(shared: &Shared) -> Option<Arc<Snapshot>> {
-    shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The answer to a reload that made these changes, of which some may read back differently.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError};
@@ -21,12 +21,13 @@ use sd_notify::NotifyState;
 use super::attachment::Attachment;
 use super::bypass::{BypassError, FailOpen};
 use super::control::{Control, ControlError, Order, Shared, load, take_orders};
-use super::exceptions::Notice;
 use super::interfaces::{self, Interface};
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
 use super::{Gateway, TICK, claim, rights};
 use crate::engine::EngineError;
+use crate::exceptions::Notice;
+use crate::unix_socket::SocketFile;
 
 /// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
 const WINDOW: Span = Span::from_secs(60);
@@ -83,8 +84,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     warn(&config, &found);
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
-    let socket = Socket(folder.join(super::control::socket_name(&config.title)));
-    let _exceptions = config.exceptions.clone().map(Socket);
+    let socket = SocketFile(folder.join(super::control::socket_name(&config.title)));
+    let _exceptions = config.exceptions.clone().map(SocketFile);
     let prepared = Arc::new(Prepared::new(Disk, state_file(&socket.0)));
     let _restore = RestoreAtEnd(Arc::clone(&prepared));
     // In this thread's namespace, and before the ports, so that no change is missed.
@@ -150,15 +151,6 @@ fn warn(config: &GatewayConfig, found: &[Interface; 2]) {
     if inside.mtu != outside.mtu {
         let (inside, outside) = (inside.mtu.get(), outside.mtu.get());
         tracing::warn!(inside, outside, "the MTUs differ; longer packets are dropped silently");
-    }
-}
-
-/// A socket, which goes with the gateway.
-struct Socket(PathBuf);
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -253,8 +245,9 @@ impl<I: FrameIo> Runner<I> {
         let mut is_any = false;
         while let Some((at, link, overload)) = engine.shared.overloads.pop_front() {
             let Some(&direction) = Direction::BOTH.get(link as usize) else { continue };
-            let (rule, packets) = engine.world.direction(direction).flows.packets(overload.flow);
             if self.config.exceptions.is_some() {
+                let (rule, packets) = engine.world.direction(direction).flows.packets(overload.flow);
+                let rule = rule.and_then(|rule| Some(self.config.rules.get(rule)?.name.clone()));
                 self.shared.notices.pass(Notice { at, direction, rule, packets, overload });
                 is_any = true;
             }

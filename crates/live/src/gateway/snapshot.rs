@@ -21,9 +21,10 @@ use serde_json::{Value, json};
 
 use super::Gateway;
 use super::events::InterfaceEvents;
-use super::exceptions::{ExceptionCounts, FlowPackets};
+use super::exceptions::ExceptionCounts;
 use super::guarantees::{self, Exceeded};
 use super::log;
+use crate::exceptions::FlowPackets;
 
 /// What is measured at one time.
 #[derive(Clone, Debug)]

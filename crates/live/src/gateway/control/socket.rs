@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::sys::stat::{Mode, umask};
-
 use super::ControlError;
 use crate::gateway::http;
+use crate::unix_socket;
 
 /// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
 const TO_ANSWER: Duration = Duration::from_secs(20);
@@ -72,30 +70,8 @@ pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Re
 pub(super) fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
     fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
     let path = folder.join(socket_name(title));
-    bind_at(&path, 0o177).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => ControlError::Runs(path),
+    unix_socket::bind(&path, 0o177).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => ControlError::Runs(path),
         _ => ControlError::Socket { path, error },
     })
-}
-
-/// Opens the socket for overload notifications, which its owner and its group can read.
-pub(super) fn bind_exceptions(path: &Path) -> Result<UnixListener, ControlError> {
-    bind_at(path, 0o117).map_err(|error| ControlError::Exceptions { path: path.to_owned(), error })
-}
-
-/// Opens a socket that does not block, without these rights.
-fn bind_at(path: &Path, mask: u32) -> io::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::ErrorKind::AddrInUse.into());
-    }
-    // Left behind by one that was killed.
-    if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-        let _ = fs::remove_file(path);
-    }
-    let before = umask(Mode::from_bits_truncate(mask));
-    let bound = UnixListener::bind(path);
-    umask(before);
-    let listener = bound?;
-    listener.set_nonblocking(true).inspect_err(|_| drop(fs::remove_file(path)))?;
-    Ok(listener)
 }

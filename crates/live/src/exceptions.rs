@@ -1,0 +1,340 @@
+//! Overload notifications of RAMP to applications (Li, Walpole, McNamee, Pu, Steere 2001, section 3.2.1): JSON lines over a
+//! Unix socket.
+//!
+//! A reader only reads: what it sends stays in its own buffer. No call waits for one; one that reads too slowly loses lines,
+//! and is told how many. Bounds: [`MAX_READERS`] readers with [`MAX_WAITING`] bytes each beyond the buffer of their socket.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use apportion_core::queue::Overload;
+use apportion_core::units::Time;
+use apportion_scenario::direction::Direction;
+use apportion_scenario::gateway::classifier::Prefix;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::{Value, json};
+
+use crate::frame::FlowTuple;
+use crate::unix_socket;
+
+/// Readers that are served at once. Chosen: one for each of several applications.
+const MAX_READERS: usize = 16;
+/// Connections that are accepted before others have their turn.
+const ACCEPTS: usize = 2 * MAX_READERS;
+/// Bytes that wait for a reader. Chosen: some 250 lines.
+const MAX_WAITING: usize = 64 << 10;
+
+/// An overload notification of a queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
+    /// When the queue issued it.
+    pub at: Time,
+    /// The direction of the queue.
+    pub direction: Direction,
+    /// The name of the flow's rule, if one is known.
+    pub rule: Option<String>,
+    /// Which packets the flow is.
+    pub packets: FlowPackets,
+    /// What it says.
+    pub overload: Overload,
+}
+
+/// Which packets a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowPackets {
+    /// Those with these addresses and ports.
+    Tuple(FlowTuple),
+    /// Those of an inside network.
+    Network(Prefix),
+    /// All that match its rule.
+    Rule,
+}
+
+impl FlowPackets {
+    /// For a person: `udp 192.0.2.1:5004 > 198.51.100.2:5004`, a network, or nothing more than its rule.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Tuple(tuple) => tuple.to_string(),
+            Self::Network(network) => network.to_string(),
+            Self::Rule => "all".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Tuple(tuple) => {
+                let ports = tuple.ports();
+                json!({
+                    "protocol": tuple.protocol(),
+                    "from": tuple.source().to_string(),
+                    "from_port": ports.map(|ports| ports.0),
+                    "to": tuple.destination().to_string(),
+                    "to_port": ports.map(|ports| ports.1),
+                })
+            }
+            Self::Network(network) => json!({ "network": network.to_string() }),
+            Self::Rule => Value::Null,
+        }
+    }
+}
+
+impl Notice {
+    /// As a line.
+    fn line(&self) -> String {
+        let line = json!({
+            "at": self.at.as_secs_f64(),
+            "direction": self.direction.name(),
+            "rule": self.rule,
+            "flow": self.packets.json(),
+            "requirement_bps": self.overload.wanted.as_bit(),
+            "allocation_bps": self.overload.granted.as_bit(),
+            "is_over": self.overload.is_over,
+        });
+        format!("{line}\n")
+    }
+}
+
+/// The readers of one socket.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    listener: UnixListener,
+    readers: Vec<Reader>,
+    /// The first line for each.
+    greeting: String,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Reader {
+    stream: UnixStream,
+    /// What it has not taken yet.
+    waiting: Vec<u8>,
+    /// Lines that found no room since it was last told.
+    lost: u64,
+}
+
+impl Readers {
+    /// Of a socket at `path`, which its owner and its group can read; `title` is named to readers.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open(path: &Path, title: &str) -> io::Result<Self> {
+        let listener = unix_socket::bind(path, 0o117)?;
+        let greeting = json!({ "title": title, "version": env!("CARGO_PKG_VERSION") });
+        Ok(Self { listener, readers: Vec::new(), greeting: format!("{greeting}\n") })
+    }
+
+    /// Readers that are connected.
+    pub const fn count(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// What to wait for.
+    pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        // That a reader has gone is reported in any case.
+        let of_reader = |reader: &Reader| match reader.waiting.is_empty() {
+            true => PollFlags::empty(),
+            false => PollFlags::POLLOUT,
+        };
+        let readers = self.readers.iter().map(move |reader| (reader.stream.as_fd(), of_reader(reader)));
+        std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(readers)
+    }
+
+    /// Accepts readers, and writes them these notices; lines that found no room.
+    pub fn write(&mut self, notices: &[Notice]) -> u64 {
+        for _ in 0..ACCEPTS {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            self.add(stream);
+        }
+        let lines: Vec<String> = match self.readers.is_empty() {
+            true => Vec::new(),
+            false => notices.iter().map(Notice::line).collect(),
+        };
+        let lost = self.readers.iter_mut().map(|reader| reader.take(&lines)).sum();
+        self.readers.retain_mut(|reader| !reader.has_gone() && reader.write().is_ok());
+        lost
+    }
+
+    fn add(&mut self, stream: UnixStream) {
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let mut reader = Reader { stream, waiting: Vec::new(), lost: 0 };
+        if self.readers.len() == MAX_READERS {
+            let refusal = json!({ "error": format!("{MAX_READERS} readers are connected; try again later") });
+            reader.take(&[format!("{refusal}\n")]);
+            let _ = reader.write();
+            return;
+        }
+        reader.take(std::slice::from_ref(&self.greeting));
+        self.readers.push(reader);
+    }
+}
+
+impl Reader {
+    /// Keeps lines for it, as far as there is room; those that found none.
+    fn take(&mut self, lines: &[String]) -> u64 {
+        let mut lost = 0;
+        for line in lines {
+            let told =
+                if self.lost > 0 { format!("{}\n", json!({ "lost": self.lost })) } else { String::new() };
+            if self.waiting.len() + told.len() + line.len() > MAX_WAITING {
+                self.lost += 1;
+                lost += 1;
+                continue;
+            }
+            self.waiting.extend_from_slice(told.as_bytes());
+            self.waiting.extend_from_slice(line.as_bytes());
+            self.lost = 0;
+        }
+        lost
+    }
+
+    /// Writes what it takes now.
+    ///
+    /// # Errors
+    /// If it has gone.
+    fn write(&mut self) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            match self.stream.write(&self.waiting) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => drop(self.waiting.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has closed its end.
+    fn has_gone(&self) -> bool {
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+        let mut watched = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
+        let is_reported = poll(&mut watched, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        is_reported && watched[0].revents().is_some_and(|events| events.intersects(gone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _};
+
+    use apportion_core::packet::FlowId;
+    use apportion_core::units::Rate;
+    use apportion_scenario::gateway::classifier::Headers;
+
+    use super::*;
+
+    fn notice(packets: FlowPackets, rule: Option<&str>) -> Notice {
+        let [wanted, granted] = [3, 2].map(Rate::from_mbit);
+        let overload = Overload { flow: FlowId(7), wanted, granted, is_over: false };
+        let rule = rule.map(ToOwned::to_owned);
+        Notice { at: Time::from_millis(12_500), direction: Direction::Up, rule, packets, overload }
+    }
+
+    fn readers() -> (tempfile::TempDir, Readers) {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = Readers::open(&folder.path().join("x"), "home").unwrap();
+        (folder, readers)
+    }
+
+    fn connect(folder: &tempfile::TempDir) -> UnixStream {
+        UnixStream::connect(folder.path().join("x")).unwrap()
+    }
+
+    #[test]
+    fn a_reader_gets_each_notice_as_a_line() {
+        let (folder, mut readers) = readers();
+        let stream = connect(&folder);
+        let headers = Headers {
+            protocol: 17,
+            source: "192.0.2.1".parse().unwrap(),
+            destination: "192.0.2.2".parse().unwrap(),
+            ports: Some((9, 5_004)),
+            dscp: 0,
+        };
+        let tuple = FlowPackets::Tuple(FlowTuple::new(&headers).unwrap());
+        let network = FlowPackets::Network(Prefix::new("x", "10.0.0.0".parse().unwrap(), 24).unwrap());
+        let all =
+            [notice(tuple, None), notice(network, Some("video")), notice(FlowPackets::Rule, Some("video"))];
+        assert_eq!(readers.write(&all), 0);
+        let lines = BufReader::new(stream).lines().take(4).map(|line| line.unwrap());
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
+        assert_eq!(lines[0]["title"], "home");
+        let flow = json!({ "protocol": 17, "from": "192.0.2.1", "from_port": 9, "to": "192.0.2.2", "to_port": 5_004 });
+        let expected = json!({
+            "at": 12.5, "direction": "up", "rule": null, "flow": flow, "requirement_bps": 3_000_000,
+            "allocation_bps": 2_000_000, "is_over": false
+        });
+        assert_eq!(lines[1], expected);
+        assert_eq!(
+            (&lines[2]["rule"], &lines[2]["flow"]),
+            (&json!("video"), &json!({ "network": "10.0.0.0/24" }))
+        );
+        assert_eq!((&lines[3]["rule"], &lines[3]["flow"]), (&json!("video"), &Value::Null));
+        assert_eq!(tuple.text(), "udp 192.0.2.1:9 > 192.0.2.2:5004");
+    }
+
+    #[test]
+    fn a_slow_reader_loses_lines_is_told_how_many_and_delays_no_other() {
+        let (folder, mut readers) = readers();
+        let (slow, quick) = (connect(&folder), connect(&folder));
+        quick.set_nonblocking(true).unwrap();
+        let all = vec![notice(FlowPackets::Rule, Some("video")); 100];
+        let (mut lost, mut got, mut sent) = (0, Vec::new(), 0);
+        while lost == 0 {
+            lost = readers.write(&all);
+            let _ = (&quick).read_to_end(&mut got);
+            sent += all.len() as u64;
+            assert!(sent < 100_000, "its buffer has no bound");
+        }
+        readers.write(&[]);
+        let _ = (&quick).read_to_end(&mut got);
+        // With the greeting.
+        assert_eq!(got.iter().filter(|byte| **byte == b'\n').count() as u64, sent + 1);
+        assert!(readers.readers.iter().all(|reader| reader.waiting.len() <= MAX_WAITING));
+        // Once it reads, it learns of all that it lost.
+        slow.set_nonblocking(true).unwrap();
+        let mut read = |notices: &[Notice]| {
+            assert_eq!(readers.write(notices), 0);
+            let mut got = String::new();
+            let _ = (&slow).read_to_string(&mut got);
+            got
+        };
+        let mut lines = 0;
+        loop {
+            let got = read(&[]);
+            lines += got.matches('\n').count() as u64;
+            if got.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(lines, sent - lost + 1);
+        let told = read(&all[..1]);
+        assert_eq!(told.lines().next(), Some(&*format!("{{\"lost\":{lost}}}")));
+        assert_eq!(told.lines().count(), 2);
+    }
+
+    #[test]
+    fn readers_that_have_gone_make_room_and_too_many_are_refused() {
+        let (folder, mut readers) = readers();
+        let all: Vec<UnixStream> = (0..MAX_READERS).map(|_| connect(&folder)).collect();
+        readers.write(&[]);
+        assert_eq!(readers.count(), MAX_READERS);
+        let mut said = String::new();
+        let mut more = connect(&folder);
+        readers.write(&[]);
+        more.read_to_string(&mut said).unwrap();
+        assert!(said.contains("16 readers are connected; try again later"), "{said}");
+        // One that only stops sending still reads.
+        all[0].shutdown(std::net::Shutdown::Write).unwrap();
+        readers.write(&[]);
+        assert_eq!(readers.count(), MAX_READERS);
+        drop(all);
+        readers.write(&[]);
+        assert_eq!(readers.count(), 0);
+    }
+}

@@ -1,0 +1,41 @@
+//! Sockets with a name in the file system.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{Mode, umask};
+
+/// The name of a socket, which goes when this does.
+#[derive(Debug)]
+pub(crate) struct SocketFile(pub PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Opens a socket that does not block, without these rights. One that nobody listens at is replaced.
+///
+/// # Errors
+/// `AlreadyExists` if somebody listens there; else what the system says.
+pub(crate) fn bind(path: &Path, without: u32) -> io::Result<UnixListener> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another program listens there"));
+    }
+    if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        let _ = fs::remove_file(path);
+    }
+    let before = umask(Mode::from_bits_truncate(without));
+    let bound = UnixListener::bind(path);
+    umask(before);
+    let listener = bound?;
+    if let Err(error) = listener.set_nonblocking(true) {
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(listener)
+}
