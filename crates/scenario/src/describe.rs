@@ -138,7 +138,9 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   hosts do not have (real-rate classes, customers, tickets, colours, reports), and guarantees of flows that cross such a link.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
-  `{ kind = \"fifo\", drop = \"red\" }`. **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
+  `{ kind = \"fifo\", drop = \"red\" }`. A shaper in front of any of them,
+  `{ kind = \"ramp\", shaper = \"token_bucket\", rate = \"4Mbit\" }`, makes it compute with the shaper's rate if that is lower than the link's.
+  **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
   **TCP** (`tcp`) is a profile (`\"rfc\"`), a congestion control of the default profile `linux` (`\"reno\"`), or a table:
   `{ profile = \"rfc\", algorithm = \"cubic\" }`. Greedy sources, files and short flows need none: they have `linux`, with CUBIC.
 - **Presets.** A plain `kind` has the best parameters and mechanisms that are known. `preset = \"paper\"` in a queue, marker or exchange is the

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
 use apportion_core::units::{Rate, Span, Time};
@@ -146,8 +147,13 @@ impl<I: FrameIo> Gateway<I> {
             link.state.queue().latest_shares(&mut |flow, share| shares.push((flow, share)));
         }
         let real_rate_flows = shares.len();
-        shares.sort_unstable_by_key(|(flow, share)| (std::cmp::Reverse(share.requirement), *flow));
-        shares.truncate(MAX_REAL_RATE);
+        let rank = |(flow, share): &(FlowId, FlowShare)| (std::cmp::Reverse(share.requirement), *flow);
+        if shares.len() > MAX_REAL_RATE {
+            // Of all flows at once a sort would take longer than packets may wait.
+            shares.select_nth_unstable_by_key(MAX_REAL_RATE, rank);
+            shares.truncate(MAX_REAL_RATE);
+        }
+        shares.sort_unstable_by_key(rank);
         let named = |(flow, share)| {
             let (rule, packets) = state.flows.packets(flow);
             RealRateFlow { rule, packets, share }
