@@ -259,15 +259,14 @@ pub(crate) const TARGET: Key = key(
     "target",
     SIZE,
     Optional,
-    "What the queue of each flow should hold where its class is `real_rate` (`ramp`); if absent, the `target` or \
-     `target_delay` of that queue.",
+    "What a `ramp` queue should hold of a `real_rate` flow, if not its parameter.",
 );
 /// The same in time.
 pub(crate) const TARGET_DELAY: Key = key(
     "target_delay",
     Kind::Amount(Unit::Span, Range::AboveZero),
     Optional,
-    "The same in time at the flow's own rate, in place of `target`.",
+    "The same in time at the flow's own rate.",
 );
 
 /// Values of `class`, for queues that distinguish classes.

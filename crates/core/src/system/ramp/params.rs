@@ -50,7 +50,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Bytes,
             "16KiB",
             "section 5",
-            "What a real-rate flow's queue should hold, unless the flow says it itself.",
+            "What a real-rate flow's queue should hold.",
         ),
         Param {
             name: "target_delay",
