@@ -4,7 +4,11 @@
 //! Baras, section 5.3). A flood over a long path gains as much, and only its own losses say that it has no window: its queue
 //! is as long as its threshold, and TCP over short paths starves. So a flow counts with its own round-trip time while it
 //! sends no more than TCP would with its losses ([`TcpFriendly`]), and else with the shortest that is known.
+//!
+//! A backend that measures round-trip times learns them while flows run, and forgets those that are old. One that is unknown
+//! counts as the mean of those that are known now.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::occupancy::Thresholds;
@@ -45,41 +49,46 @@ impl RttOf {
 /// The round-trip times of flows, and whether each may count.
 #[derive(Clone, Debug)]
 pub(crate) struct Dimensioning {
+    of: RttOf,
     /// By flow; zero, or beyond the end: unknown.
     rtts: Vec<Span>,
-    /// The shortest known one.
-    shortest: Span,
-    /// What stands for one that is unknown.
-    mean: Span,
+    /// How many flows have each of those that are known.
+    known: BTreeMap<Span, u64>,
+    /// Sum and number of those that are known, in nanoseconds.
+    sum: (u128, u64),
     flows: Vec<TcpFriendly>,
     /// When a packet arrived last: all that is dropped is dropped then.
     now: Time,
 }
 
 impl Dimensioning {
-    /// Nothing, where round-trip times do not decide or those of all flows count.
-    pub fn new(thresholds: Thresholds, rtt_of: RttOf, rtts: &[Span]) -> Option<Self> {
-        let known = || rtts.iter().filter(|rtt| **rtt > Span::ZERO);
-        let shortest = *known().min()?;
-        let sum: u128 = known().map(|rtt| u128::from(rtt.as_nanos())).sum();
-        let mean = Span::from_nanos((sum / known().count() as u128) as u64);
-        let is_used = thresholds == Thresholds::Rtt && rtt_of == RttOf::Friendly;
-        is_used.then(|| Self { rtts: rtts.to_vec(), shortest, mean, flows: Vec::new(), now: Time::ZERO })
+    /// Nothing, where round-trip times do not decide.
+    pub fn new(thresholds: Thresholds, of: RttOf, rtts: &[Span]) -> Option<Self> {
+        (thresholds == Thresholds::Rtt).then(|| {
+            let (known, flows) = (BTreeMap::new(), Vec::new());
+            let mut new = Self { of, rtts: Vec::new(), known, sum: (0, 0), flows, now: Time::ZERO };
+            rtts.iter().enumerate().take(FlowId::SLOTS).for_each(|(slot, rtt)| new.note(slot, *rtt));
+            new
+        })
     }
 
     /// A packet of `flow` arrives. The round-trip time that the flow counts with from now on, if another one.
     pub fn arrived(&mut self, now: Time, flow: FlowId) -> Option<Span> {
+        if self.of == RttOf::All {
+            return None;
+        }
         let slot = flow.slot();
         if slot >= self.flows.len() {
             self.flows.resize(slot + 1, TcpFriendly::new(now));
         }
         self.now = now;
         let rtt = self.known(slot);
+        let assumed = rtt.unwrap_or_else(|| self.mean());
         let flow = &mut self.flows[slot];
         let was_friendly = flow.is_friendly();
-        flow.arrived(now, rtt.unwrap_or(self.mean));
+        flow.arrived(now, assumed);
         match (was_friendly, flow.is_friendly()) {
-            (true, false) if !Mutant::PfdRttOfAll.is_on() => Some(self.shortest),
+            (true, false) if !Mutant::PfdRttOfAll.is_on() => Some(self.shortest()),
             // Zero: unknown, as it was.
             (false, true) => Some(rtt.unwrap_or(Span::ZERO)),
             _ => None,
@@ -88,7 +97,7 @@ impl Dimensioning {
 
     /// A packet of `flow` is dropped.
     pub fn dropped(&mut self, flow: FlowId) {
-        let rtt = self.known(flow.slot()).unwrap_or(self.mean);
+        let rtt = self.known(flow.slot()).unwrap_or_else(|| self.mean());
         if let Some(flow) = self.flows.get_mut(flow.slot()) {
             flow.dropped(self.now, rtt);
         }
@@ -99,20 +108,71 @@ impl Dimensioning {
         self.rtts.get(slot).copied().filter(|rtt| *rtt > Span::ZERO)
     }
 
+    /// What stands for one that is unknown: the mean of those that are known, zero if none is.
+    pub fn mean(&self) -> Span {
+        let (sum, count) = self.sum;
+        Span::from_nanos((sum / u128::from(count.max(1))) as u64)
+    }
+
+    /// The shortest that is known, zero if none is.
+    fn shortest(&self) -> Span {
+        self.known.first_key_value().map_or(Span::ZERO, |(rtt, _)| *rtt)
+    }
+
     /// The round-trip time of `flow` is `rtt` from now on, zero if it is unknown. The one that it counts with.
     pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> Span {
         let slot = flow.slot();
+        self.note(slot, rtt);
+        let is_friendly = self.flows.get(slot).is_none_or(TcpFriendly::is_friendly);
+        if is_friendly { rtt } else { self.shortest() }
+    }
+
+    /// Notes the round-trip time of the flow in this slot in place of what was known.
+    fn note(&mut self, slot: usize, rtt: Span) {
+        if let Some(before) = self.known(slot) {
+            self.sum = (self.sum.0 - u128::from(before.as_nanos()), self.sum.1 - 1);
+            if let Some(flows) = self.known.get_mut(&before) {
+                *flows -= 1;
+                if *flows == 0 {
+                    self.known.remove(&before);
+                }
+            }
+        }
         self.rtts.resize(self.rtts.len().max(slot + 1), Span::ZERO);
         self.rtts[slot] = rtt;
         if rtt > Span::ZERO {
-            self.shortest = self.shortest.min(rtt);
+            self.sum = (self.sum.0 + u128::from(rtt.as_nanos()), self.sum.1 + 1);
+            *self.known.entry(rtt).or_default() += 1;
         }
-        let is_friendly = self.flows.get(slot).is_none_or(TcpFriendly::is_friendly);
-        if is_friendly { rtt } else { self.shortest }
     }
 
-    /// Flows that send more than TCP would.
-    pub fn unfriendly(&self) -> usize {
-        self.flows.iter().filter(|flow| !flow.is_friendly()).count()
+    /// Flows that send more than TCP would, unless all count alike.
+    pub fn unfriendly(&self) -> Option<usize> {
+        let count = || self.flows.iter().filter(|flow| !flow.is_friendly()).count();
+        (self.of == RttOf::Friendly).then(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_counts_as_the_mean_of_what_is_known_now() {
+        let ms = Span::from_millis;
+        let mut of = Dimensioning::new(Thresholds::Rtt, RttOf::Friendly, &[]).unwrap();
+        let mut after = |flow, rtt| {
+            assert_eq!(of.set_rtt(FlowId(flow), ms(rtt)), ms(rtt));
+            [of.shortest(), of.mean()]
+        };
+        assert_eq!(after(3, 0), [ms(0), ms(0)]);
+        assert_eq!(after(3, 10), [ms(10), ms(10)]);
+        assert_eq!(after(0, 10), [ms(10), ms(10)]);
+        assert_eq!(after(1, 70), [ms(10), ms(30)]);
+        // The last of those with 10 ms has another one, and then none.
+        assert_eq!(after(3, 40), [ms(10), ms(40)]);
+        assert_eq!(after(0, 100), [ms(40), ms(70)]);
+        assert_eq!(after(3, 0), [ms(70), ms(85)]);
+        assert!(Dimensioning::new(Thresholds::Equal, RttOf::Friendly, &[ms(1)]).is_none());
     }
 }

@@ -10,7 +10,7 @@
 //! Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured, 56 more with thresholds by round-trip time. Behind a FIFO the front packet of a flow has to be
+//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time. Behind a FIFO the front packet of a flow has to be
 //! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;

@@ -11,7 +11,8 @@
 //! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
 //!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
 //!   round-trip time has the mean of those that are known.
-//! - Round-trip times come from the backend, they are not measured. A queue sees one direction and no header: the time
+//! - Round-trip times come from the backend, which may measure them: a gateway sees the headers of both directions. They are not
+//!   measured here. A queue sees one direction and no header: the time
 //!   from a drop to the retransmission needs sequence numbers, and the pauses between a window and the next,
 //!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
 //!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
@@ -147,6 +148,10 @@ pub(crate) struct Occupancy {
     rebuilds: u32,
 }
 
+/// How many times as long or as short the mean round-trip time may become before flows of unknown ones follow it. Chosen: well
+/// within the range of round-trip times, which is thousands.
+const DRIFT: f64 = 2.0;
+
 /// q_i. All that a packet touches here of a flow that is not among the longest; none lies across two lines of
 /// the cache.
 #[derive(Clone, Copy, Debug)]
@@ -159,9 +164,9 @@ struct Measure {
     limit: Limit,
     thresholds: Thresholds,
     choice: Choice,
-    /// s_i of configured flows: b_i = B s_i/Σ s.
+    /// s_i of flows that have one, else 0: b_i = B s_i/Σ s.
     shares: Vec<f64>,
-    /// The share of flows without a configured one.
+    /// The share of flows without one.
     default_share: f64,
     /// Σ s, unless thresholds have moved; for choices that depend on it.
     sum: f64,
@@ -195,13 +200,13 @@ impl Measure {
     }
 
     fn share(&self, flow: usize) -> f64 {
-        self.shares.get(flow).copied().unwrap_or(self.default_share)
+        self.shares.get(flow).copied().filter(|share| *share > 0.0).unwrap_or(self.default_share)
     }
 
     /// Sums up the shares of so many flows.
     fn sum_up(&mut self, flows: usize) {
         self.sum = (0..flows).map(|flow| self.share(flow)).sum();
-        self.even = self.shares.iter().all(|&share| share == self.default_share);
+        self.even = (0..self.shares.len()).all(|flow| self.share(flow) == self.default_share);
     }
 
     /// b_i.
@@ -235,7 +240,7 @@ impl Occupancy {
         let known: Vec<f64> = rtts.iter().map(nanos).filter(|&rtt| rtt > 0.0).collect();
         let by_rtt = !known.is_empty();
         let default_share = if by_rtt { known.iter().sum::<f64>() / known.len() as f64 } else { 1.0 };
-        let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { default_share };
+        let share = |rtt: &Span| if *rtt > Span::ZERO { nanos(rtt) } else { 0.0 };
         let rtts = if by_rtt { rtts } else { &[] };
         let shares: Vec<f64> = rtts.iter().take(FlowId::SLOTS).map(share).collect();
         Self {
@@ -356,15 +361,23 @@ impl Occupancy {
         is_used
     }
 
-    /// The round-trip time of `flow` from now on; one that is unknown counts as the mean of those that were
-    /// known at first. Whether it is used.
+    /// The round-trip time of `flow` from now on, zero if it is unknown. Whether it is used.
     pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
         let is_used = self.measure.thresholds == Thresholds::Rtt;
         if is_used {
-            let share = if rtt > Span::ZERO { rtt.as_nanos() as f64 } else { self.measure.default_share };
-            self.set_share(flow, share);
+            self.set_share(flow, rtt.as_nanos() as f64);
         }
         is_used
+    }
+
+    /// What stands for unknown round-trip times from now on, for thresholds that follow them. It is taken over where it is off
+    /// by more than [`DRIFT`]: that costs O(flows). Zero changes nothing.
+    pub fn set_unknown_rtt(&mut self, rtt: Span) {
+        let (old, new) = (self.measure.default_share, rtt.as_nanos() as f64);
+        if new > 0.0 && (new > DRIFT * old || old > DRIFT * new) {
+            self.measure.default_share = new;
+            self.thresholds_moved = true;
+        }
     }
 
     fn set_share(&mut self, flow: FlowId, share: f64) {
@@ -373,9 +386,9 @@ impl Occupancy {
         let held = core::mem::replace(&mut self.flows[flow], Flow(Backlog::EMPTY));
         self.note(flow, held.0);
         let measure = &mut self.measure;
-        measure.shares.resize(measure.shares.len().max(flow + 1), measure.default_share);
+        measure.shares.resize(measure.shares.len().max(flow + 1), 0.0);
         measure.shares[flow] = share;
-        let differs = share != measure.default_share;
+        let differs = measure.share(flow) != measure.default_share;
         // A default of 1 divides nothing: the other keys are the same, even or not.
         let moved = measure.even && differs && measure.default_share != 1.0;
         measure.even &= !differs;

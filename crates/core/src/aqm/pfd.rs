@@ -24,7 +24,7 @@
 //! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured, 56 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
+//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
 //! [`ENTRY`].
 
 use super::Limit;
@@ -351,10 +351,13 @@ mod tests {
     fn a_flood_over_a_long_round_trip_has_the_threshold_of_the_shortest() {
         // By round-trip times flow 0 has 1 packet of 21 and flow 1, which sends twice what the link carries, 20.
         let rtts = [10, 200].map(Span::from_millis);
-        let victim = |rtt_of: RttOf| {
-            let mut queue = pfd("21p", &rtts, |params| {
+        let victim = |rtt_of: RttOf, are_learned: bool| {
+            let mut queue = pfd("21p", if are_learned { &[] } else { &rtts }, |params| {
                 (params.p, params.thresholds, params.rtt_of) = (Ratio::ZERO, Thresholds::Rtt, rtt_of);
             });
+            for (flow, rtt) in (0..).map(FlowId).zip(rtts).filter(|_| are_learned) {
+                assert!(BufferPolicy::<SimplePacket>::set_rtt(queue.policy_mut(), flow, rtt));
+            }
             let mut log = Log::default();
             for ms in 0..10_000 {
                 let now = Time::from_millis(ms);
@@ -371,8 +374,10 @@ mod tests {
             log.dropped.iter().map(|dropped| dropped.1).collect::<Vec<_>>()
         };
         // 3/1 > 19/20, but 3/10.5 < 19/10.5.
-        assert_eq!(victim(RttOf::All), [0]);
-        assert_eq!(victim(RttOf::Friendly), [1]);
+        for are_learned in [false, true] {
+            assert_eq!(victim(RttOf::All, are_learned), [0]);
+            assert_eq!(victim(RttOf::Friendly, are_learned), [1]);
+        }
     }
 
     #[test]

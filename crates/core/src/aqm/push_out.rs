@@ -39,7 +39,7 @@ pub(crate) trait Rule {
 pub struct PushOut<R> {
     pub(super) occupancy: Occupancy,
     pub(super) rule: R,
-    /// Whose round-trip times count, unless those of all flows do.
+    /// Round-trip times, if thresholds follow them.
     dimensioning: Option<Dimensioning>,
 }
 
@@ -95,8 +95,8 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("active_flows", self.occupancy.active() as f64);
-        if let Some(dimensioning) = &self.dimensioning {
-            show("unfriendly_flows", dimensioning.unfriendly() as f64);
+        if let Some(unfriendly) = self.dimensioning.as_ref().and_then(Dimensioning::unfriendly) {
+            show("unfriendly_flows", unfriendly as f64);
         }
         self.rule.statistics(show);
     }
@@ -114,7 +114,9 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     }
 
     fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        let rtt = self.dimensioning.as_mut().map_or(rtt, |of| of.set_rtt(flow, rtt));
+        let Some(dimensioning) = &mut self.dimensioning else { return false };
+        let rtt = dimensioning.set_rtt(flow, rtt);
+        self.occupancy.set_unknown_rtt(dimensioning.mean());
         self.occupancy.set_rtt(flow, rtt)
     }
 }

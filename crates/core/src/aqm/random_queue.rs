@@ -7,7 +7,7 @@
 //!
 //! Cost: O(1) per packet and per push-out with a limit in packets; with one in bytes and equal thresholds a
 //! step per 64 bytes of the packet. At most 56 bytes per flow and 8 per packet of the longest queue, or per
-//! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow, 56 more by round-trip
+//! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow, 88 more by round-trip
 //! time. Parameters: [`ENTRY`].
 
 use super::Limit;

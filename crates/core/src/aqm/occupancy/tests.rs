@@ -103,6 +103,29 @@ fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_a
 }
 
 #[test]
+fn round_trip_times_that_become_known_later_count_and_what_is_unknown_follows_them() {
+    for choice in [Choice::Ratio, Choice::Difference] {
+        // Nothing is known: of 2, 5 and 3 packets the most.
+        let mut occupancy = buffer(Thresholds::Rtt, choice, &[], &[2, 5, 3]);
+        assert_eq!(chosen(&mut occupancy, 0.0), Some(1));
+        // 10 ms for flow 0, 100 for flow 1 and their mean, 55, for flow 2: b = 0.61, 6.1 and 3.3.
+        let ms = Span::from_millis;
+        occupancy.set_unknown_rtt(ms(55));
+        assert!(occupancy.set_rtt(FlowId(0), ms(10)) && occupancy.set_rtt(FlowId(1), ms(100)));
+        assert_eq!(chosen(&mut occupancy, 0.0), Some(0), "{choice:?}");
+        // Less than twice as long: flow 2 keeps 55 ms, and 3/55 is less than 5/90.
+        occupancy.set_unknown_rtt(ms(109));
+        assert!(occupancy.set_rtt(FlowId(0), ms(1_000)) && occupancy.set_rtt(FlowId(1), ms(90)));
+        assert_eq!(occupancy.measure.share(2), 55e6);
+        // Forgotten again.
+        occupancy.set_unknown_rtt(ms(111));
+        assert!(occupancy.set_rtt(FlowId(0), Span::ZERO));
+        assert_eq!([0, 2, 7].map(|flow| occupancy.measure.share(flow)), [111e6; 3]);
+        assert_eq!(chosen(&mut occupancy, 0.0), Some(1));
+    }
+}
+
+#[test]
 fn flows_beyond_the_bound_share_what_they_hold() {
     let mut occupancy = buffer(Thresholds::Equal, Choice::Ratio, &[], &[1]);
     // The number after the last slot's is flow 0 again, when it comes and when it goes.
