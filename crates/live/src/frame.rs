@@ -19,12 +19,14 @@ use apportion_scenario::gateway::classifier::Headers;
 
 mod edit;
 mod flow;
+mod timestamps;
 
 pub use edit::{
     IpHeader, acknowledgement, atomic_identification, dscp, flow_label, set_ce, set_dscp, set_flow_label,
     set_identification,
 };
 pub use flow::FlowTuple;
+pub use timestamps::{Timestamps, timestamps};
 
 /// Maximum of VLAN tags that are skipped: a service tag and a customer tag (IEEE 802.1ad).
 pub(crate) const MAX_TAGS: u8 = 2;
@@ -140,6 +142,8 @@ pub enum Fragment {
 pub struct Segment {
     /// CWR, ECE, URG, ACK, PSH, RST, SYN, FIN, from the highest bit (RFC 9293 section 3.1).
     pub flags: u8,
+    /// The number of its first byte, or of its SYN.
+    pub sequence: u32,
     /// How much data it carries.
     pub payload: Bytes,
     /// The next byte that its sender expects, if it says so: if it acknowledges.
@@ -158,10 +162,25 @@ impl Segment {
         self.flags & Self::SYN != 0
     }
 
+    /// Whether it resets a connection.
+    #[must_use]
+    pub const fn is_reset(self) -> bool {
+        self.flags & Self::RST != 0
+    }
+
     /// Whether it opens a connection or resets one: it then acknowledges no data, though a number may stand there.
     #[must_use]
     pub const fn is_syn_or_reset(self) -> bool {
         self.flags & (Self::SYN | Self::RST) != 0
+    }
+
+    /// The numbers that it takes up: its data, and one each for SYN and FIN (RFC 9293 section 3.4).
+    #[must_use]
+    pub const fn numbers(self) -> u32 {
+        // No segment has more than 65535 bytes.
+        self.payload.get() as u32
+            + (self.flags & Self::FIN).count_ones()
+            + (self.flags & Self::SYN).count_ones()
     }
 
     /// Whether it acknowledges and does nothing else.
@@ -433,9 +452,9 @@ fn segment(transport: &[u8]) -> Option<Segment> {
     let length = 4 * usize::from(header[12] >> 4);
     let payload = transport.len().checked_sub(length).filter(|_| length >= TCP_HEADER)?;
     let flags = header[13];
-    let number = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
-    let acknowledges = (flags & Segment::ACK != 0).then_some(number);
-    Some(Segment { flags, payload: Bytes::new(payload as u64), acknowledges })
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let acknowledges = (flags & Segment::ACK != 0).then_some(word(8));
+    Some(Segment { flags, sequence: word(4), payload: Bytes::new(payload as u64), acknowledges })
 }
 
 /// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.

@@ -49,6 +49,7 @@ pub mod offloads;
 mod reload;
 mod reports;
 mod rights;
+mod round_trip;
 pub mod run;
 #[cfg(test)]
 mod simulation;

@@ -57,6 +57,10 @@ fn arp() -> Vec<u8> {
 /// The corpus of the fuzzer.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let segment = Carried::tcp(|tcp| tcp.ack = true);
+    let stamped = Carried::tcp(|tcp| {
+        tcp.ack = true;
+        tcp.set_options(&[etherparse::TcpOptionElement::Timestamp(0x0102_0304, 0x0506_0708)]).unwrap();
+    });
     let mut odd = ipv4();
     odd.options = Ipv4Options::try_from([7, 7, 4, 0, 0, 0, 0, 0].as_slice()).unwrap();
     odd.ecn = IpEcn::TWO;
@@ -69,6 +73,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         // Offset 8, more follow.
         ("fragment6", raw_ipv6(44, &[17, 0, 0, 9, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8])),
         ("options4", common::frame(0, odd, &segment, b"data")),
+        ("stamped4", common::frame(0, ipv4(), &stamped, b"data")),
         ("tcp6_tagged", common::frame(1, ipv6(), &segment, b"")),
         ("udp4_tagged_twice", common::frame(2, ipv4(), &Carried::Udp, b"data")),
     ]
@@ -119,6 +124,7 @@ fn a_frame_says_what_was_built() {
                     transport_offset: Some(at + ip_header as usize),
                     // PSH.
                     segment: (number == 6).then_some(frame::Segment {
+                        sequence: 1_000,
                         flags: 8,
                         payload: Bytes::new(5),
                         acknowledges: None,
@@ -222,7 +228,45 @@ fn acknowledgements_and_openings_are_distinguished_from_data() {
         tcp.ack = true;
         tcp.set_options(&[etherparse::TcpOptionElement::Timestamp(1, 2)]).unwrap();
     });
-    assert_eq!(timed.payload, Bytes::new(3));
+    assert_eq!((timed.payload, timed.sequence, timed.numbers()), (Bytes::new(3), 1_000, 3));
+    let opening = segment(b"", |tcp| (tcp.syn, tcp.fin) = (true, true));
+    assert_eq!(opening.numbers(), 2);
+}
+
+#[test]
+fn timestamps_are_found_among_options_and_nowhere_else() {
+    use etherparse::TcpOptionElement::{MaximumSegmentSize, Noop, Timestamp};
+    let found = |options: &[etherparse::TcpOptionElement], acknowledges| {
+        let carried = Carried::tcp(|tcp| {
+            tcp.ack = acknowledges;
+            tcp.set_options(options).unwrap();
+        });
+        [common::frame(0, ipv4(), &carried, b"data"), common::frame(2, ipv6(), &carried, b"")]
+            .map(|bytes| frame::timestamps(&bytes, &parse(&bytes).unwrap()))
+    };
+    let both = |value, echo| [Some(frame::Timestamps { value, echo }); 2];
+    assert_eq!(found(&[Noop, Noop, Timestamp(7, 9)], true), both(7, Some(9)));
+    assert_eq!(found(&[MaximumSegmentSize(1_460), Timestamp(u32::MAX, 0)], true), both(u32::MAX, Some(0)));
+    // The echo of a segment that does not acknowledge means nothing.
+    assert_eq!(found(&[Timestamp(7, 9)], false), both(7, None));
+    assert_eq!([found(&[], true), found(&[Noop, MaximumSegmentSize(9)], true)], [[None; 2]; 2]);
+    // Raw options of 12 bytes: behind an end, of another length, cut, of no length.
+    for options in [
+        [1, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+        [8, 9, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1],
+        [1, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0],
+        [5, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+        [5, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+        [5, 255, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2],
+        [1; 12],
+    ] {
+        let carried = Carried::tcp(|tcp| tcp.set_options(&[Timestamp(1, 2), Noop, Noop]).unwrap());
+        let mut bytes = common::frame(0, ipv4(), &carried, b"");
+        bytes[AT + 40..AT + 52].copy_from_slice(&options);
+        assert_eq!(frame::timestamps(&bytes, &parse(&bytes).unwrap()), None, "{options:?}");
+    }
+    let datagram = common::frame(0, ipv4(), &Carried::Udp, &[8; 40]);
+    assert_eq!(frame::timestamps(&datagram, &parse(&datagram).unwrap()), None);
 }
 
 #[test]
@@ -374,7 +418,7 @@ proptest! {
 
     #[test]
     fn changed_and_cut_frames_keep_the_laws(
-        which in 0_usize..7,
+        which in 0_usize..8,
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
         cut in proptest::option::weighted(0.3, any::<proptest::sample::Index>()),
     ) {

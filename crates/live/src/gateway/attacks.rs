@@ -22,6 +22,7 @@ mod guarantees;
 mod labels;
 mod overload;
 mod reports;
+mod round_trips;
 
 /// The ports of the gateway.
 const INSIDE: u32 = 0;

@@ -22,6 +22,7 @@ use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
+use super::round_trip::RoundTrips;
 use super::standing::Standing;
 use crate::exceptions::FlowPackets;
 use crate::flow_table::{FlowTable, Numbered};
@@ -31,6 +32,7 @@ use apportion_runtime::link::FlowSetting;
 
 mod established;
 mod guaranteed;
+mod measured;
 
 /// The number of the first flow that has one of its own.
 const FIRST: u32 = MAX_RULES as u32 + 1;
@@ -57,6 +59,9 @@ pub struct Classifier {
     has_answers: bool,
     /// Whether acknowledgements matter to some rule: it marks packets, or guarantees a rate.
     follows_acknowledgements: bool,
+    /// Whether the queue divides its buffer by round-trip times.
+    uses_rtts: bool,
+    round_trips: RoundTrips,
 }
 
 /// Who has a number in the table of flows.
@@ -110,7 +115,10 @@ struct Given {
     class: FlowClass,
     target: Option<FillTarget>,
     guarantee: Rate,
+    /// By a rule; zero: unknown.
     rtt: Span,
+    /// The round-trip time that was measured; zero: unknown.
+    measured_rtt: Span,
     customer: CustomerId,
     hosts: HostPair,
 }
@@ -150,6 +158,8 @@ impl Classifier {
             maker: Maker::new(config.seed, direction),
             has_answers: false,
             follows_acknowledgements: false,
+            uses_rtts: false,
+            round_trips: RoundTrips::default(),
         };
         classifier.take_rules(config, accounts);
         classifier.guarantees.set_rate(config.direction(direction).rate);
@@ -169,6 +179,7 @@ impl Classifier {
             target: treatment.target,
             guarantee: Rate::ZERO,
             rtt: treatment.rtt.unwrap_or_default(),
+            measured_rtt: Span::ZERO,
             customer: config.customer_of(treatment),
             hosts: HostPair::default(),
         };
@@ -202,10 +213,10 @@ impl Classifier {
         fn all<T>(slots: &[Slot], of: impl Fn(&Given) -> T) -> Vec<T> {
             slots.iter().map(|slot| of(&slot.given)).collect()
         }
-        own.queue.params.build(&LinkContext {
+        let mut queue = own.queue.params.build(&LinkContext {
             link_rate: own.rate,
             weights: &all(&self.slots, |given| given.weight),
-            rtts: &all(&self.slots, |given| given.rtt),
+            rtts: &all(&self.slots, Given::rtt_for_queue),
             guarantees: &all(&self.slots, |given| given.guarantee),
             classes: &all(&self.slots, |given| given.class),
             targets: &all(&self.slots, |given| given.target),
@@ -216,7 +227,9 @@ impl Classifier {
             hosts: &all(&self.slots, |given| given.hosts),
             seed: config.seed,
             name: &format!("{}.queue", self.direction.name()),
-        })
+        });
+        self.uses_rtts = queue.set_rtt(FlowId(0), Span::ZERO);
+        queue
     }
 
     /// The flow of a packet of `tuple` that came in at `now`. `converses`: it neither opens nor resets a connection. Updates for
@@ -255,6 +268,7 @@ impl Classifier {
             // What is kept under this number is another flow's, or of long ago.
             let slot = &mut self.slots[numbered.flow.index()];
             (slot.marks, slot.labelled) = (None, Labelled::default());
+            self.round_trips.forget(numbered.flow.index() - FIRST as usize);
             self.take_back(numbered.flow, settings);
             self.slots[numbered.flow.index()].claim = None;
         }
@@ -408,8 +422,9 @@ impl Classifier {
         if let Some(claim) = slot.claim.as_ref().filter(|claim| claim.is_held()) {
             given.guarantee = claim.rate();
         }
-        // Its hosts are found with each packet.
+        // Its hosts are found with each packet, and its round-trip time is measured.
         given.hosts = slot.given.hosts;
+        given.measured_rtt = if id == own { self.round_trips.rtt(at) } else { Span::ZERO };
         self.give(id, given, settings);
         if id != own {
             self.slots[own.index()].claim = None;
@@ -430,7 +445,7 @@ impl Classifier {
         update(from.weight != to.weight, FlowSetting::Weight(to.weight));
         update(from.class != to.class, FlowSetting::Class(to.class));
         update(from.target != to.target, FlowSetting::Target(to.target));
-        update(from.rtt != to.rtt, FlowSetting::Rtt(to.rtt));
+        update(from.rtt_for_queue() != to.rtt_for_queue(), FlowSetting::Rtt(to.rtt_for_queue()));
         update(from.customer != to.customer, FlowSetting::Customer(to.customer));
         update(from.hosts != to.hosts, FlowSetting::Hosts(to.hosts));
         let is_guaranteed = from.guarantee != to.guarantee || to.guarantee > Rate::ZERO && from.rtt != to.rtt;

@@ -85,6 +85,8 @@ pub struct DirectionSnapshot {
     pub real_rate: Vec<RealRateFlow>,
     /// Sum of the guarantees that were given.
     pub guaranteed: Rate,
+    /// Flows whose round-trip time was measured, and the mean.
+    pub measured_rtts: (usize, Span),
     /// Flows that have a guarantee.
     pub holders: usize,
     /// What happened to guarantees so far.
@@ -167,6 +169,7 @@ impl<I: FrameIo> Gateway<I> {
             rules: world.accounts(direction).filter_map(counted).collect(),
             flows: state.flows.count(),
             guaranteed: state.flows.guarantees().reserved(),
+            measured_rtts: state.flows.measured_rtts(),
             holders: state.flows.guarantees().holders(),
             guarantees: state.flows.guarantees().counts(),
             ignored: state.ignored,
@@ -253,7 +256,7 @@ const OF_RULES: [(&str, &str, OfRule); 6] = [
 const GAUGE: MetricType = MetricType::GAUGE;
 const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 15] = [
+const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 17] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -262,6 +265,12 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 15] = [
     }),
     ("flows", GAUGE, "Flows that have numbers, silent ones included.", |it| it.flows as f64),
     ("real_rate_flows", GAUGE, "Flows that are real-rate at the queue.", |it| it.real_rate_flows as f64),
+    ("measured_rtt_flows", GAUGE, "Flows whose round-trip time is measured, silent ones included.", |it| {
+        it.measured_rtts.0 as f64
+    }),
+    ("measured_rtt_seconds", GAUGE, "Mean of their round-trip times; 0 if there is none.", |it| {
+        it.measured_rtts.1.as_secs_f64()
+    }),
     ("guarantee_holders", GAUGE, "Flows that have a guarantee.", |it| it.holders as f64),
     (
         "guarantees_withdrawn_total",

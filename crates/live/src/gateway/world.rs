@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use apportion_core::Packet as _;
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
-use apportion_core::units::{Bytes, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
 
@@ -15,7 +16,7 @@ use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
 use crate::bridge::ETHERNET;
 use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
-use crate::frame::Parsed;
+use crate::frame::{self, FlowTuple, Parsed, Segment, Timestamps};
 use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
@@ -37,6 +38,8 @@ pub struct GatewayWorld {
     settings: Settings,
     /// If some queue reports.
     reports: Option<Reports>,
+    /// What the links add to a round trip behind their transmitters.
+    delay: Span,
 }
 
 /// One direction: from the port of its number to the other one, over the link of its number.
@@ -95,7 +98,8 @@ impl GatewayWorld {
                 shed: 0,
             }
         });
-        Self { directions, accounts, settings: Settings::new(), reports: None }
+        let delay = delay_of_both(config);
+        Self { directions, accounts, settings: Settings::new(), reports: None, delay }
     }
 
     /// One direction.
@@ -119,6 +123,7 @@ impl GatewayWorld {
     /// Takes over the labels, overhead and limits of `config`, and its rules if they differ. Updates for links are
     /// queued.
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
+        self.delay = delay_of_both(config);
         for direction in Direction::BOTH {
             let own = config.direction(direction);
             let state = &mut self.directions[direction as usize];
@@ -157,9 +162,35 @@ impl GatewayWorld {
     }
 }
 
+/// What the links of both directions add behind their transmitters.
+fn delay_of_both(config: &GatewayConfig) -> Span {
+    let [up, down] = Direction::BOTH.map(|direction| config.direction(direction).delay);
+    up + down
+}
+
 /// The accounts of the rules, by their number.
 fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction) -> Vec<u32> {
     config.rules.iter().map(|rule| account(accounts.of(&rule.name), direction as usize)).collect()
+}
+
+/// Measures the round trip of the connection of a segment that came in, whose flow is in the first of these directions and which
+/// answers in the other one. Links add `delay` to what is measured.
+fn follow_round_trip(
+    now: Time,
+    (tuple, segment, stamps): (&FlowTuple, Segment, Option<Timestamps>),
+    [own, opposite]: [&mut Classifier; 2],
+    delay: Span,
+    settings: &mut Settings,
+) {
+    let back = tuple.reversed();
+    if opposite.answered(now, &back, segment, stamps)
+        && let Some(ahead) = opposite.shortest_half(now, &back)
+        && let Some(behind) = own.shortest_half(now, tuple)
+    {
+        let halves = ahead + behind + delay;
+        own.confirm_rtt(now, tuple, halves, settings);
+        opposite.confirm_rtt(now, &back, halves, settings);
+    }
 }
 
 impl World for GatewayWorld {
@@ -189,6 +220,14 @@ impl World for GatewayWorld {
                 let found = state.flows.find(now, (tuple, converses), headers, other, &mut self.settings);
                 if found.is_first {
                     state.flows.converse(&tuple, &mut opposite.flows);
+                }
+                if let Some(segment) = parsed.segment
+                    && (state.flows.uses_rtts() || opposite.flows.uses_rtts())
+                {
+                    let stamps = frame::timestamps(arrival.frame, parsed);
+                    let ways = [&mut state.flows, &mut opposite.flows];
+                    follow_round_trip(now, (&tuple, segment, stamps), ways, self.delay, &mut self.settings);
+                    state.flows.expire_rtt(now, found.flow, &mut self.settings);
                 }
                 if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
                     label = None;
@@ -240,8 +279,17 @@ impl World for GatewayWorld {
         self.settings.pop_front()
     }
 
-    fn egress(&mut self, _now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
+    fn egress(&mut self, now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
+        let uses_rtts = self.directions.iter().any(|state| state.flows.uses_rtts());
         let state = &mut self.directions[1 - (port as usize & 1)];
+        if uses_rtts
+            && packet.protocol() == Protocol::Tcp
+            && let Ok(parsed) = frame::parse(frame)
+            && let Some((tuple, segment)) = parsed.flow().zip(parsed.segment)
+        {
+            let stamps = frame::timestamps(frame, &parsed);
+            state.flows.departed(now, packet.flow(), &tuple, segment, stamps);
+        }
         if state.labels.writes
             && let Some((kind, label)) = packet.any_label()
             && !wire_label::write(frame, packet.ip(), kind, label)

@@ -22,11 +22,14 @@ pub fn hold(bytes: &[u8]) {
     let number = parsed.segment.and_then(|segment| segment.acknowledges);
     let read = ports.zip(number).map(|((_, to), number)| (to, number));
     assert_eq!(frame::acknowledgement(bytes, parsed.acknowledgement()), read);
+    let echo = frame::timestamps(bytes, &parsed).and_then(|stamps| stamps.echo);
+    assert!(echo.is_none() || parsed.segment.is_some_and(|segment| segment.acknowledges.is_some()));
     edits(bytes, &parsed);
     labels(bytes, &parsed);
     // The parse of another frame, here of a longer one, is not trusted blindly.
     for length in [0, parsed.network_offset, parsed.network_offset + 19, bytes.len() / 2] {
         let mut cut = bytes[..length.min(bytes.len())].to_vec();
+        let _ = frame::timestamps(&cut, &parsed);
         change_everything(&mut cut, &parsed);
     }
 }

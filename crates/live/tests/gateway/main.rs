@@ -11,6 +11,7 @@ mod passing;
 mod processes;
 mod reloads;
 mod reports;
+mod round_trips;
 mod tickets;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ const CASES: &[Case] = cases! {
         it_is_so_in_ipv6,
         a_message_of_a_host_of_this_machine_is_not_damaged,
         reports_of_a_gateway_without_the_key_are_refused;
+    round_trips: that_of_an_upload_is_what_its_path_has_without_the_queue;
     tickets: what_flows_are_issued_comes_out_behind_two_gateways,
         who_is_issued_nothing_cannot_label_its_own_packets,
         the_last_gateway_takes_them_off,

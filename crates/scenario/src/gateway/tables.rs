@@ -252,7 +252,7 @@ pub(super) const RULE: &[Key] = &both::<22>(
             "rtt",
             SPAN,
             Optional,
-            "Round-trip time of each flow, for queues that divide buffer space by it.",
+            "Round-trip time of each flow, for queues that divide buffer space by it; measured if absent.",
         ),
         key(
             "customer",
