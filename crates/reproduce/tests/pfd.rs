@@ -130,6 +130,7 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     // Once for each control.
     assert!(plan("pfd", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
     plan("pfd-beyond", Scope::Usual);
+    plan("pfd-unseen", Scope::Ablated);
 }
 
 #[test]
