@@ -8,8 +8,10 @@
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
+//! | [`answers`] | the same, from the losses that it has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
 
+pub mod answers;
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;

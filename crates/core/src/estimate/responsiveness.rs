@@ -261,7 +261,7 @@ fn add(sums: &mut [u32; 3], more: [u32; 3]) {
 }
 
 /// Eq. 30 of Padhye, Firoiu, Towsley, Kurose 1998, with b = 1.
-fn most_packets_per_second(loss: f64) -> f64 {
+pub(super) fn most_packets_per_second(loss: f64) -> f64 {
     let window = RTT * libm::sqrt(2.0 * loss / 3.0);
     let timeouts = (3.0 * libm::sqrt(3.0 * loss / 8.0)).min(1.0) * loss * (1.0 + 32.0 * loss * loss);
     1.0 / (window + TIMEOUT * timeouts)
