@@ -221,6 +221,12 @@ mutants! {
         "aqm::sffc::rates::tests::a_router_with_room_passes_on_what_it_heard";
     SffcGivesAway, "sffc-gives-away", "non-adaptive flows get at once all that steady adaptive ones leave",
         "aqm::sffc::tests::what_adaptive_flows_leave_is_lent_slowly_and_taken_back_when_they_lose";
+    SffcFifo, "sffc-fifo", "what the discarder lets pass shares a FIFO, whatever discipline is named",
+        "system::guarded::tests::what_is_let_pass_is_divided_by_the_discipline";
+    SffcBelieves, "sffc-believes", "flows are what they say, whatever they do about losses",
+        "system::guarded::tests::who_says_tcp_and_ignores_losses_is_found_out";
+    SffcUncrowded, "sffc-uncrowded", "a discipline is trusted to divide among more flows than it can hold packets",
+        "system::guarded::tests::more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -233,6 +233,29 @@ pub const LIMIT: Param = Param {
     doc: "Size of the buffer, without the packet in transmission.",
 };
 
+/// What can stand inside another discipline, by the names of the catalogue. The last two write labels, for which only the
+/// discipline of a whole queue is asked.
+pub(crate) const INNER: [&str; 18] = [
+    "fifo",
+    "drr",
+    "rr",
+    "stfq",
+    "scfq",
+    "wf2q_plus",
+    "fq_codel",
+    "choke",
+    "head",
+    "lqd",
+    "rnd",
+    "pfd",
+    "red",
+    "fred",
+    "sred",
+    "codel",
+    "csfq",
+    "mcsfq",
+];
+
 impl Param {
     /// A parameter with a default; the arguments are its fields in their order.
     #[must_use]

@@ -57,6 +57,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "reports") => "false",
         (_, "previous") => "final",
         (_, "recognise") => "behaviour",
+        (_, "discipline") => "drr",
         (_, "trust") => "bounded",
         (_, "report_discards") => "9%",
         (_, "group") => "false",
@@ -251,10 +252,10 @@ fn every_parameter_is_set_and_read_back() {
     }
 }
 
-/// As [`printed`], for a parameter; `greedy` stays the name that it is.
+/// As [`printed`], for a parameter; the name of a discipline stays the name that it is.
 fn printed_of(param: &Param, value: Value) -> String {
     match value {
-        Value::Choice(name) if param.name == "greedy" => format!("{name:?}"),
+        Value::Choice(name) if ["greedy", "discipline"].contains(&param.name) => format!("{name:?}"),
         value => printed(value, OPTIONAL.contains(&param.name)),
     }
 }

@@ -36,6 +36,9 @@
 //! - What adaptive flows leave of their part is lent: I more in each interval, with room for them to grow into, and half as much
 //!   after an interval in which they lost packets. All of it at once, they lose packets whenever they grow, and on fast or long
 //!   links never get their part (`spare`).
+//! - Any discipline divides what the discarder lets pass, where the paper has a FIFO, which divides by round-trip times and sizes of
+//!   segments (`discipline`, in `system/guarded.rs`). One that gives flows their shares enforces what is fair, and the discarder only what
+//!   was heard; unless the buffer cannot hold a full packet of each active flow: then the discarder does both.
 //!
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
 //! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
@@ -43,14 +46,17 @@
 //! With `trust = "bounded"` the word of others decides less: what of a flow dies further on is dropped here only while
 //! this link is congested, so that others gain by it, and a flow keeps its max-min fair share of the link.
 //!
-//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`.
+//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`. Where flows have their
+//! shares it is seen from the losses that they have anyway. Then only flows that ignore their losses are reported; and a flow of
+//! which nothing is known here is not adaptive for some time after a report about it.
 //!
-//! Not fair among adaptive flows: they share what is left, as a FIFO divides it.
+//! With a FIFO not fair among adaptive flows.
 //!
 //! Cost: O(1) per packet; O(n log n) per interval for n active flows; 196 bytes for each, which go when it
 //! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
+mod packets;
 mod params;
 mod printed;
 mod rates;
@@ -63,23 +69,24 @@ use alloc::vec::Vec;
 
 use self::flows::{Flow, Flows};
 pub use self::params::{
-    Discard, Divisor, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Share, Spare, Trust, Usage,
+    Discard, Divisor, FIFO, FairnessParams, NBQ, Previous, Recognise, SFFC, SffcParams, Share, Spare, Trust,
+    Usage,
 };
 use self::printed::max_min_estimate;
-use self::recognition::Recognition;
+use self::recognition::{Method, Recognition};
 pub use self::report::FlowReport;
-use super::{Admission, BufferPolicy};
 use crate::fairness::water_filling;
-use crate::limit::Limit;
 use crate::mutant::Mutant;
-use crate::packet::{FlowId, Packet, Protocol};
-use crate::queue::{Backlog, DropReason, Sink};
+use crate::packet::FlowId;
+use crate::queue::Backlog;
 use crate::random::Stream;
-use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Rate, Ratio, Span, Time};
+use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
 
 /// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times I.
 const ROOM: f64 = 0.02;
+
+/// The largest packet that most links carry.
+const FULL_PACKET: Bytes = Bytes::new(1_500);
 
 /// The state of one output link. Amounts are bytes in an interval.
 #[derive(Clone, Debug)]
@@ -111,6 +118,8 @@ pub struct Sffc {
     /// Demands and shares in the making.
     scratch: [Vec<f64>; 2],
     random: Stream,
+    /// Whether what is behind it gives flows their fair shares.
+    divided: bool,
     /// Recognises adaptive flows by their behaviour, if configured.
     recognition: Option<Recognition>,
 }
@@ -137,8 +146,21 @@ impl Sffc {
             reports: Vec::new(),
             scratch: [Vec::new(), Vec::new()],
             random,
-            recognition: (params.recognise == Recognise::Behaviour).then(|| Recognition::new(test_random)),
+            divided: false,
+            recognition: (params.recognise == Recognise::Behaviour)
+                .then(|| Recognition::new(Method::Tests, test_random)),
         }
+    }
+
+    /// In front of a discipline that gives flows their fair shares. Then it enforces reports only; and how flows answer to losses
+    /// is seen from what they lose.
+    #[must_use]
+    pub(crate) fn before_shares(mut self, random: Stream) -> Self {
+        self.divided = true;
+        if self.params.recognise == Recognise::Losses && !Mutant::SffcBelieves.is_on() {
+            self.recognition = Some(Recognition::new(Method::Losses, random));
+        }
+        self
     }
 
     /// When the current interval ends.
@@ -173,10 +195,10 @@ impl Sffc {
         core::mem::take(&mut self.reports)
     }
 
-    /// Whether `flow` passed as a non-adaptive one lately.
+    /// Whether `flow` passed lately, and may be one that does not answer to losses.
     #[must_use]
     pub fn carries(&self, flow: FlowId) -> bool {
-        self.flows.get(flow).is_some_and(|flow| !flow.adaptive)
+        self.flows.get(flow).is_some_and(|flow| !flow.adaptive || !flow.known)
     }
 
     /// The next router says what it did to a flow that this one sent it. The latest report of an interval
@@ -187,7 +209,14 @@ impl Sffc {
             return;
         }
         let per_interval = self.params.interval.as_secs_f64() / interval;
+        if !self.carries(report.flow) {
+            return;
+        }
+        if let Some(recognition) = &mut self.recognition {
+            recognition.reported(report.flow);
+        }
         if let Some(flow) = self.flows.get_mut(report.flow) {
+            flow.become_non_adaptive();
             let [arrived, departed] =
                 [report.arrived, report.departed].map(|amount| amount.get() as f64 * per_interval);
             flow.report = Some([arrived, departed]);
@@ -204,7 +233,8 @@ impl Sffc {
             self.flows.iter_mut().filter(|flow| !flow.adaptive).for_each(Flow::note_usual);
         }
         self.note_reports();
-        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.lambda > 0) {
+        let divided = self.divided;
+        for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive && flow.passed(divided).0 > 0) {
             flow.left.push(flow.mu);
         }
         self.set_basic_discard_rates();
@@ -215,16 +245,27 @@ impl Sffc {
                 flow.allowed = if flow.bdr > 0.0 { flow.usual * (1.0 - flow.bdr) } else { f64::INFINITY };
             }),
         }
+        let divides = self.divides();
+        self.flows.iter_mut().filter(|flow| !flow.adaptive).for_each(|flow| flow.hold(divides));
         self.previous_gamma = core::mem::take(&mut self.gamma);
         (self.overflowed, self.hurt) = (false, false);
         for flow in self.flows.iter_mut() {
-            (flow.lambda, flow.discarded, flow.mu) = (0, 0, 0);
+            (flow.lambda, flow.discarded, flow.dropped, flow.mu) = (0, 0, 0, 0);
         }
         self.flows.forget_silent(now, self.params.active * Mutant::SffcLongActive.pick(1, 20));
         if let Some(recognition) = &mut self.recognition {
             recognition
                 .advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
         }
+    }
+
+    /// Whether what is behind it gives flows their shares. No discipline can whose buffer cannot hold a full packet of each
+    /// active flow.
+    fn divides(&self) -> bool {
+        let packets = self.flows.len() as u64;
+        let bytes = Bytes::new(FULL_PACKET.get() * packets);
+        let of_each = Backlog { packets: Packets::new(packets), bytes };
+        self.divided && (!self.params.limit.is_exceeded_by(of_each) || Mutant::SffcUncrowded.is_on())
     }
 
     fn cuts_rates(&self) -> bool {
@@ -236,15 +277,21 @@ impl Sffc {
         if !self.params.reports {
             return;
         }
-        let rates = self.cuts_rates();
-        for flow in self.flows.iter().filter(|flow| !flow.adaptive && flow.lambda > 0) {
-            let lost_here = (flow.lambda, flow.mu.min(flow.lambda));
+        let (rates, divides) = (self.cuts_rates(), self.divides());
+        for flow in self.flows.iter().filter(|flow| !flow.adaptive) {
+            let lost_here = flow.passed(self.divided);
+            if lost_here.0 == 0 {
+                continue;
+            }
+            // Of a flow that may answer to losses, nothing but what was heard.
+            let accused = flow.known || !divides;
+            let allowed = if accused { flow.allowed } else { f64::INFINITY };
             let found = match self.params.report_discards {
-                _ if self.overflowed => Some(lost_here),
+                _ if self.overflowed && accused => Some(lost_here),
                 _ if Mutant::SffcOverflowsOnly.is_on() => None,
                 Some(most) if rates => {
                     // What was heard, also where it is not enforced.
-                    let passes = flow.allowed.min(flow.cap);
+                    let passes = allowed.min(flow.cap);
                     (passes < flow.usual * (1.0 - most.get())).then_some((flow.usual as u64, passes as u64))
                 }
                 Some(most) => (flow.discarded as f64 > most.get() * flow.lambda as f64).then_some(lost_here),
@@ -416,42 +463,6 @@ impl Sffc {
     }
 }
 
-impl Sffc {
-    /// Counts the packet and says whether it is discarded in front of the queue.
-    fn discards<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
-        let (id, size) = (packet.flow(), packet.size());
-        let says_adaptive = packet.protocol() == Protocol::Tcp;
-        let adaptive = match &mut self.recognition {
-            Some(recognition) => recognition.arrived(id, now, size, says_adaptive),
-            None => says_adaptive,
-        };
-        let rates = self.cuts_rates();
-        let flow = self.flows.seen(id, now, adaptive);
-        let mut discarded = false;
-        if adaptive {
-            self.gamma += size.get();
-        } else {
-            flow.lambda += size.get();
-            self.gamma += Mutant::SffcGammaOfAll.pick(0, size.get());
-            discarded = if rates {
-                flow.exceeds(now, size, self.params.interval)
-            } else {
-                flow.v > 0.0 && self.random.chance(flow.v)
-            };
-        }
-        if let Some(recognition) = &mut self.recognition {
-            discarded = discarded || recognition.tests(id);
-            if discarded {
-                recognition.lost(id);
-            }
-        }
-        if discarded {
-            flow.discarded += size.get();
-        }
-        discarded
-    }
-}
-
 impl Flow {
     /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
     /// lost about nothing.
@@ -474,79 +485,5 @@ impl Flow {
 
     fn mean_left(&self, params: &SffcParams) -> f64 {
         self.left.mean(Mutant::SffcNoHistory.pick(params.history as usize, 1))
-    }
-}
-
-impl<P: Packet> BufferPolicy<P> for Sffc {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.advance(now);
-        if packet.protocol() != Protocol::Control && self.discards(now, packet) {
-            return Admission::Drop(DropReason::Policy);
-        }
-        if !self.params.limit.admits(packet, backlog) {
-            self.overflowed = true;
-            self.hurt |= self.flows.get(packet.flow()).is_some_and(|flow| flow.adaptive);
-            if let Some(recognition) = &mut self.recognition {
-                recognition.lost(packet.flow());
-            }
-            return Admission::Drop(DropReason::Overflow);
-        }
-        // What was accepted will leave: of few packets more is known so than from what left in the interval.
-        if packet.protocol() != Protocol::Control
-            && self.cuts_rates()
-            && let Some(flow) = self.flows.get_mut(packet.flow())
-            && !flow.adaptive
-        {
-            flow.mu += packet.size().get();
-        }
-        Admission::Accept
-    }
-
-    fn dequeue<S: Scheduler<P>>(
-        &mut self,
-        now: Time,
-        scheduler: &mut S,
-        _sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        self.advance(now);
-        let queued = scheduler.pop(now)?;
-        if queued.packet.protocol() != Protocol::Control
-            && !self.cuts_rates()
-            && let Some(flow) = self.flows.get_mut(queued.packet.flow())
-            && !flow.adaptive
-        {
-            flow.mu += queued.packet.size().get();
-        }
-        Some(queued)
-    }
-
-    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let adaptive = self.flows.iter().filter(|flow| flow.adaptive).count();
-        show("adaptive_flows", adaptive as f64);
-        show("non_adaptive_flows", (self.flows.len() - adaptive) as f64);
-        if self.params.fairness.is_some() {
-            let mbit = 8e-6 / self.params.interval.as_secs_f64();
-            show("fair_bandwidth_mbps", self.fair_bandwidth * mbit);
-            show("rho", self.rho);
-        }
-    }
-
-    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
-        match &self.recognition {
-            Some(recognition) => recognition.statistics(show),
-            None => {
-                self.flows
-                    .iter()
-                    .for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
-            }
-        }
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
-    }
-
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.link_rate = rate;
     }
 }

@@ -4,7 +4,7 @@
 //! A new discipline is a file, its `mod` line and a row here.
 
 use super::contract::System;
-use super::{LinkContext, choke, custom, fq_codel, isolate, ramp};
+use super::{LinkContext, choke, custom, fq_codel, guarded, isolate, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
     bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, random_queue, red, rio, sffc, sred, tail, tred,
@@ -120,6 +120,9 @@ family! {
         |params, link| fq_codel::FqCodel::new(params, link.smallest_weight(), link.stream());
     Ramp(ramp::Ramp<P, Core<P>>, ramp::RampParams), [ramp::ENTRY],
         |params, link| ramp::Ramp::new(params, link.link_rate, Core::of_greedy(params, link));
+    Guarded(guarded::Guarded<P>, guarded::GuardedParams), [],
+        |params, link| guarded::Guarded::new(params, link),
+        same |guarded, params| guarded.has_params(params);
     Custom(custom::Custom<P>, custom::CustomParams), [],
         |params, link| custom::Custom::new(params, link);
     Isolated(isolate::Isolated<P>, isolate::IsolatedParams), [],
@@ -142,7 +145,7 @@ pub struct BufferParams {
 
 impl CoreParams {
     /// The defaults of a discipline, by its name; none if it has no defaults.
-    fn of_name(name: &str) -> Option<Self> {
+    pub(super) fn of_name(name: &str) -> Option<Self> {
         fn find<T>(table: &'static [Known<T>], name: &str) -> Option<&'static Known<T>> {
             table.iter().find(|known| known.entry.name == name)
         }
@@ -359,7 +362,7 @@ mod tests {
     #[test]
     fn what_divides_among_greedy_flows_of_ramp_has_its_size() {
         let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
-        for name in GREEDY {
+        for &name in GREEDY {
             let core: Option<Core<SimplePacket>> = Core::of_greedy(&ramp(name), &link);
             let Some(mut core) = core else {
                 assert_eq!(name, "fifo");

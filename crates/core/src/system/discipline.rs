@@ -5,10 +5,11 @@ use super::catalog::Selection;
 use super::context::LinkContext;
 use super::contract::System;
 use super::custom::Fault;
+use super::guarded::GuardedParams;
 use super::isolate::{Isolate, IsolatedParams};
 use super::ramp::FlowShare;
 use crate::aqm::csfq::RouterRole;
-use crate::aqm::sffc::{Sffc, Trust};
+use crate::aqm::sffc::{Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet};
@@ -40,6 +41,7 @@ impl DisciplineParams {
             }),
             (None, None) => read(SYSTEMS, args, "kind", selection.kind)?,
         };
+        let core = GuardedParams::of(core);
         let core = match Isolate::from_args(args) {
             Some(isolate) => CoreParams::Isolated(IsolatedParams::new(isolate, core)?),
             None => core,
@@ -70,8 +72,19 @@ impl DisciplineParams {
     fn dividing(&self) -> &CoreParams {
         match &self.core {
             CoreParams::Isolated(isolated) => &isolated.core,
+            CoreParams::Guarded(guarded) => &guarded.discipline,
             core => core,
         }
+    }
+
+    /// Its part in exchanging reports with other routers, if it has one.
+    const fn reporting(&self) -> Option<&SffcParams> {
+        let sffc = match &self.core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(sffc), .. }) => sffc,
+            CoreParams::Guarded(guarded) => &guarded.sffc,
+            _ => return None,
+        };
+        if sffc.reports { Some(sffc) } else { None }
     }
 
     /// The kind of label that it writes on packets, if it writes any.
@@ -114,24 +127,14 @@ impl DisciplineParams {
 
     /// How often it sends reports to other routers; none if it does not take part in that.
     #[must_use]
-    pub const fn report_interval(&self) -> Option<Span> {
-        match &self.core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(params), .. }) if params.reports => {
-                Some(params.interval)
-            }
-            _ => None,
-        }
+    pub fn report_interval(&self) -> Option<Span> {
+        self.reporting().map(|sffc| sffc.interval)
     }
 
     /// How far it trusts the reports of other routers; none if it does not take part in that.
     #[must_use]
-    pub const fn report_trust(&self) -> Option<Trust> {
-        match &self.core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(params), .. }) if params.reports => {
-                Some(params.trust)
-            }
-            _ => None,
-        }
+    pub fn report_trust(&self) -> Option<Trust> {
+        self.reporting().map(|sffc| sffc.trust)
     }
 
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
@@ -252,6 +255,7 @@ impl<P: Packet> Discipline<P> {
     pub fn reporter(&self) -> Option<&Sffc> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().reporter(),
+            Core::Guarded(guarded) => guarded.reporter(),
             Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
         }
     }
@@ -260,6 +264,7 @@ impl<P: Packet> Discipline<P> {
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
+            Core::Guarded(guarded) => guarded.reporter_mut(),
             Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
         }
     }

@@ -119,6 +119,7 @@ impl IsolatedParams {
     pub fn new(isolate: Isolate, core: CoreParams) -> Result<Self, ParamError> {
         let (kind, goes_by) = match &core {
             CoreParams::Ramp(_) => ("ramp", "what real-rate flows need"),
+            CoreParams::Guarded(_) => ("sffc", "what routers report of flows"),
             CoreParams::Buffered(BufferParams { drop, .. }) => match drop {
                 PolicyParams::Sffc(_) => ("sffc", "what routers report of flows"),
                 PolicyParams::Hcsfq(_) => ("hcsfq", "the customers of flows"),

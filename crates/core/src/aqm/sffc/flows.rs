@@ -15,6 +15,8 @@ pub(super) struct Flow {
     pub id: FlowId,
     /// Whether it lowers its rate when packets are lost.
     pub adaptive: bool,
+    /// Whether that is known, and not only said.
+    pub known: bool,
     /// τ, when its last packet arrived.
     tau: Time,
     /// λ, what arrived.
@@ -23,14 +25,18 @@ pub(super) struct Flow {
     pub discarded: u64,
     /// μ, what left.
     pub mu: u64,
-    /// What may pass in an interval.
-    pub allowed: f64,
+    /// What was dropped in the queue.
+    pub dropped: u64,
+    /// What may pass in an interval by a cut of this router.
+    pub held: f64,
     /// What of that may pass now; below zero after a packet that was larger.
     pub credit: f64,
     /// When that was computed.
     pub filled: Time,
     /// The discard rate.
     pub v: f64,
+    /// What may pass of it, which is reported: `held` and what is fair.
+    pub allowed: f64,
     /// The basic discard rate.
     pub bdr: f64,
     /// What reports leave of it in an interval.
@@ -53,20 +59,42 @@ impl Flow {
         Self {
             id,
             adaptive,
+            known: true,
             tau: Time::ZERO,
             lambda: 0,
             discarded: 0,
             mu: 0,
+            dropped: 0,
             left: History::default(),
             bdr: 0.0,
             v: 0.0,
             cap: f64::INFINITY,
             allowed: f64::INFINITY,
+            held: f64::INFINITY,
             credit: 0.0,
             filled: Time::ZERO,
             usual: 0.0,
             report: None,
             silent: 0,
+        }
+    }
+}
+
+impl Flow {
+    /// Of how much it is known whether it left, and what left. Where it is `divided` behind this, a packet that was accepted may
+    /// be dropped in a later interval.
+    pub fn passed(&self, divided: bool) -> (u64, u64) {
+        if divided {
+            (self.mu + self.dropped + self.discarded, self.mu)
+        } else {
+            (self.lambda, self.mu.min(self.lambda))
+        }
+    }
+
+    /// It is taken for one that does not answer to losses, and starts anew if it was taken for one that does.
+    pub fn become_non_adaptive(&mut self) {
+        if self.adaptive {
+            *self = Self { tau: self.tau, known: self.known, ..Self::new(self.id, false) };
         }
     }
 }

@@ -4,8 +4,8 @@ use alloc::format;
 
 use super::flows;
 use crate::limit::Limit;
-use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{INNER, LIMIT};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.
@@ -29,7 +29,7 @@ pub const NBQ: Entry = Entry {
 
 /// How many of the parameters NBQ has.
 const NBQ_PARAMS: usize = 15;
-static PARAMS: [Param; 21] = [
+static PARAMS: [Param; 22] = [
     Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
     Param::new(
         "interval",
@@ -136,11 +136,14 @@ static PARAMS: [Param; 21] = [
     Param::new(
         "recognise",
         "–",
-        Kind::Choice(&["protocol", "behaviour"]),
-        "protocol",
-        "the paper; section 6 asks for behaviour",
-        "Which flows are adaptive: those whose protocol field is TCP, or those that slow down when packets are lost.",
-    ),
+        Kind::Choice(&["losses", "protocol", "behaviour"]),
+        "losses",
+        "the paper has the protocol; section 6 asks for behaviour",
+        "Which flows are adaptive: those that slow down when packets are lost, as seen from their losses behind a `discipline` that \
+         gives flows their shares, with any other as `protocol`; those whose protocol field is TCP; or those that slow down \
+         when packets are dropped for a test.",
+    )
+    .in_paper("protocol"),
     Param::new(
         "trust",
         "–",
@@ -202,7 +205,20 @@ static PARAMS: [Param; 21] = [
         "figure 5 does",
         "Whether a satisfied flow is counted again in each round of the division.",
     ),
+    Param::new(
+        "discipline",
+        "–",
+        Kind::Choice(&INNER),
+        "fq_codel",
+        "the paper's FIFO divides by round-trip times and sizes of segments",
+        "What divides the link behind the discarder, with its defaults and the size `limit`: in place of the FIFO; another scheduler \
+         that is named as `kind` stays.",
+    )
+    .in_paper(FIFO),
 ];
+
+/// The discipline that the paper has.
+pub const FIFO: &str = "fifo";
 
 /// Parameters of [`Sffc`](super::Sffc); [`SFFC`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
@@ -235,10 +251,12 @@ pub struct SffcParams {
     pub discard: Discard,
     /// Share of a flow discarded here above which it is reported even without an overflow. Default 0.05; the paper: none.
     pub report_discards: Option<Ratio>,
-    /// How adaptive flows are recognised. Default by their protocol.
+    /// How adaptive flows are recognised. Default by their losses; the paper: by their protocol.
     pub recognise: Recognise,
     /// How far reports of others cut a flow. Default to what they ask for.
     pub trust: Trust,
+    /// What divides the link behind the discarder, by its name in the catalogue. Default `fq_codel`; the paper and NBQ: `fifo`.
+    pub discipline: &'static str,
     /// The fairness term; none in NBQ.
     pub fairness: Option<FairnessParams>,
 }
@@ -283,7 +301,9 @@ pub enum Discard {
 pub enum Recognise {
     /// What they say they are.
     Protocol,
-    /// What they do when packets are lost.
+    /// What they do when packets are lost anyway.
+    Losses,
+    /// What they do when packets are dropped for a test.
     Behaviour,
 }
 
@@ -367,12 +387,13 @@ impl SffcParams {
             previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
             discard: if args.choice("discard") == "share" { Discard::Share } else { Discard::Rate },
             report_discards: args.ratio_if_set("report_discards"),
-            recognise: if args.choice("recognise") == "behaviour" {
-                Recognise::Behaviour
-            } else {
-                Recognise::Protocol
+            recognise: match args.choice("recognise") {
+                "losses" => Recognise::Losses,
+                "behaviour" => Recognise::Behaviour,
+                _ => Recognise::Protocol,
             },
             trust: if args.choice("trust") == "full" { Trust::Full } else { Trust::Bounded },
+            discipline: if args.has("discipline") { args.choice("discipline") } else { FIFO },
             fairness: (args.is_of(&SFFC)).then(|| FairnessParams::from_args(args)),
         })
     }

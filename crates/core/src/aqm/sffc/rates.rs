@@ -11,7 +11,7 @@ use crate::mutant::Mutant;
 use crate::units::{Bytes, Span, Time};
 
 /// What a bucket holds at least: a full packet, without which a flow of few packets passes less than its rate.
-const PACKET: f64 = 1500.0;
+const PACKET: f64 = super::FULL_PACKET.get() as f64;
 /// Weight of an interval in a flow's usual rate: the part that the usual rate is of this, and at least an eighth. Chosen: an
 /// interval of eight full packets says what the rate is, one of few is chance.
 const FULL: f64 = 8.0 * PACKET;
@@ -49,14 +49,24 @@ impl Flow {
         self.v = (1.0 - allowed / self.usual).clamp(0.0, 1.0);
     }
 
+    /// Enforces from now on what is allowed; if the discipline behind this `divides` what is fair, only what was heard.
+    pub(super) fn hold(&mut self, divides: bool) {
+        if divides {
+            self.v = self.bdr;
+            self.held = if self.bdr > 0.0 { self.usual * (1.0 - self.bdr) } else { f64::INFINITY };
+        } else {
+            self.held = self.allowed;
+        }
+    }
+
     /// Whether a packet of this size exceeds what may pass.
     pub(super) fn exceeds(&mut self, now: Time, size: Bytes, interval: Span) -> bool {
-        if self.allowed.is_infinite() {
+        if self.held.is_infinite() {
             return false;
         }
         let passed = now.since(self.filled).as_secs_f64() / interval.as_secs_f64();
         self.filled = now;
-        self.credit = (self.credit + passed * self.allowed).min(self.allowed.max(PACKET));
+        self.credit = (self.credit + passed * self.held).min(self.held.max(PACKET));
         if self.credit <= 0.0 {
             return true;
         }

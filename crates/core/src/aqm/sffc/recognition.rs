@@ -1,11 +1,13 @@
 //! Adaptive flows are recognised by what they do: section 6 of the paper.
 //!
-//! The method is [`estimate::responsiveness`](crate::estimate::responsiveness). A flow's record outlives its
-//! place among the active ones, so that it cannot be lost by a pause; 120
+//! Two methods: [`answers`](crate::estimate::answers) looks at the losses that a flow has anyway, which works where the
+//! discipline gives flows their shares; [`responsiveness`](crate::estimate::responsiveness) makes losses for a test. A flow's record
+//! outlives its place among the active ones, so that it cannot be lost by a pause; 120
 //! bytes for each flow number up to the largest.
 
 use alloc::vec::Vec;
 
+use crate::estimate::answers::Answers;
 use crate::estimate::responsiveness::{EPOCH, Responsiveness};
 use crate::packet::FlowId;
 use crate::random::Stream;
@@ -14,11 +16,51 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Silence after which a flow is forgotten. Chosen: longer than any timeout of TCP (RFC 6298: 60 s or more).
 const MEMORY: Span = Span::from_secs(60);
 
+/// How flows are found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// From the losses that they have anyway.
+    Losses,
+    /// By losses made for a test.
+    Tests,
+}
+
+/// What one flow does.
+#[derive(Clone, Debug)]
+enum Conduct {
+    Seen(Answers),
+    Tested(Responsiveness),
+}
+
+impl Conduct {
+    fn is_adaptive(&self) -> bool {
+        match self {
+            Self::Seen(flow) => flow.is_adaptive(),
+            Self::Tested(flow) => flow.is_adaptive(),
+        }
+    }
+
+    /// Whether more is known than what it says.
+    fn is_known(&self) -> bool {
+        match self {
+            Self::Seen(flow) => flow.is_known(),
+            Self::Tested(_) => true,
+        }
+    }
+
+    fn end_epoch(&mut self, fair: Bytes, random: &mut Stream) {
+        match self {
+            Self::Seen(flow) => flow.end_epoch(),
+            Self::Tested(flow) => flow.end_epoch(fair, random),
+        }
+    }
+}
+
 /// What is known of one flow.
 #[derive(Clone, Debug)]
 struct Record {
     last: Time,
-    flow: Responsiveness,
+    conduct: Conduct,
     /// When it was last found to be of the other kind.
     changed: Option<Time>,
 }
@@ -29,43 +71,64 @@ pub(super) struct Recognition {
     /// By slot of the flow.
     records: Vec<Option<Record>>,
     epoch_ends: Time,
+    method: Method,
     random: Stream,
 }
 
 impl Recognition {
-    pub(super) const fn new(random: Stream) -> Self {
-        Self { records: Vec::new(), epoch_ends: Time::ZERO, random }
+    pub(super) const fn new(method: Method, random: Stream) -> Self {
+        Self { records: Vec::new(), epoch_ends: Time::ZERO, method, random }
     }
 
-    /// A packet of the flow `id` has arrived. Whether the flow is adaptive: at first, what it says.
-    pub(super) fn arrived(&mut self, id: FlowId, now: Time, size: Bytes, says_adaptive: bool) -> bool {
+    /// A packet of the flow `id` has arrived. Whether the flow is adaptive, at first, what it says; and whether that is
+    /// known.
+    pub(super) fn arrived(&mut self, id: FlowId, now: Time, size: Bytes, says_adaptive: bool) -> [bool; 2] {
         if id.slot() >= self.records.len() {
             self.records.resize(id.slot() + 1, None);
         }
+        let method = self.method;
         let record = self.records[id.slot()].get_or_insert_with(|| Record {
             last: now,
-            flow: Responsiveness::new(says_adaptive),
+            conduct: match method {
+                Method::Losses => Conduct::Seen(Answers::new(says_adaptive)),
+                Method::Tests => Conduct::Tested(Responsiveness::new(says_adaptive)),
+            },
             changed: None,
         });
         record.last = now;
-        record.flow.arrived(size);
-        record.flow.is_adaptive()
+        match &mut record.conduct {
+            Conduct::Seen(flow) => flow.arrived(),
+            Conduct::Tested(flow) => flow.arrived(size),
+        }
+        [record.conduct.is_adaptive(), record.conduct.is_known()]
     }
 
     /// Whether the packet is to be dropped for a test.
     pub(super) fn tests(&mut self, id: FlowId) -> bool {
-        let dose = self.get_mut(id).map_or(0.0, |flow| flow.dose());
+        let dose = match self.get_mut(id) {
+            Some(Conduct::Tested(flow)) => flow.dose(),
+            Some(Conduct::Seen(_)) | None => 0.0,
+        };
         dose > 0.0 && self.random.chance(dose)
     }
 
     pub(super) fn lost(&mut self, id: FlowId) {
-        if let Some(flow) = self.get_mut(id) {
-            flow.lost();
+        match self.get_mut(id) {
+            Some(Conduct::Tested(flow)) => flow.lost(),
+            Some(Conduct::Seen(flow)) => flow.lost(),
+            None => {}
         }
     }
 
-    fn get_mut(&mut self, id: FlowId) -> Option<&mut Responsiveness> {
-        Some(&mut self.records.get_mut(id.slot())?.as_mut()?.flow)
+    /// Another router has reported what it lost of the flow.
+    pub(super) fn reported(&mut self, id: FlowId) {
+        if let Some(Conduct::Seen(flow)) = self.get_mut(id) {
+            flow.reported();
+        }
+    }
+
+    fn get_mut(&mut self, id: FlowId) -> Option<&mut Conduct> {
+        Some(&mut self.records.get_mut(id.slot())?.as_mut()?.conduct)
     }
 
     /// An interval has ended, and perhaps an epoch, of which each flow's fair share is one of `fair`.
@@ -80,9 +143,9 @@ impl Recognition {
                 *slot = None;
             }
             if let Some(record) = slot {
-                let before = record.flow.is_adaptive();
-                record.flow.end_epoch(fair, &mut self.random);
-                if record.flow.is_adaptive() != before {
+                let before = record.conduct.is_adaptive();
+                record.conduct.end_epoch(fair, &mut self.random);
+                if record.conduct.is_adaptive() != before {
                     record.changed = Some(now);
                 }
             }
@@ -95,7 +158,7 @@ impl Recognition {
         for (slot, record) in self.records.iter().enumerate() {
             let Some(record) = record else { continue };
             let id = FlowId(slot as u32);
-            show(id, "adaptive", f64::from(u8::from(record.flow.is_adaptive())));
+            show(id, "adaptive", f64::from(u8::from(record.conduct.is_adaptive())));
             if let Some(changed) = record.changed {
                 show(id, "recognised_at_s", changed.as_secs_f64());
             }

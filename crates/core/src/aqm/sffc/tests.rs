@@ -3,8 +3,10 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::aqm::BufferPolicy;
 use crate::buffer::Buffer;
-use crate::packet::SimplePacket;
+use crate::limit::Limit;
+use crate::packet::{Protocol, SimplePacket};
 use crate::param::EntryArgs;
 use crate::queue::Queue;
 use crate::schedule::fifo::Fifo;

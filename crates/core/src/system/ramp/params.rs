@@ -4,30 +4,12 @@ use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::packet::FlowClass;
-use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{INNER, LIMIT};
 use crate::units::{Bytes, Packets, Ratio, Span};
 
-/// What can divide among greedy flows, by the names of the catalogue: all that needs no labels, customers, guarantees or
-/// classes, which RAMP does not pass on.
-pub(crate) const GREEDY: [&str; 16] = [
-    "fifo",
-    "drr",
-    "rr",
-    "stfq",
-    "scfq",
-    "wf2q_plus",
-    "fq_codel",
-    "choke",
-    "head",
-    "lqd",
-    "rnd",
-    "pfd",
-    "red",
-    "fred",
-    "sred",
-    "codel",
-];
+/// What can divide among greedy flows: all that needs no labels, customers, guarantees or classes, which RAMP does not pass on.
+pub(crate) const GREEDY: &[&str] = INNER.split_at(16).0;
 
 /// RAMP in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -160,7 +142,7 @@ pub const ENTRY: Entry = Entry {
         Param::new(
             "greedy",
             "–",
-            Kind::Choice(&GREEDY),
+            Kind::Choice(GREEDY),
             "fq_codel",
             "beyond the paper: in one queue a flood leaves TCP nothing",
             "What divides among greedy flows, with its defaults and the size `limit`.",

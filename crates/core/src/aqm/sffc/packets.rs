@@ -1,0 +1,150 @@
+//! What happens to packets: the way through the discarder, and a FIFO behind it.
+
+use super::Sffc;
+use crate::aqm::{Admission, BufferPolicy};
+use crate::limit::Limit;
+use crate::mutant::Mutant;
+use crate::packet::{FlowId, Packet, Protocol};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Rate, Time};
+
+/// What happens to packets, whatever they wait in.
+impl Sffc {
+    /// Whether a packet that has arrived may go on into the queue.
+    pub(crate) fn lets_pass<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
+        self.advance(now);
+        if packet.protocol() == Protocol::Control {
+            return true;
+        }
+        if self.discards(now, packet) {
+            return false;
+        }
+        // What a FIFO has accepted will leave: of few packets more is known so than from what left in the interval.
+        if self.cuts_rates()
+            && !self.divided
+            && let Some(flow) = self.flows.get_mut(packet.flow())
+            && !flow.adaptive
+        {
+            flow.mu += packet.size().get();
+        }
+        true
+    }
+
+    /// The queue has dropped a packet that was let pass.
+    pub(crate) fn lost<P: Packet>(&mut self, packet: &P) {
+        self.overflowed = true;
+        let (rates, divided) = (self.cuts_rates(), self.divided);
+        if let Some(flow) = self.flows.get_mut(packet.flow()) {
+            self.hurt |= flow.adaptive;
+            flow.dropped += packet.size().get();
+            if rates && !divided {
+                flow.mu = flow.mu.saturating_sub(packet.size().get());
+            }
+        }
+        if let Some(recognition) = &mut self.recognition {
+            recognition.lost(packet.flow());
+        }
+    }
+
+    /// A packet has left the queue for the link.
+    pub(crate) fn sent<P: Packet>(&mut self, packet: &P) {
+        if packet.protocol() != Protocol::Control
+            && (self.divided || !self.cuts_rates())
+            && let Some(flow) = self.flows.get_mut(packet.flow())
+            && !flow.adaptive
+        {
+            flow.mu += packet.size().get();
+        }
+    }
+
+    /// Counts the packet and says whether it is discarded in front of the queue.
+    fn discards<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
+        let (id, size) = (packet.flow(), packet.size());
+        let says_adaptive = packet.protocol() == Protocol::Tcp;
+        let [adaptive, known] = match &mut self.recognition {
+            Some(recognition) => recognition.arrived(id, now, size, says_adaptive),
+            None => [says_adaptive, true],
+        };
+        let rates = self.cuts_rates();
+        let flow = self.flows.seen(id, now, adaptive);
+        flow.known = known;
+        let mut discarded = false;
+        if adaptive {
+            self.gamma += size.get();
+        } else {
+            flow.lambda += size.get();
+            self.gamma += Mutant::SffcGammaOfAll.pick(0, size.get());
+            discarded = if rates {
+                flow.exceeds(now, size, self.params.interval)
+            } else {
+                flow.v > 0.0 && self.random.chance(flow.v)
+            };
+        }
+        if let Some(recognition) = &mut self.recognition {
+            discarded = discarded || recognition.tests(id);
+            if discarded {
+                recognition.lost(id);
+            }
+        }
+        if discarded {
+            flow.discarded += size.get();
+        }
+        discarded
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Sffc {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        if !self.lets_pass(now, packet) {
+            return Admission::Drop(DropReason::Policy);
+        }
+        if !self.params.limit.admits(packet, backlog) {
+            self.lost(packet);
+            return Admission::Drop(DropReason::Overflow);
+        }
+        Admission::Accept
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        self.advance(now);
+        let queued = scheduler.pop(now)?;
+        self.sent(&queued.packet);
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let adaptive = self.flows.iter().filter(|flow| flow.adaptive).count();
+        show("adaptive_flows", adaptive as f64);
+        show("non_adaptive_flows", (self.flows.len() - adaptive) as f64);
+        if self.params.fairness.is_some() {
+            let mbit = 8e-6 / self.params.interval.as_secs_f64();
+            show("fair_bandwidth_mbps", self.fair_bandwidth * mbit);
+            show("rho", self.rho);
+        }
+    }
+
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        match &self.recognition {
+            Some(recognition) => recognition.statistics(show),
+            None => {
+                self.flows
+                    .iter()
+                    .for_each(|flow| show(flow.id, "adaptive", f64::from(u8::from(flow.adaptive))));
+            }
+        }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.params.limit = limit;
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.link_rate = rate;
+    }
+}

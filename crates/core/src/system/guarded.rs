@@ -1,0 +1,187 @@
+//! SF-FC's discarder in front of any discipline.
+//!
+//! Tamura, Tobe, Tokuda 2000 put it in front of a FIFO, in which adaptive flows share what is left to them by their round-trip
+//! times and the sizes of their segments. Here what passes the [discarder](Sffc) goes to a discipline that divides among flows.
+//! Non-adaptive flows wait in it too, as they do in the paper's FIFO: so a flow that is taken for one of the other kind
+//! keeps its place, and one that is taken for adaptive by mistake takes nothing from the others.
+//!
+//! What the discipline drops counts as the losses of this link, as an overflow of the FIFO does.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::any::{BufferParams, Core, CoreParams, PolicyParams, SchedulerParams};
+use super::context::LinkContext;
+use super::contract::System;
+use crate::aqm::BufferPolicy;
+use crate::aqm::sffc::{FIFO, Sffc, SffcParams};
+use crate::limit::Limit;
+use crate::mutant::Mutant;
+use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
+use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
+use crate::units::{Rate, Span, Time, Weight};
+
+#[cfg(test)]
+mod tests;
+
+/// Parameters of [`Guarded`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuardedParams {
+    /// The discarder. Its limit is the size of the discipline.
+    pub sffc: SffcParams,
+    /// What divides among the flows that it lets pass.
+    pub discipline: Box<CoreParams>,
+}
+
+impl GuardedParams {
+    /// The same discipline, unless it is SF-FC that names one to stand in place of its FIFO.
+    pub(super) fn of(core: CoreParams) -> CoreParams {
+        let CoreParams::Buffered(BufferParams { schedule, drop: PolicyParams::Sffc(sffc) }) = &core else {
+            return core;
+        };
+        let is_fifo = matches!(schedule, SchedulerParams::Fifo(_));
+        let named = CoreParams::of_name(sffc.discipline).filter(|_| is_fifo && sffc.discipline != FIFO);
+        match named {
+            Some(discipline) => {
+                CoreParams::Guarded(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
+            }
+            None => core,
+        }
+    }
+}
+
+/// Whether it gives each flow its fair share, also one that sends more.
+const fn gives_shares(core: &CoreParams) -> bool {
+    match core {
+        CoreParams::FqCodel(_) => true,
+        CoreParams::Buffered(BufferParams { schedule, .. }) => !matches!(schedule, SchedulerParams::Fifo(_)),
+        _ => false,
+    }
+}
+
+/// A discipline, and the discarder in front of it.
+#[derive(Debug)]
+pub struct Guarded<P> {
+    sffc: Sffc,
+    inner: Box<Core<P>>,
+    /// What `inner` was made of; its size is that of the queue.
+    discipline: Box<CoreParams>,
+}
+
+impl<P: Packet> Guarded<P> {
+    /// Empty, for this link.
+    #[must_use]
+    pub fn new(params: &GuardedParams, link: &LinkContext<'_>) -> Self {
+        let name = format!("{}.discipline", link.name);
+        let inside = LinkContext { name: &name, ..*link };
+        let fifo = CoreParams::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
+        let mut inner = Core::new(fifo.as_ref().unwrap_or(&params.discipline), &inside);
+        inner.set_limit(params.sffc.limit);
+        let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
+        if gives_shares(&params.discipline) {
+            sffc = sffc.before_shares(link.stream_for("trials"));
+        }
+        Self { sffc, inner: Box::new(inner), discipline: params.discipline.clone() }
+    }
+
+    /// Its part in exchanging reports, if it has one.
+    pub(super) fn reporter(&self) -> Option<&Sffc> {
+        Some(&self.sffc).filter(|sffc| sffc.exchanges_reports())
+    }
+
+    /// Its part in exchanging reports, if it has one.
+    pub(super) fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        Some(&mut self.sffc).filter(|sffc| sffc.exchanges_reports())
+    }
+
+    /// As [`Discipline::has_params`](super::Discipline::has_params).
+    pub(super) fn has_params(&self, params: &GuardedParams) -> bool {
+        self.sffc.params == params.sffc && self.discipline == params.discipline
+    }
+}
+
+impl<P: Packet> Queue<P> for Guarded<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        if !self.sffc.lets_pass(now, &packet) {
+            return sink.dropped(now, packet, DropReason::Policy);
+        }
+        self.inner.enqueue(now, packet, &mut Losses { sffc: &mut self.sffc, sink });
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.sffc.advance(now);
+        let packet = self.inner.dequeue(now, &mut Losses { sffc: &mut self.sffc, sink })?;
+        self.sffc.sent(&packet);
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.inner.next_wakeup()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.inner.backlog()
+    }
+}
+
+impl<P: Packet> System<P> for Guarded<P> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        self.inner.drain(now)
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        BufferPolicy::<P>::set_limit(&mut self.sffc, limit);
+        self.inner.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        BufferPolicy::<P>::set_link_rate(&mut self.sffc, rate);
+        self.inner.set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.inner.set_weight(flow, weight)
+    }
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.inner.set_rtt(flow, rtt)
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.inner.set_customer(flow, customer)
+    }
+    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
+        self.inner.set_guarantee(flow, guarantee, rtt)
+    }
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+        self.inner.set_class(flow, class)
+    }
+    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
+        self.inner.set_hosts(flow, hosts)
+    }
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        BufferPolicy::<P>::statistics(&self.sffc, show);
+        self.inner.statistics(show);
+    }
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        BufferPolicy::<P>::flow_statistics(&self.sffc, show);
+        self.inner.flow_statistics(show);
+    }
+}
+
+/// Shows the discarder what the discipline loses.
+struct Losses<'a, P> {
+    sffc: &'a mut Sffc,
+    sink: &'a mut dyn Sink<P>,
+}
+
+impl<P: Packet> Sink<P> for Losses<'_, P> {
+    fn dropped(&mut self, now: Time, packet: P, reason: DropReason) {
+        self.sffc.lost(&packet);
+        self.sink.dropped(now, packet, reason);
+    }
+    fn marked(&mut self, now: Time, packet: &P) {
+        self.sink.marked(now, packet);
+    }
+    fn overload(&mut self, now: Time, exception: Overload) {
+        self.sink.overload(now, exception);
+    }
+}
