@@ -9,14 +9,15 @@ use apportion_live::router::frames::PORT;
 use crate::common::{Wire, enter, host, metrics, open, pause, start, wire_between};
 use crate::line::Ip;
 
-/// The first gateway, whose way up is wide, and the second, whose is narrow; they speak this version.
+/// The first gateway, whose way up is wide, and the second, whose is narrow; they speak this version. In front of a FIFO
+/// datagrams are reported at once, and not when they are known to ignore losses.
 fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     let net = if ip == Ip::V4 { "192.0.2." } else { "2001:db8::" };
     let config = |inside: &str, outside: &str, last: u8, rate: &str, key: &str| {
         format!(
             "inside = \"{inside}\"\noutside = \"{outside}\"\naddress = \"{net}{last}\"\n\
              report_key = \"{key}\"\ndown.rate = \"20Mbit\"\n[up]\nrate = \"{rate}\"\n\
-             queue = {{ kind = \"sffc\", report_discards = 0.1, trust = \"full\" }}\n"
+             queue = {{ kind = \"sffc\", discipline = \"fifo\", report_discards = 0.1, trust = \"full\" }}\n"
         )
     };
     [config("near", "m1", 1, "20Mbit", keys[0]), config("m2", "far", 2, "2Mbit", keys[1])]
