@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::packet::Packet;
 use crate::queue::Backlog;
-use crate::units::{Bytes, MeanPackets, Packets, Ratio, UnitError};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, UnitError};
 
 /// The size of a buffer, in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,46 @@ impl Limit {
     pub fn admits<P: Packet>(self, packet: &P, mut backlog: Backlog) -> bool {
         backlog.add(packet);
         !self.is_exceeded_by(backlog)
+    }
+}
+
+/// The size of a buffer that follows the rate of its link, unless it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkLimit {
+    set: Option<Limit>,
+    of_link: Limit,
+}
+
+impl LinkLimit {
+    /// What the link sends in this time. Chosen: a round-trip time of most paths, in which TCP answers.
+    const TIME: Span = Span::from_millis(100);
+    /// The least: 64 full packets of Ethernet.
+    const LEAST: Bytes = Bytes::new(64 * 1_500);
+
+    /// `set`, or 100 ms of a link of `rate` and at least 96 kB.
+    #[must_use]
+    pub fn new(set: Option<Limit>, rate: Rate) -> Self {
+        Self { set, of_link: Self::of(rate) }
+    }
+
+    fn of(rate: Rate) -> Limit {
+        Limit::Bytes(rate.bytes_in(Self::TIME).max(Self::LEAST))
+    }
+
+    /// This, whatever the rate.
+    pub const fn set(&mut self, limit: Limit) {
+        self.set = Some(limit);
+    }
+
+    /// The rate of the link from now on.
+    pub fn set_link_rate(&mut self, rate: Rate) {
+        self.of_link = Self::of(rate);
+    }
+
+    /// The size now.
+    #[must_use]
+    pub fn get(self) -> Limit {
+        self.set.unwrap_or(self.of_link)
     }
 }
 

@@ -86,6 +86,10 @@ mutants! {
         "mark::rate_label::tests::a_flow_within_its_guarantee_is_covered_entirely";
     CsfqNoDebt, "csfq-no-debt", "nothing is kept of what a flow did not use of its guarantee",
         "mark::rate_label::tests::what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak";
+    CsfqByLoad, "csfq-by-load", "the share follows the rate of arrivals, not the queueing delay",
+        "estimate::fair_share::by_delay::tests::the_share_falls_above_the_target_only";
+    CsfqNoCredit, "csfq-no-credit", "labels are the rate of the last moment, also of a flow whose mean is less",
+        "mark::rate_label::tests::a_burst_is_labelled_with_the_mean_of_its_flow";
     CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights",
         "mark::rate_label::tests::a_label_is_the_rate_for_a_weight_of_one";
     CsfqHalfDrops, "csfq-half-drops", "half of the excess is dropped",

@@ -435,6 +435,13 @@ impl EntryArgs<'_> {
         UNSET.of(entry)
     }
 
+    /// The values of the paper of `entry`.
+    #[must_use]
+    pub const fn of_paper(entry: &'static Entry) -> Self {
+        static UNSET: Args = Args::of_preset(Preset::Paper);
+        UNSET.of(entry)
+    }
+
     /// Whether these are the values of `entry`.
     #[must_use]
     pub fn is_of(&self, entry: &Entry) -> bool {
@@ -445,6 +452,12 @@ impl EntryArgs<'_> {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.entry.param(name).is_some()
+    }
+
+    /// Whether `name` is set to another value than that of the preset.
+    pub(crate) fn is_changed(&self, name: &str) -> bool {
+        let unset = Args::of_preset(self.args.preset);
+        self.args.set.contains_key(name) && self.value(name) != unset.of(self.entry).value(name)
     }
 
     /// The value of `name`: as set, else that of the preset, else none.

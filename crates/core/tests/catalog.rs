@@ -114,6 +114,9 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "n") => "2.5",
         (_, "stage") => "after",
         ("csfq" | "mcsfq" | "hcsfq", "threshold") => "0.4",
+        // Next to one, the parameters of the papers' estimate are refused.
+        ("csfq" | "mcsfq" | "hcsfq", "target_delay") => "0s",
+        ("csfq" | "mcsfq" | "hcsfq", "credit") => "3s",
         ("csfq" | "mcsfq" | "hcsfq", "k") => "11ms",
         ("csfq" | "mcsfq" | "hcsfq", "k_alpha") => "22ms",
         ("csfq" | "mcsfq" | "hcsfq", "k_c") => "33ms",
@@ -236,7 +239,7 @@ fn every_parameter_is_set_and_read_back() {
             // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
-                printed_of(param, value),
+                printed_of(entry.name, param, value),
                 "{} {}",
                 entry.name,
                 param.name
@@ -253,15 +256,20 @@ fn every_parameter_is_set_and_read_back() {
 }
 
 /// As [`printed`], for a parameter; the name of a discipline stays the name that it is.
-fn printed_of(param: &Param, value: Value) -> String {
+fn printed_of(entry: &str, param: &Param, value: Value) -> String {
     match value {
         Value::Choice(name) if ["greedy", "discipline"].contains(&param.name) => format!("{name:?}"),
-        value => printed(value, OPTIONAL.contains(&param.name)),
+        value => printed(value, is_optional(entry, param.name)),
     }
 }
 
-/// Parameters that may be unset.
-const OPTIONAL: [&str; 5] = ["peak", "bucket", "initial", "report_discards", "target_delay"];
+/// Whether a parameter may be unset.
+fn is_optional(entry: &str, name: &str) -> bool {
+    match (entry, name) {
+        ("csfq" | "mcsfq" | "hcsfq", "limit") | ("ramp", "target_delay") => true,
+        _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
+    }
+}
 
 #[test]
 fn every_default_is_what_the_catalogue_says() {
@@ -272,7 +280,7 @@ fn every_default_is_what_the_catalogue_says() {
                 let value = param.parse(text).unwrap();
                 assert_eq!(
                     read_back(&default, param.name),
-                    printed_of(param, value),
+                    printed_of(entry.name, param, value),
                     "{} {}",
                     entry.name,
                     param.name
@@ -432,8 +440,14 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ),
         (
             "csfq",
-            &["overflow_decrease=1"],
+            &["preset=paper", "overflow_decrease=1"],
             "`overflow_decrease`: an overflow that takes all leaves nothing to grow from; write for example \"1%\"",
+        ),
+        (
+            "mcsfq",
+            &["decay=0.5"],
+            "`decay`: it belongs to the papers' way to estimate the share, which `target_delay` replaces; write preset = \
+             \"paper\" or target_delay = \"0s\", or leave it out",
         ),
         ("hcsfq", &["k_c=0ms"], "`k_c`: it must be above zero; write for example \"100ms\""),
         (
@@ -444,7 +458,8 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "hcsfq",
             &["marking=deterministic"],
-            "`marking`: unknown parameter (known here: limit, threshold, k, k_alpha, k_c, role, egress, bits, isolate, preset)",
+            "`marking`: unknown parameter (known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
+             bits, isolate, preset)",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

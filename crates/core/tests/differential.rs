@@ -312,7 +312,7 @@ proptest! {
         let k_c = format!("k_c={k_c}ms");
         // The paper of 1998 knows no guarantees: a label of 0 counts like any other.
         let plain = ["aggregate_guarantee=false", "reserve=0"];
-        let pairs = ["limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c, plain[0], plain[1]];
+        let pairs = ["preset=paper", "limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c, plain[0], plain[1]];
         let mut ours = build("csfq", &pairs, &weights);
         let mut slow = SlowCsfq::new(SlowCsfqParams {
             limit: 20,

@@ -117,7 +117,7 @@ impl Case {
                 pairs.extend(["marking=deterministic".to_owned(), format!("bucket={depth}B")]);
             }
         }
-        pairs.extend(["threshold=0.25", "k=20ms", "k_alpha=30ms"].map(str::to_owned));
+        pairs.extend(["preset=paper", "threshold=0.25", "k=20ms", "k_alpha=30ms"].map(str::to_owned));
         pairs
     }
 

@@ -158,7 +158,8 @@ const FAIR: [(&str, &[&str], f64); 7] = [
     ("wf2q_plus", &["limit=200p"], 0.01),
     ("fq_codel", &["limit=200p"], 0.01),
     ("stfq", &["limit=200p", "drop=pfd"], 0.01),
-    ("csfq", &["limit=200p"], 0.05),
+    // By default its queue is too short for the weights of the flows of one host.
+    ("csfq", &["limit=200p", "preset=paper"], 0.05),
 ];
 
 /// The share of flow 0, the only one of its host, against a host with flows 1 to `flows`.

@@ -6,7 +6,8 @@
 //! "Improvements to core stateless fair queueing", PfHSN 2002: MCSFQ (figures 1 and 3) and guarantees (figure
 //! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
-//! One algorithm; the two entries differ in defaults. What the fair share is estimated from, and the readings
+//! One algorithm; with `preset = "paper"` the two entries differ in parameters, otherwise they are the same. What the
+//! fair share is estimated from, and the readings
 //! of both papers, is in [`fair_share`]; how labels are made, in
 //! [`rate_label`].
 //!
@@ -21,21 +22,24 @@
 //! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
 //!   Figures 1 and 7 of 2002 relabel it before.
 //!
-//! Beyond the papers, off unless set: `decay` between 0 and 1, `onset` and `avoidance` are the three things
+//! Beyond the papers, by default: the share follows the queueing delay (`target_delay`), labels are means (`credit`),
+//! guarantees are paid later (`marking = "debt"`), and the buffer follows the rate of the link.
+//!
+//! Beyond the papers, off unless set, and for their estimate only: `decay` between 0 and 1, `onset` and `avoidance` are the three things
 //! that the paper of 2002 names as further work in section 5.
 //!
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
-//! the core, 32 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
+//! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use super::{Admission, BufferPolicy};
-use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
+use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{self, Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
@@ -46,7 +50,7 @@ pub const CSFQ: Entry = Entry {
     role: Role::Policy,
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
-    cost: "O(1) per packet, no state per flow in the core; at the edge 32 bytes per flow, 128 more per guarantee",
+    cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
     params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
 };
 
@@ -56,7 +60,7 @@ pub const MCSFQ: Entry = Entry {
     summary: "CSFQ whose fair share does not fall without congestion, which helps bursty TCP; with guarantees.",
     reference: "Pelsser, De Cnodder 2002",
     params: &params(
-        Param { default: Some("64kB"), source: "1998 paper, simulations; that of 2002 gives none", ..LIMIT },
+        Param { paper: Paper::Is("64kB"), ..LIMIT_OF_1998 },
         THRESHOLD,
         Param {
             default: Some("uncongested"),
@@ -81,9 +85,15 @@ const THRESHOLD: Param = Param::new(
     "Part of the buffer up to which a link without congestion is not taken to be congested.",
 );
 
-/// Size of the buffer in 1998.
-pub(super) const LIMIT_OF_1998: Param =
-    Param { default: Some("64p"), source: "1998 paper, simulations: 64 kB of 1 kB packets", ..LIMIT };
+/// Size of the buffer.
+pub(super) const LIMIT_OF_1998: Param = Param {
+    default: None,
+    paper: Paper::Is("64p"),
+    source: "chosen; 64 kB of 1 kB packets in the 1998 paper",
+    doc: "Size of the buffer, without the packet in transmission; if not set what the link sends in 100 ms, and at \
+          least 96 kB.",
+    ..LIMIT
+};
 /// Its threshold.
 pub(super) const THRESHOLD_OF_1998: Param =
     Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD };
@@ -107,7 +117,7 @@ pub(super) const EGRESS: Param = Param::new(
 );
 
 /// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 22] {
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 24] {
     let reserve = Param::new(
         "reserve",
         "–",
@@ -128,8 +138,10 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         limit,
         threshold,
         rate_label::K,
+        rate_label::CREDIT,
         fair_share::K_ALPHA,
         fair_share::K_C,
+        fair_share::TARGET_DELAY,
         ROLE,
         EGRESS,
         rate_label::BITS,
@@ -193,9 +205,9 @@ impl RouterRole {
 /// Parameters of [`Csfq`]; [`CSFQ`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CsfqParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets (CSFQ:
-    /// 64).
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default: 100 ms of the link, at
+    /// least 96 kB.
+    pub limit: Option<Limit>,
     /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.5
     /// (CSFQ: 0.25).
     pub threshold: Ratio,
@@ -224,8 +236,9 @@ impl CsfqParams {
         let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
                     `threshold` and `reserve` must add up to less than 1";
         require(threshold.get() + reserve.get() < 1.0, "reserve", room)?;
+        fair_share::refuse_unused(args)?;
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             threshold,
             role: RouterRole::from_args(args),
             egress: args.switch("egress"),
@@ -240,7 +253,7 @@ impl CsfqParams {
 /// The state of a CSFQ queue: the estimate of its link, and of the flows that it labels.
 #[derive(Clone, Debug)]
 pub struct Csfq {
-    limit: Limit,
+    limit: LinkLimit,
     threshold: Ratio,
     role: RouterRole,
     egress: bool,
@@ -259,7 +272,7 @@ impl Csfq {
     #[must_use]
     pub fn new(params: &CsfqParams, link_rate: Rate, random: Stream, marking: Stream) -> Self {
         Self {
-            limit: params.limit,
+            limit: LinkLimit::new(params.limit, link_rate),
             threshold: params.threshold,
             role: params.role,
             egress: params.egress,
@@ -288,12 +301,12 @@ impl Csfq {
             RateLabel::Excess(_) => self.reserve.get(),
         };
         let kept = Mutant::CsfqNoReserve.pick(kept, 0.0);
-        kept > 0.0 && self.limit.filled_by(backlog) >= 1.0 - kept
+        kept > 0.0 && self.limit.get().filled_by(backlog) >= 1.0 - kept
     }
 
     /// The part of the fair share that applies to a buffer that holds `backlog`.
     fn avoided(&self, backlog: Backlog) -> f64 {
-        let above = (self.limit.filled_by(backlog) - self.threshold.get()).max(0.0)
+        let above = (self.limit.get().filled_by(backlog) - self.threshold.get()).max(0.0)
             / (1.0 - self.threshold.get()).max(f64::EPSILON);
         1.0 - self.avoidance.get() * above.min(1.0)
     }
@@ -304,21 +317,23 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
             return Admission::Drop(DropReason::Policy);
         };
-        let calm = self.limit.is_filled_up_to(backlog, self.threshold);
+        let calm = self.limit.get().is_filled_up_to(backlog, self.threshold);
         let allowed = if calm { 1.0 } else { self.avoided(backlog) };
-        let dropped = self.random.chance(self.fair_share().scaled(allowed).drop_probability(label));
-        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
+        let queue = Fill::of(backlog, self.limit.get());
+        let share = self.share.share_at(queue).scaled(allowed);
+        let dropped = self.random.chance(share.drop_probability(label));
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) || self.is_reserved(label, backlog) {
+        if !self.limit.get().admits(packet, backlog) || self.is_reserved(label, backlog) {
             self.share.overflow();
             return Admission::Drop(DropReason::Overflow);
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            self.fair_share().scaled(allowed).relabel(label, self.format).write(packet);
+            self.share.share_at(queue).scaled(allowed).relabel(label, self.format).write(packet);
         }
         Admission::Accept
     }
@@ -328,11 +343,12 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.share.set_link_rate(rate);
+        self.limit.set_link_rate(rate);
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
@@ -360,9 +376,9 @@ mod tests {
     use crate::units::{Bytes, Packets};
     use std::vec::Vec;
 
-    /// In front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
+    /// As in its paper, in front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
     fn csfq(entry: &'static Entry, change: impl FnOnce(&mut CsfqParams)) -> Csfq {
-        let mut params = CsfqParams::from_args(&EntryArgs::defaults(entry)).unwrap();
+        let mut params = CsfqParams::from_args(&EntryArgs::of_paper(entry)).unwrap();
         change(&mut params);
         Csfq::new(&params, Rate::from_mbit(8), Stream::new(1, "csfq"), Stream::new(1, "csfq.marking"))
     }
@@ -374,7 +390,7 @@ mod tests {
     fn with_share(change: impl FnOnce(&mut CsfqParams)) -> Csfq {
         csfq(&MCSFQ, |params| {
             params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
-            params.limit = Limit::Packets(Packets::new(64));
+            params.limit = Some(Limit::Packets(Packets::new(64)));
             change(params);
         })
     }

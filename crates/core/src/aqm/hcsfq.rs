@@ -42,17 +42,17 @@
 //!   table flows share as with CSFQ, with one loop more and a percent less of the link.
 //! - Labels, and what `role` and `egress` do, are as in [`csfq`](super::csfq).
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge); 430 bytes per customer, 4 bytes per flow in
-//! the table, 32 bytes per flow at the edge.
+//! Cost: O(1) per packet, three exponentials (four at the edge); 490 bytes per customer, 4 bytes per flow in
+//! the table, 40 bytes per flow at the edge.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::csfq::{EGRESS, LIMIT_OF_1998, ROLE, RouterRole, THRESHOLD_OF_1998};
 use super::{Admission, BufferPolicy};
-use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
+use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{self, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
 use crate::param::{Entry, EntryArgs, ParamError, Role};
@@ -66,13 +66,15 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "CSFQ in two levels: the link is divided among customers, each customer's part among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
-    cost: "O(1) per packet, 430 bytes per customer, 32 bytes per flow at the edge, none in the core",
+    cost: "O(1) per packet, 490 bytes per customer, 40 bytes per flow at the edge, none in the core",
     params: &[
         LIMIT_OF_1998,
         THRESHOLD_OF_1998,
         rate_label::K,
+        rate_label::CREDIT,
         fair_share::K_ALPHA,
         fair_share::K_C,
+        fair_share::TARGET_DELAY,
         ROLE,
         EGRESS,
         rate_label::BITS,
@@ -82,8 +84,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Hcsfq`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HcsfqParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 64 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default: 100 ms of the link, at
+    /// least 96 kB.
+    pub limit: Option<Limit>,
     /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.25.
     pub threshold: Ratio,
     /// Whether the router labels packets, trusts their labels, or both. Default any.
@@ -102,8 +105,9 @@ impl HcsfqParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        fair_share::refuse_unused(args)?;
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             threshold: args.ratio("threshold"),
             role: RouterRole::from_args(args),
             egress: args.switch("egress"),
@@ -135,7 +139,7 @@ struct Root {
 /// The state of an HCSFQ queue: the estimates of its link and of each customer.
 #[derive(Clone, Debug)]
 pub struct Hcsfq {
-    limit: Limit,
+    limit: LinkLimit,
     threshold: Ratio,
     role: RouterRole,
     egress: bool,
@@ -152,11 +156,11 @@ pub struct Hcsfq {
 
 impl Root {
     /// The root's equation, for a packet of customer `n`: whether it would pass is drawn, and forgotten.
-    fn update<P: Packet>(&mut self, now: Time, n: usize, packet: &P, calm: bool) {
+    fn update<P: Packet>(&mut self, now: Time, n: usize, packet: &P, calm: bool, queue: Fill) {
         let unknown = self.share.accepted_rate() / 2.0;
         let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size(), unknown);
         let dropped = self.random.chance(self.share.fair_share().drop_probability(label));
-        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm });
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
     }
 }
 
@@ -174,7 +178,7 @@ impl Hcsfq {
         // Nothing is guaranteed, so that nothing is marked by chance.
         let labels = RateLabels::new(&params.edge, root_random.clone());
         let mut hcsfq = Self {
-            limit: params.limit,
+            limit: LinkLimit::new(params.limit, link_rate),
             threshold: params.threshold,
             role: params.role,
             egress: params.egress,
@@ -219,17 +223,18 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {
             return Admission::Drop(DropReason::Policy);
         };
-        let calm = self.limit.is_filled_up_to(backlog, self.threshold);
-        self.root.update(now, n, packet, calm);
+        let calm = self.limit.get().is_filled_up_to(backlog, self.threshold);
+        let queue = Fill::of(backlog, self.limit.get());
+        self.root.update(now, n, packet, calm, queue);
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
         share.set_part(capacity, self.root.share.available());
-        let dropped = self.random.chance(share.fair_share().drop_probability(label));
-        share.update(now, Arrival { size: packet.size(), label, dropped, calm });
+        let dropped = self.random.chance(share.share_at(queue).drop_probability(label));
+        share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
-        if !self.limit.admits(packet, backlog) {
+        if !self.limit.get().admits(packet, backlog) {
             self.root.share.overflow();
             if share.is_congested() {
                 share.overflow();
@@ -239,7 +244,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            share.fair_share().relabel(label, self.format).write(packet);
+            share.share_at(queue).relabel(label, self.format).write(packet);
         }
         Admission::Accept
     }
@@ -250,11 +255,12 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.limit = limit;
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.root.share.set_link_rate(rate);
+        self.limit.set_link_rate(rate);
     }
 
     fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
@@ -291,7 +297,7 @@ mod tests {
 
     /// In front of 8 Mb/s, a buffer of 64 packets; flow i belongs to customer i, whose weights are these.
     fn hcsfq(weights: &[f64], change: impl FnOnce(&mut HcsfqParams)) -> Hcsfq {
-        let mut params = HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        let mut params = HcsfqParams::from_args(&EntryArgs::of_paper(&ENTRY)).unwrap();
         change(&mut params);
         let weights: Vec<Weight> = weights.iter().map(|&weight| Weight::new(weight).unwrap()).collect();
         let of_flows: Vec<CustomerId> = (0..weights.len() as u32).map(CustomerId).collect();
@@ -386,7 +392,7 @@ mod tests {
     }
 
     fn params() -> FairShareParams {
-        HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().fair_share
+        HcsfqParams::from_args(&EntryArgs::of_paper(&ENTRY)).unwrap().fair_share
     }
 
     #[test]
@@ -416,7 +422,7 @@ mod tests {
         assert_eq!((bare.customers.len(), bare.customer(FlowId(3))), (1, 0));
         let of_flows = [CustomerId(7)];
         let customers = Customers { of_flows: &of_flows, weights: &[Weight::ONE] };
-        let params = HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        let params = HcsfqParams::from_args(&EntryArgs::of_paper(&ENTRY)).unwrap();
         let stream = || Stream::new(1, "hcsfq");
         let beyond = Hcsfq::new(&params, Rate::from_mbit(8), &customers, stream(), stream());
         assert_eq!(beyond.customer(FlowId(0)), 0);
@@ -443,7 +449,7 @@ mod tests {
         let fresh = Admission::Drop(DropReason::Policy);
         assert_eq!(core.admit(Time::from_secs(6), &mut packet(0, 0, 1_000), queued(1)), fresh);
         let bytes = size_of::<Customer>() + size_of::<crate::estimate::exponential::Averages<1>>() + 8;
-        assert!(bytes <= 430, "{bytes} bytes a customer, as the head of this file says");
+        assert!(bytes <= 490, "{bytes} bytes a customer, as the head of this file says");
     }
 
     #[test]

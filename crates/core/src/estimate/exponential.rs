@@ -67,6 +67,12 @@ impl<const N: usize> Averages<N> {
         if now > self.last { self.after(k, now.since(self.last)) } else { self.rates }
     }
 
+    /// The time since the last arrival that moved the rates.
+    #[must_use]
+    pub fn gap(&self, now: Time) -> Span {
+        now.since(self.last)
+    }
+
     /// The rates of the last update, as the equation leaves them: without what time has taken since.
     #[must_use]
     pub const fn last_rates(&self) -> [f64; N] {
@@ -101,6 +107,11 @@ impl<const N: usize> Exponentials<N> {
     /// `amounts` arrived at `now`, which never decreases.
     pub fn update(&mut self, now: Time, amounts: [f64; N]) {
         self.averages.update(self.k, now, amounts);
+    }
+
+    /// K from the next update on.
+    pub fn set_time_constant(&mut self, k: Span) {
+        self.k = TimeConstant::new(k);
     }
 
     /// The rates as they stand at `now`, which is not before the last update.

@@ -9,6 +9,9 @@
 //! of the window; MCSFQ differs from CSFQ only in that FS then never falls. One number says which: the
 //! `decay` of FS per uncongested window, 1 for CSFQ and 0 for MCSFQ.
 //!
+//! That is the law of the papers. With a `target_delay`, the default, the queue says whether the link is congested
+//! ([`by_delay`]), and CSFQ and MCSFQ are the same. What follows belongs to the papers' law.
+//!
 //! Readings, where the papers leave room or contradict each other; each is a parameter:
 //! - FR averages every arrival, an early drop as 0 bits ([`AcceptedRate::Arrivals`], the code of 1998), so
 //!   that it falls when all is dropped. The figures of 2002 update it on accepted packets only.
@@ -34,19 +37,24 @@
 //!
 //! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
 
+mod by_delay;
 mod params;
 
+pub(crate) use params::refuse_unused;
 pub(crate) use params::{
     ACCEPTED_RATE, AGGREGATE_GUARANTEE, BELOW_THRESHOLD, DECAY, INITIAL, K_ALPHA, K_C, NOTED_LABEL, ONSET,
-    OVERFLOW_DECREASE, OWN_LABEL,
+    OVERFLOW_DECREASE, OWN_LABEL, TARGET_DELAY,
 };
 pub use params::{AcceptedRate, BelowThreshold, FairShareParams, NotedLabel};
 
+use self::by_delay::ByDelay;
 use super::exponential::Exponentials;
 use crate::label::Format;
+use crate::limit::Limit;
 use crate::mark::rate_label::RateLabel;
 use crate::mutant::Mutant;
-use crate::units::{Bytes, Rate, Time, Weight};
+use crate::queue::Backlog;
+use crate::units::{Bytes, Rate, Span, Time, Weight};
 
 /// How often in a period of congestion an overflow lowers FS, as the code of 1998 counts.
 const DECREASES: u32 = 30;
@@ -110,6 +118,23 @@ impl FairShare {
     }
 }
 
+/// The queue of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fill {
+    /// What waits.
+    pub bytes: Bytes,
+    /// The part of the buffer that is full.
+    pub filled: f64,
+}
+
+impl Fill {
+    /// `backlog` in a buffer of `limit`.
+    #[must_use]
+    pub fn of(backlog: Backlog, limit: Limit) -> Self {
+        Self { bytes: backlog.bytes, filled: limit.filled_by(backlog) }
+    }
+}
+
 /// A packet that arrives at a link, and what was decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -122,6 +147,8 @@ pub struct Arrival {
     pub dropped: bool,
     /// Whether the queue is at or below the threshold.
     pub calm: bool,
+    /// What it finds.
+    pub queue: Fill,
 }
 
 /// The estimate of the fair share, with the paper's names. Rates are in bits a second.
@@ -130,6 +157,8 @@ pub struct FairShareEstimator {
     params: FairShareParams,
     /// C.
     c: f64,
+    /// K_c, or longer in front of a slow link.
+    k_c: Span,
     /// What bounds FS for a weight of 1, if C is part of it.
     whole: Option<f64>,
     /// The smallest weight that there was, if below 1.
@@ -146,6 +175,8 @@ pub struct FairShareEstimator {
     accepted: Option<Exponentials<1>>,
     congested: bool,
     start_time: Time,
+    /// The law by queueing delay, if that is used.
+    by_delay: Option<ByDelay>,
     /// Times that the link became congested. Where this grows faster than windows pass, FS stands still.
     periods: u64,
     /// Decreases left in this period of congestion.
@@ -159,8 +190,10 @@ impl FairShareEstimator {
     #[must_use]
     pub fn new(params: &FairShareParams, c: Rate) -> Self {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO);
-        Self {
+        let k_c = Mutant::CsfqTenfoldKc.pick(params.k_c, params.k_c * 10);
+        let mut new = Self {
             c: c.as_bit() as f64,
+            k_c,
             whole: None,
             smallest_weight: 1.0,
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
@@ -170,16 +203,19 @@ impl FairShareEstimator {
             accepted: (params.accepted_rate == AcceptedRate::Accepted).then(accepted),
             // The code of 1998 starts congested, with the share unknown.
             congested: params.initial.is_none(),
+            by_delay: ByDelay::new(params.target_delay),
             start_time: Time::ZERO,
             periods: 0,
             decreases: DECREASES,
             last: Time::ZERO,
             params: FairShareParams {
-                k_c: Mutant::CsfqTenfoldKc.pick(params.k_c, params.k_c * 10),
+                k_c,
                 aggregate_guarantee: Mutant::CsfqNoGuaranteeEstimate.pick(params.aggregate_guarantee, false),
                 ..params.clone()
             },
-        }
+        };
+        new.set_link_rate(c);
+        new
     }
 
     /// FS.
@@ -218,6 +254,9 @@ impl FairShareEstimator {
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.c = rate.as_bit() as f64;
+        if self.by_delay.is_some() {
+            self.fit_window();
+        }
     }
 
     /// What there is to divide from now on, in bits a second, as part of a link that carries `whole`.
@@ -250,6 +289,9 @@ impl FairShareEstimator {
             }
             (RateLabel::Excess(rate), _) => rate,
         };
+        if self.by_delay.is_some() {
+            return self.follow_delay(now, label, arrival.queue);
+        }
         if self.fs == FairShare::Unknown {
             self.temp_fs = self.temp_fs.max(label);
             if arrival.calm {
@@ -294,7 +336,7 @@ impl FairShareEstimator {
 
     /// Whether the window is.
     fn is_over(&self, now: Time) -> bool {
-        now >= self.start_time + self.params.k_c
+        now >= self.start_time + self.k_c
     }
 
     /// Whether the link counts as congested.
@@ -384,7 +426,7 @@ impl FairShareEstimator {
     pub fn overflow(&mut self) {
         if self.decreases > 0 {
             self.decreases -= 1;
-            self.fs = self.fs.scaled(1.0 - self.params.overflow_decrease.get());
+            self.fs = self.share_in_use().scaled(1.0 - self.params.overflow_decrease.get());
         }
     }
 

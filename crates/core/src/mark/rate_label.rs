@@ -22,9 +22,15 @@
 //! mean is met, at up to `catch_up` times the guarantee, which a third bucket holds. Over a long time no more than the
 //! guarantee is covered. The debt is kept at the edge; the core only reads labels.
 //!
+//! Beyond the papers, and the default: `credit`. The window of TCP goes from 2/3 to 4/3 of its mean, over seconds. A label
+//! with the rate of the last 100 ms exceeds the share at each peak, and the flow has the share at its peaks only. So
+//! a label is the least of r_i and its mean over `credit`, and at least r_i / 1.5: who sends more than that is no TCP.
+//! A flood is labelled with two thirds of its rate until its mean has come so far. Flows with a guarantee have none: they
+//! have their debt.
+//!
 //! Not a marker of one flow at its source: a router labels whatever packet comes to it without a label.
 //!
-//! Cost: O(1) per packet, one exponential (two for excess packets of a flow with a guarantee); 32 bytes per flow
+//! Cost: O(1) per packet, one exponential (two for excess packets of a flow with a guarantee); 40 bytes per flow
 //! that has been labelled, 8 per weight, 128 per guarantee.
 
 use alloc::vec::Vec;
@@ -42,6 +48,9 @@ const FULL_PACKET: Bytes = Bytes::new(1_500);
 /// The depth of a bucket in addition to what a round-trip time brings. Chosen: so that one packet can wait for another.
 const TWO_PACKETS: Bytes = Bytes::new(2 * FULL_PACKET.get());
 
+/// How many times its mean a flow may send for a while and be labelled with the mean. Chosen: windows of Reno reach 4/3
+/// of their mean.
+const BURST: f64 = 1.5;
 /// What queues add to a round-trip time. Chosen: 40 packets before 2 Mb/s take 240 ms.
 const QUEUEING: Span = Span::from_millis(250);
 /// The longest debt. Chosen: what Reno with 30 Mb/s over 300 ms falls behind; to send more than its guarantee for longer
@@ -57,6 +66,17 @@ pub(crate) const K: Param = Param::new(
     "1998 paper, simulations",
     "Time constant of the rate of a flow, at the edge.",
 );
+/// See the head of this file.
+pub(crate) const CREDIT: Param = Param::new(
+    "credit",
+    "–",
+    Kind::Span,
+    "5s",
+    "chosen: some cycles of TCP's window",
+    "Time over which the rate of a flow is averaged once more, so that a short burst does not count; 0s: no such \
+     average, as in the papers.",
+)
+.in_paper("0s");
 /// See [`Marking`].
 pub(crate) const MARKING: Param = Param::new(
     "marking",
@@ -154,6 +174,8 @@ pub enum Marking {
 pub struct RateLabelParams {
     /// K.
     pub k: Span,
+    /// Time constant of the mean rate; zero: none.
+    pub credit: Span,
     /// How guarantees are marked.
     pub marking: Marking,
     /// How many times its guarantee a flow may have while it catches up, at least 1.
@@ -195,7 +217,15 @@ impl RateLabelParams {
         require(k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
         let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
         require((8..=17).contains(&bits), "bits", width)?;
-        Ok(Self { k, marking: Marking::Probabilistic, catch_up: 1.0, bucket: None, bits: bits as u32 })
+        let credit = args.span("credit");
+        Ok(Self {
+            k,
+            credit,
+            marking: Marking::Probabilistic,
+            catch_up: 1.0,
+            bucket: None,
+            bits: bits as u32,
+        })
     }
 
     /// What labels are rounded to.
@@ -249,6 +279,8 @@ pub struct RateLabels {
     contracts: Vec<Contract>,
     /// r_i, by flow; AR_i in 2002.
     rates: Vec<Averages<1>>,
+    /// Means of r_i over `credit`, by flow; empty without.
+    means: Vec<f64>,
     random: Stream,
 }
 
@@ -262,6 +294,7 @@ impl RateLabels {
             weights: Vec::new(),
             contracts: Vec::new(),
             rates: Vec::new(),
+            means: Vec::new(),
             random,
         }
     }
@@ -274,6 +307,7 @@ impl RateLabels {
         }
         let bits = [size.bits() as f64];
         let average = &mut self.rates[slot];
+        let gap = average.gap(now);
         average.update(self.k, now, bits);
         let [mut rate] = average.last_rates();
         if let Some(contract) = self.contracts.get_mut(slot).filter(|contract| contract.g > 0.0) {
@@ -287,11 +321,30 @@ impl RateLabels {
             // Pelsser02 figure 7: p.label = estimate_rate(ER_i, p).
             contract.er.update(self.k, now, bits);
             rate = Mutant::CsfqTotalLabel.pick(contract.er.last_rates()[0], rate);
+        } else {
+            rate = self.credited(slot, gap, size, rate);
         }
         let weight = self.weights.get(slot).map_or(1.0, |weight| weight.get());
         let weight = Mutant::CsfqNoWeights.pick(weight, 1.0);
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
+    }
+
+    /// The rate that counts of a flow that arrives at `rate`, with a packet `gap` after its last: its mean, but no less
+    /// than `rate` over [`BURST`].
+    fn credited(&mut self, slot: usize, gap: Span, size: Bytes, rate: f64) -> f64 {
+        let credit = Mutant::CsfqNoCredit.pick(self.params.credit, Span::ZERO);
+        if credit == Span::ZERO {
+            return rate;
+        }
+        if slot >= self.means.len() {
+            self.means.resize(slot + 1, 0.0);
+        }
+        let mean = &mut self.means[slot];
+        // Backward Euler for credit · dmean/dt = -mean, and what arrives: no exponential, and stable for any gap.
+        *mean /= 1.0 + gap.as_secs_f64() / credit.as_secs_f64();
+        *mean += size.bits() as f64 / credit.as_secs_f64();
+        rate.min(mean.max(rate / BURST))
     }
 
     /// The label of a packet of `flow`, which is for `unknown` bits a second while its rate is not known.

@@ -13,12 +13,12 @@ fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
     // with K = K_c = 600 ms: CSFQ has forgotten the share, MCSFQ has not. In the order of the list, seeds 1
     // to 3 together: 255, 3506, 161, 1040, 1801, 0, 4296.
     let queues = [
-        "kind = \"csfq\", threshold = 0.5",
-        "kind = \"mcsfq\"",
-        "kind = \"mcsfq\", decay = 0.1",
-        "kind = \"mcsfq\", onset = true",
-        "kind = \"mcsfq\", avoidance = 0.5",
-        "kind = \"mcsfq\", decay = 0.1, onset = true, avoidance = 0.5",
+        "kind = \"csfq\", preset = \"paper\", threshold = 0.5",
+        "kind = \"mcsfq\", preset = \"paper\"",
+        "kind = \"mcsfq\", preset = \"paper\", decay = 0.1",
+        "kind = \"mcsfq\", preset = \"paper\", onset = true",
+        "kind = \"mcsfq\", preset = \"paper\", avoidance = 0.5",
+        "kind = \"mcsfq\", preset = \"paper\", decay = 0.1, onset = true, avoidance = 0.5",
         "kind = \"fifo\"",
     ];
     let overflows = queues.map(|queue| {
@@ -73,7 +73,7 @@ fn a_share_that_chattering_load_freezes_shows_in_the_count_of_congestions() {
                 r#"
                 seed = 1
                 stop = "20s"
-                link.wire = {{ from = "a", to = "b", rate = "10Mbit", delay = "1ms", queue = "{kind}" }}
+                link.wire = {{ from = "a", to = "b", rate = "10Mbit", delay = "1ms", queue = {{ kind = "{kind}", preset = "paper" }} }}
                 [flow.wave]
                 count = 4
                 from = "a"
@@ -120,7 +120,7 @@ fn an_equal_division_of_half_a_link_is_not_fair() {
         to = "core"
         rate = "3.75Mbit"
         delay = "10ms"
-        queue = [{ kind = "mcsfq" }, { kind = "csfq", limit = "64kB", threshold = 0.5, below_threshold = "uncongested" }]
+        queue = [{ kind = "mcsfq", preset = "paper" }, { kind = "csfq", preset = "paper", limit = "64kB", threshold = 0.5, below_threshold = "uncongested" }]
         [flow.tcp]
         to = "sink"
         from = "tcp"

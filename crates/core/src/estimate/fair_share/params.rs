@@ -19,6 +19,17 @@ pub(crate) const K_C: Param = Param {
     doc: "Window after which the fair share is estimated anew.",
     ..K_ALPHA
 };
+/// See [`by_delay`](super::by_delay).
+pub(crate) const TARGET_DELAY: Param = Param::new(
+    "target_delay",
+    "–",
+    Kind::Span,
+    "20ms",
+    "chosen, as for RAMP",
+    "Queueing delay up to which the fair share does not fall, and beyond which it does; 0s: the share follows the \
+     rate of arrivals, as in the papers.",
+)
+.in_paper("0s");
 /// FS at the start.
 pub(crate) const INITIAL: Param = Param {
     name: "initial",
@@ -141,6 +152,8 @@ pub struct FairShareParams {
     pub k_alpha: Span,
     /// K_c: window after which the fair share is estimated anew. Default 100 ms.
     pub k_c: Span,
+    /// Queueing delay above which the fair share falls; zero: as in the papers. Default 20 ms.
+    pub target_delay: Span,
     /// Fair share at the start in bits per second; none: unknown, and nothing is dropped until the queue
     /// grows. Default none.
     pub initial: Option<Rate>,
@@ -210,6 +223,7 @@ impl FairShareParams {
         Ok(Self {
             k_alpha,
             k_c,
+            target_delay: args.span("target_delay"),
             initial: None,
             below_threshold: BelowThreshold::Unknown,
             accepted_rate: AcceptedRate::Arrivals,
@@ -221,4 +235,28 @@ impl FairShareParams {
             onset: false,
         })
     }
+}
+
+/// Refuses parameters of the papers' law next to a `target_delay`, which replaces it.
+///
+/// # Errors
+/// When one of them is changed.
+pub(crate) fn refuse_unused(args: &EntryArgs<'_>) -> Result<(), ParamError> {
+    let unused = [
+        "threshold",
+        BELOW_THRESHOLD.name,
+        DECAY.name,
+        NOTED_LABEL.name,
+        OWN_LABEL.name,
+        ONSET.name,
+        "avoidance",
+    ];
+    let changed = unused.into_iter().find(|key| args.is_changed(key));
+    let message = "it belongs to the papers' way to estimate the share, which `target_delay` replaces; write \
+                   preset = \"paper\" or target_delay = \"0s\", or leave it out";
+    require(
+        changed.is_none() || args.span(TARGET_DELAY.name) == Span::ZERO,
+        changed.unwrap_or_default(),
+        message,
+    )
 }

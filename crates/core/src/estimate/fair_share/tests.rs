@@ -9,11 +9,11 @@ const C: f64 = 8e6;
 const SIZE: Bytes = Bytes::new(1_000);
 
 fn csfq() -> FairShareParams {
-    FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap()
+    FairShareParams::from_args(&EntryArgs::of_paper(&CSFQ)).unwrap()
 }
 
 fn mcsfq() -> FairShareParams {
-    FairShareParams::from_args(&EntryArgs::defaults(&MCSFQ)).unwrap()
+    FairShareParams::from_args(&EntryArgs::of_paper(&MCSFQ)).unwrap()
 }
 
 /// With these averages and this share since time zero, in front of 8 Mb/s.
@@ -25,7 +25,7 @@ fn standing(params: &FairShareParams, congested: bool, fs: FairShare, rates: [f6
 
 fn busy(label: f64, dropped: bool) -> Arrival {
     let label = if label > 0.0 { RateLabel::Excess(label) } else { RateLabel::Guaranteed };
-    Arrival { size: SIZE, label, dropped, calm: false }
+    Arrival { size: SIZE, label, dropped, calm: false, queue: Fill { bytes: Bytes::ZERO, filled: 0.0 } }
 }
 
 /// Updates with accepted packets at these microseconds.

@@ -84,6 +84,7 @@ fn narrow_labels_are_off_by_a_sixteenth_at_most() {
 fn labels_params() -> RateLabelParams {
     RateLabelParams {
         k: Span::from_millis(100),
+        credit: Span::ZERO,
         marking: Marking::Probabilistic,
         catch_up: 2.0,
         bucket: None,
@@ -252,4 +253,31 @@ fn a_guarantee_that_changes_forgets_nothing_of_the_excess() {
         let (first, mean) = excesses(&mut labels);
         assert!(first > 0.8e6 && (mean / 1e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
     }
+}
+
+#[test]
+fn a_burst_is_labelled_with_the_mean_of_its_flow() {
+    let params = RateLabelParams { credit: Span::from_secs(5), ..labels_params() };
+    let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
+    let mut clock = 0;
+    // Packets of 8000 bits every so many µs, for so many seconds: the last label.
+    let mut send = |labels: &mut RateLabels, gap: u64, seconds: u64| {
+        let end = clock + 1_000_000 * seconds;
+        let mut last = 0.0;
+        while clock < end {
+            clock += gap;
+            last = excess(labels.label(Time::from_nanos(1_000 * clock), FlowId(0), SIZE));
+        }
+        last
+    };
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.02;
+    assert!(near(send(&mut labels, 8_000, 40), 1e6));
+    // 1.25 Mb/s for a second are not more than the mean, which moves by (1 - e^-0.2) of the difference.
+    assert!(near(send(&mut labels, 6_400, 1), 1.045e6));
+    // Ten times as much is no burst of TCP: two thirds of it, until the mean has come there.
+    let flood = send(&mut labels, 800, 1);
+    assert!(near(flood, 10e6 / 1.5), "{flood}");
+    assert!(near(send(&mut labels, 800, 30), 10e6));
+    // Who sends less is labelled with less at once.
+    assert!(near(send(&mut labels, 8_000, 1), 1e6));
 }

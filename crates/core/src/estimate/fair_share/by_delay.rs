@@ -1,0 +1,145 @@
+//! The fair share from the queueing delay: it falls while packets wait longer than a target, and never otherwise.
+//!
+//! Beyond the papers, and the default. Where the papers take a link to be congested while more than C arrives, the
+//! share follows the noise of that rate: with TCP, whose rate is C on average, it is the largest label in one window and
+//! too small in the next, and the buffer stands full. Here the queue says which: it is what has arrived beyond C so far.
+//!
+//! - d, what waits over C, may reach a target. The part f = 1 - (d - target) / [`DRAIN`], at least 1/2, of the link is
+//!   divided, so that the rest takes the queue back to the target within that time. In a buffer that is small for the
+//!   target a half is the target: f is at most 1.5 less the part of it that is full.
+//! - Each K_c, φ = f X / FR scales FS, by 1/2 to 2; up to the target by at least 1. If φ is within 2/3 and 3/2 its
+//!   fourth root does: so near to 1 it is noise mostly, and a share that follows the noise of each hop is the least of all
+//!   hops for a flow that crosses many.
+//! - An overflow takes `overflow_decrease` of min(FS, L), up to 30 times in a window.
+//! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a share above
+//!   all labels limits nobody.
+//! - Until the next window, f min(FS, L) applies to packets that arrive above the target.
+//!
+//! Up to the target FS never falls, as the share of MCSFQ on an uncongested link (Pelsser02 figure 3), and what applies
+//! between windows depends on K_c only through L. The factor f is the queue control of ERICA: Kalyanaraman, Jain,
+//! Fahmy, Goyal, Vandalore, "The ERICA switch algorithm for ABR traffic management in ATM networks", IEEE/ACM ToN 2000.
+
+use super::{DECREASES, FairShare, FairShareEstimator, Fill};
+use crate::mutant::Mutant;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// In which time the queue comes back to its target. Chosen: longer than the round-trip times of most flows. If it is
+/// shorter, a flow is dropped again before its answer to the first drop has arrived.
+const DRAIN: Span = Span::from_millis(500);
+/// The least target, in bytes: two full packets of Ethernet.
+const LEAST: Bytes = Bytes::new(2 * 1_500);
+/// K_c and K_α are at least the time of as many bytes: 40 packets differ from what is offered by ± 16 %.
+const WINDOW: Bytes = Bytes::new(40 * 1_500);
+/// The longest window, also of a link that stands still.
+const LONGEST_WINDOW: Span = Span::from_secs(1);
+/// The most by which FS changes in a window.
+const STEP: f64 = 2.0;
+/// Up to which φ is taken to be noise. Chosen: three times the ± 16 % of 40 packets.
+const NOISE: f64 = 1.5;
+
+/// State of the law: none of it belongs to a flow.
+#[derive(Clone, Debug)]
+pub(super) struct ByDelay {
+    target: Span,
+    /// The largest label of the present window; 0 if there was none.
+    largest: f64,
+    /// The largest of the window before.
+    before: f64,
+}
+
+impl ByDelay {
+    /// With this target, or none at all if it is zero: then the share is that of the papers.
+    pub(super) fn new(target: Span) -> Option<Self> {
+        let target = Mutant::CsfqByLoad.pick(target, Span::ZERO);
+        (target > Span::ZERO).then_some(Self { target, largest: 0.0, before: 0.0 })
+    }
+
+    /// f, for what waits before a link of `c` bits a second.
+    fn part(&self, queue: Fill, c: f64) -> f64 {
+        let target = (c * self.target.as_secs_f64()).max(LEAST.bits() as f64);
+        let above = queue.bytes.get() as f64 * 8.0 - target;
+        let by_delay = if above > 0.0 { 1.0 - above / (c * DRAIN.as_secs_f64()) } else { 1.0 };
+        by_delay.min(1.5 - queue.filled).clamp(0.5, 1.0)
+    }
+
+    /// L, if a packet with a label was seen.
+    fn seen(&self) -> Option<f64> {
+        let seen = self.largest.max(self.before);
+        (seen > 0.0).then_some(seen)
+    }
+}
+
+impl FairShareEstimator {
+    /// The share that applies to a packet that finds this queue.
+    #[must_use]
+    pub fn share_at(&self, queue: Fill) -> FairShare {
+        let Some(law) = self.by_delay.as_ref().filter(|_| self.congested) else { return self.fs };
+        let part = law.part(queue, self.link());
+        if part < 1.0 { self.share_in_use().scaled(part) } else { self.fs }
+    }
+
+    /// FS, or the largest label if none is as large: a share above all labels limits nobody.
+    pub(super) fn share_in_use(&self) -> FairShare {
+        match (self.fs, self.by_delay.as_ref().and_then(ByDelay::seen)) {
+            (FairShare::Rate(fs), Some(seen)) => FairShare::Rate(fs.min(seen)),
+            (fs, _) => fs,
+        }
+    }
+
+    /// The rate at which the queue drains, also in front of a part of the link.
+    fn link(&self) -> f64 {
+        self.whole.unwrap_or(self.c)
+    }
+
+    /// For every arrival, with its label, or 0 if a guarantee covers it.
+    pub(super) fn follow_delay(&mut self, now: Time, label: f64, queue: Fill) {
+        let (link, is_over) = (self.link(), self.is_over(now));
+        let Some(law) = self.by_delay.as_mut() else { return };
+        // A label of 1 belongs to a debt: it is not the rate of anything.
+        if label > 1.0 {
+            law.largest = law.largest.max(label);
+        }
+        let part = law.part(queue, link);
+        let x = part * self.available();
+        let [ar, _, _] = self.rates.last_rates();
+        let was = core::mem::replace(&mut self.congested, ar >= x);
+        self.periods += u64::from(self.congested && !was);
+        if is_over {
+            self.end_window_by_delay(now, x, part);
+        }
+    }
+
+    /// K_c and K_α for what C is now.
+    pub(super) fn fit_window(&mut self) {
+        let least = Rate::from_bit(self.c as u64).time_for(WINDOW).min(LONGEST_WINDOW);
+        self.k_c = self.params.k_c.max(least);
+        self.rates.set_time_constant(self.params.k_alpha.max(least));
+    }
+
+    fn end_window_by_delay(&mut self, now: Time, x: f64, part: f64) {
+        self.start_time = now;
+        if self.whole.is_some() {
+            self.fit_window();
+        }
+        let most = self.whole.unwrap_or(self.available()) / self.smallest_weight;
+        let phi = x / self.accepted_rate().max(self.c / 1_000.0);
+        let phi = phi.clamp(1.0 / STEP, STEP);
+        let is_noise = (1.0 / NOISE..NOISE).contains(&phi);
+        let factor = if is_noise { libm::sqrt(libm::sqrt(phi)) } else { phi };
+        let factor = if part < 1.0 { factor } else { factor.max(1.0) };
+        self.decreases = DECREASES;
+        let Some(law) = self.by_delay.as_mut() else { return };
+        let seen = law.seen();
+        law.before = core::mem::take(&mut law.largest);
+        let fs = match (self.fs, seen) {
+            (FairShare::Rate(fs), Some(seen)) if factor < 1.0 => fs.min(seen) * factor,
+            (FairShare::Rate(fs), Some(seen)) => (fs * factor).min(fs.max(STEP * seen)),
+            (FairShare::Unknown | FairShare::Nothing, Some(seen)) if factor < 1.0 => seen * factor,
+            _ => return,
+        };
+        self.fs = self.share_or_unknown(fs.min(most));
+    }
+}
+
+#[cfg(test)]
+mod tests;
