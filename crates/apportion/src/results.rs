@@ -71,6 +71,7 @@ impl Results {
             let flow = |(at, flow): (usize, &apportion_scenario::model::Flow)| FlowInfo {
                 name: flow.name.clone(),
                 group: flow.group.clone(),
+                customer: flow.customer.as_deref().map(ToOwned::to_owned),
                 entitlement: mean_due(&dues, at),
             };
             PointRecord {

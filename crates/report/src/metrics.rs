@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::record::PointRecord;
 use crate::rows::{CompletionRow, FlowRow, LinkRow, StatisticRow};
+use crate::shares::customer_shares;
 use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
 use crate::tables::Rows;
 
@@ -99,6 +100,11 @@ impl Metrics {
         self.push("jain".into(), "", jain(&shares(flows)));
         self.push("sigma_mbps".into(), "Mb/s", sigma(&throughputs));
 
+        for customer in customer_shares(flows) {
+            let of = customer.label();
+            self.push(format!("customer_mbps/{of}"), "Mb/s", Some(customer.throughput));
+            self.push(format!("customer_share/{of}"), "", customer.share());
+        }
         let mut groups: BTreeMap<&str, Vec<&FlowRow>> = BTreeMap::new();
         for flow in flows {
             groups.entry(&flow.group).or_default().push(flow);

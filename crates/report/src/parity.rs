@@ -303,7 +303,8 @@ mod tests {
             events: 0,
             timekeeping: None,
         };
-        let info = |at| FlowInfo { name: format!("f{at}"), group: "f".into(), entitlement: None };
+        let info =
+            |at| FlowInfo { name: format!("f{at}"), group: "f".into(), customer: None, entitlement: None };
         PointRecord {
             label: label.to_owned(),
             settings: Vec::new(),

@@ -55,6 +55,8 @@ pub struct FlowInfo {
     pub name: String,
     /// As in the scenario.
     pub group: String,
+    /// Its customer, if it has one.
+    pub customer: Option<String>,
     /// What it is due in the measured part, as a mean over time and replications: its weighted max-min share, or that by
     /// tickets or customers; `None` if the scenario does not define one.
     pub entitlement: Option<Rate>,

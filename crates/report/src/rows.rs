@@ -135,6 +135,8 @@ row! {
         flow: String, "";
         /// The table of the scenario that the flow comes from.
         group: String, "";
+        /// Its customer; missing for flows without one.
+        customer: Option<String>, "";
         /// What the flow was due in the measured part, Mb/s: the mean over time of its weighted max-min share (or that by tickets or
         /// customers) among the flows that had something to send; missing where the scenario defines none.
         entitlement_mbps: Option<f64>, "Mb/s";

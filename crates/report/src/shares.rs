@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use apportion_core::units::Rate;
 
 use crate::record::{PointRecord, Run};
+use crate::rows::FlowRow;
 use crate::statistics::{Estimate, mean};
 use crate::tables::mbps;
 
@@ -68,6 +69,48 @@ pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
         .collect();
     shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
     shares
+}
+
+/// What a customer got in one replication.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CustomerShare<'a> {
+    /// None: all flows without one, which are one customer together.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) flows: usize,
+    /// Of all its flows, Mb/s.
+    pub(crate) throughput: f64,
+    /// Of all its flows, Mb/s; none if one has none.
+    pub(crate) entitlement: Option<f64>,
+}
+
+impl CustomerShare<'_> {
+    /// Its name, for people.
+    pub(crate) fn label(&self) -> &str {
+        self.name.unwrap_or("(no customer)")
+    }
+
+    /// Throughput over entitlement.
+    pub(crate) fn share(&self) -> Option<f64> {
+        self.entitlement.filter(|&due| due > 0.0).map(|due| self.throughput / due)
+    }
+}
+
+/// The customers of the flows of one replication, by name; none if no flow has one.
+pub(crate) fn customer_shares<'a>(flows: &[&'a FlowRow]) -> Vec<CustomerShare<'a>> {
+    let mut customers: BTreeMap<Option<&str>, Vec<&FlowRow>> = BTreeMap::new();
+    for flow in flows {
+        customers.entry(flow.customer.as_deref()).or_default().push(flow);
+    }
+    if customers.keys().all(Option::is_none) {
+        return Vec::new();
+    }
+    let share = |(name, flows): (Option<&'a str>, Vec<&FlowRow>)| CustomerShare {
+        name,
+        flows: flows.len(),
+        throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
+        entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
+    };
+    customers.into_iter().map(share).collect()
 }
 
 /// The groups of these flows, by name.

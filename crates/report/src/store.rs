@@ -24,7 +24,7 @@ use crate::rows::{
 use crate::tables::{Rows, Table, ms};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
-const FORMAT: &str = "apportion-run/4";
+const FORMAT: &str = "apportion-run/5";
 const FORMAT_NAME: &str = "apportion-run/";
 const PARTIAL: &str = ".partial";
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 200 MB.

@@ -108,6 +108,7 @@ fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
             let worst = worst_second(point, replication, i);
             FlowRow {
                 valid,
+                customer: info.and_then(|info| info.customer.clone()),
                 entitlement_mbps: entitlement.map(|rate| round6(rate.as_mbit_f64())),
                 worst_second_share: worst.map(|worst| round6(worst.share)),
                 worst_second_s: worst.map(|worst| round6(worst.from.as_secs_f64())),
@@ -125,6 +126,7 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome) -> FlowR
         seed: outcome.seed,
         flow: flow.name.clone(),
         group: flow.group.clone(),
+        customer: None,
         entitlement_mbps: None,
         throughput_mbps: round6(mbps(flow.delivered.bytes, outcome.measured)),
         goodput_mbps: flow.goodput.map(|goodput| round6(mbps(goodput, outcome.measured))),

@@ -94,7 +94,7 @@ fn an_empty_run_still_has_headers_and_reads_back() {
     write(dir.path(), &empty).unwrap();
     assert!(
         head(dir.path(), "flows.csv", 1)
-            .starts_with("point,seed,flow,group,entitlement_mbps,throughput_mbps")
+            .starts_with("point,seed,flow,group,customer,entitlement_mbps,throughput_mbps")
     );
     assert!(!load(dir.path()).unwrap().complete);
 }
@@ -243,9 +243,9 @@ fn a_damaged_table_is_refused_with_its_line() {
             "after the last line: rows of point ``, seed 8, are missing",
         ),
         (whole.as_bytes()[..whole.len() - 9].to_vec(), &format!("line {}: ", lines.len())),
-        (with_field(5, "fast").into_bytes(), "line 2: column 6: "),
-        (with_field(5, "NaN").into_bytes(), "line 2: throughput_mbps is not a finite number"),
-        (with_field(7, "-1").into_bytes(), "line 2: column 8: "),
+        (with_field(6, "fast").into_bytes(), "line 2: column 7: "),
+        (with_field(6, "NaN").into_bytes(), "line 2: throughput_mbps is not a finite number"),
+        (with_field(8, "-1").into_bytes(), "line 2: column 9: "),
         (with_field(0, "x").into_bytes(), "line 2: run.json has no replication of point `x` with seed 7"),
         (with_field(1, "9").into_bytes(), "line 2: run.json has no replication of point `` with seed 9"),
         (format!("{}\na,b\n{rest}\n", lines[0]).into_bytes(), "line 2: 2 columns, not "),
@@ -333,4 +333,30 @@ fn runs_that_differ_are_distinguished() {
     assert_eq!(row("throughput_mbps").differences[0].unwrap().overlap, Some(true));
     let text = comparison.to_string().replace(&dir.path().display().to_string(), "DIR");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn customers_are_in_the_table_of_flows_and_in_the_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = weighted(&[7, 8]);
+    for point in &mut run.points {
+        point.flows[0].customer = Some("a <b>".into());
+        let rest = point.flows.iter().skip(1).map(|flow| flow.group.clone()).collect::<Vec<_>>();
+        assert!(!rest.is_empty(), "the others belong to no customer");
+    }
+    write(dir.path(), &run).unwrap();
+    let flows = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
+    let place = flows.lines().next().unwrap().split(',').position(|name| name == "customer").unwrap();
+    let named = flows.lines().skip(1).filter(|line| line.split(',').nth(place) == Some("a <b>")).count();
+    assert_eq!(named, 2 * run.points.len(), "one flow of each point and seed");
+    let page = fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(
+        page.contains("id=\"customers\"") && page.contains("a &lt;b&gt;") && page.contains("(no customer)")
+    );
+    assert!(load(dir.path()).is_ok());
+
+    let plain = tempfile::tempdir().unwrap();
+    write(plain.path(), &weighted(&[7])).unwrap();
+    let page = fs::read_to_string(plain.path().join("report.html")).unwrap();
+    assert!(!page.contains("id=\"customers\""), "no customers, no table");
 }

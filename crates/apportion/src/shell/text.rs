@@ -233,6 +233,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
     let flow = |flow: &apportion_runtime::outcome::FlowOutcome| FlowInfo {
         name: flow.name.clone(),
         group: flow.group.clone(),
+        customer: None,
         entitlement: None,
     };
     let outcome = Outcome {

@@ -11,6 +11,7 @@ use crate::html::escape;
 use crate::record::{PointRecord, Run};
 use crate::shares::Keys;
 
+mod customers;
 mod detail;
 mod overview;
 mod series;

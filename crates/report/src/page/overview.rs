@@ -6,6 +6,7 @@ use std::fmt::Write;
 use apportion_core::units::Rate;
 use apportion_runtime::outcome::FlowOutcome;
 
+use super::customers;
 use crate::figure::{Bar, COLOURS, Curve, Level, Plot, Range, XAxis, bars, curves, ranges};
 use crate::headline;
 use crate::html::{escape, table};
@@ -50,6 +51,7 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     }
     out.push_str(&parts.concat());
     out.push_str(&numbers(run));
+    out.push_str(&customers::section(run));
     out.push_str(&phases(run));
     out
 }

@@ -159,6 +159,7 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
     let info = |f: &Made| FlowInfo {
         name: f.name.clone(),
         group: f.group.clone(),
+        customer: None,
         entitlement: f.entitlement_kbit.map(Rate::from_kbit),
     };
     PointRecord {
