@@ -31,6 +31,8 @@
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
 //! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
+use alloc::boxed::Box;
+
 use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
@@ -262,7 +264,8 @@ pub struct Csfq {
     /// Whether a label of 1 says that the packet belongs to a debt.
     pays_debts: bool,
     format: Format,
-    edge: RateLabels,
+    /// Apart, so that a core does not carry it along.
+    edge: Box<RateLabels>,
     share: FairShareEstimator,
     random: Stream,
 }
@@ -280,7 +283,7 @@ impl Csfq {
             avoidance: params.avoidance,
             pays_debts: params.edge.marking == Marking::Debt,
             format: params.edge.format(),
-            edge: RateLabels::new(&params.edge, marking),
+            edge: Box::new(RateLabels::new(&params.edge, marking)),
             share: FairShareEstimator::new(&params.fair_share, link_rate),
             random,
         }
