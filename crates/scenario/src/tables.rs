@@ -158,7 +158,7 @@ const SHARED_LINK: [Key; 9] = [
         TICKETS,
         Optional,
         "Receiver-based alternative to `tickets`: tickets per second that the router at the near end \
-         issues to the link. They return on acknowledgements, so the link needs its reverse direction.",
+         issues, on acknowledgements; needs the reverse direction.",
     ),
     key("exchange", EXCHANGE, Optional, "Ticket exchange: parameters of the exchange `currency`."),
     key(
@@ -278,14 +278,14 @@ const SHARED_FLOW: [Key; 14] = [
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
         Optional,
-        "Number of connections in the flow, each with its own TCP, random start and copy of the source \
-         at the source's full rate; queues, markers and `lost` see one flow. 1 if absent.",
+        "Number of connections in the flow, each with its own TCP, random start and source; queues, markers \
+         and `lost` see one flow. 1 if absent.",
     ),
     key(
         "tcp",
         Kind::Tcp,
         Optional,
-        "TCP: a profile, a congestion control of the default profile `linux`, or a table with `profile` and parameters. If absent, `linux` for the sources `greedy`, `file` and `short_flows`, and UDP for those that have a rate.",
+        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file` and `short_flows`, and UDP for sources with a rate.",
     ),
     key(
         "protocol",
@@ -299,26 +299,23 @@ const SHARED_FLOW: [Key; 14] = [
         "class",
         Kind::Word(CLASSES),
         Default("greedy"),
-        "Traffic class, for queues that distinguish classes: `real_rate` for a flow such as video, whose \
-         rate is set by external events and that has no use for more; `greedy` for a flow that uses all \
-         the bandwidth it gets.",
+        "Traffic class, for queues that distinguish classes: `real_rate` for a flow such as video, which has no \
+         use for more than its rate; `greedy` for a flow that uses all it gets.",
     ),
     key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided by weights."),
     key(
         "rtt",
         Kind::Amount(Unit::Span, Range::AboveZero),
         Optional,
-        "Round-trip time, for queues that divide buffer space by it; if absent, the delays of the links \
-         in both directions at the start plus the transmission times of a full packet and its \
-         acknowledgement.",
+        "Round-trip time, for queues that divide buffer space by it; if absent, the delays of the links both \
+         ways at the start and the transmission times of a full packet and its acknowledgement.",
     ),
     key(
         "guarantee",
         Kind::Amount(Unit::Rate, Range::FromZero),
         Default("0bit"),
-        "Guaranteed rate, whether the flow sends or not. On each link, the guarantees of the flows that \
-         cross it may add up to at most the link's rate, at the start and when a change raises one; the \
-         link may become slower later.",
+        "Guaranteed rate, whether the flow sends or not. The guarantees of the flows that cross a link may add up \
+         to at most its rate, at the start and when a change raises one.",
     ),
     key(
         "tickets",
@@ -343,10 +340,8 @@ const SHARED_FLOW: [Key; 14] = [
         "jitter",
         DELAY,
         Optional,
-        "Longest time that its hosts take for a packet that they send, data or acknowledgement; drawn \
-         uniformly for each packet, none of which overtakes the one before it; \"0s\": none. Simulator only. \
-         If absent, the transmission time of a full packet, or of an acknowledgement, over the slowest link \
-         of its path at the time.",
+        "Longest time that its hosts take for a packet or acknowledgement, drawn uniformly for each, in order. \
+         Simulator only. If absent, its transmission time over the slowest link of the path.",
     ),
     key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
     key(

@@ -9,13 +9,13 @@ use apportion_runtime::outcome::Outcome;
 use common::{link, run, scenarios, throughput};
 
 /// A link of 10 Mb/s and the customers a, b, c with these numbers of flows that send 12 Mb/s each. The first
-/// two seconds, in which no router knows a share, are left out.
+/// twelve seconds, in which the labels of floods become their rates, are left out.
 fn scenario(queue: &str, flows: [u32; 3], weights: &str) -> String {
     let mut text = format!(
         r#"
         seed = 1
-        stop = "42s"
-        measure_from = "2s"
+        stop = "52s"
+        measure_from = "12s"
         {weights}
         [link.wire]
         from = "a"
@@ -106,14 +106,15 @@ fn what_an_idle_customer_leaves_the_others_take_and_give_back() {
     let greedy = r#"kind = "cbr", rate = "12Mbit", packet = "1000B", jitter = "5%""#;
     let half =
         r#"kind = "on_off", rate = "12Mbit", packet = "1000B", on = "10s", off = "10s", shape = "constant""#;
+    // Labels are rates at once, as c comes and goes.
     let outcome = |queue| {
-        let text = scenario(queue, [1, 4, 4], "");
+        let text = scenario(queue, [1, 4, 4], "").replace("limit =", "credit = \"0s\", limit =");
         let (others, c) = text.split_at(text.find("[flow.c]").unwrap());
         run(&(others.to_owned() + &c.replace(greedy, half)))
     };
     let hcsfq = outcome("hcsfq");
     assert!(link(&hcsfq, "wire").utilisation > 0.98, "{}", link(&hcsfq, "wire").utilisation);
-    // From 2 to 42 s c is there for 20 s and has a third; the others have that, then half each: 5/3 + 5/2 =
+    // From 12 to 52 s c is there for 20 s and has a third; the others have that, then half each: 5/3 + 5/2 =
     // 4.17.
     let shares = sums(&by_customer(&hcsfq));
     assert!(off(&shares, &[25.0 / 6.0, 25.0 / 6.0, 10.0 / 6.0]) < 0.05, "{shares:?}");

@@ -92,8 +92,7 @@ pub(super) const LIMIT_OF_1998: Param = Param {
     default: None,
     paper: Paper::Is("64p"),
     source: "chosen; 64 kB of 1 kB packets in the 1998 paper",
-    doc: "Size of the buffer, without the packet in transmission; if not set what the link sends in 100 ms, and at \
-          least 96 kB.",
+    doc: "Size of the buffer; if not set 100 ms of the link, at least 96 kB.",
     ..LIMIT
 };
 /// Its threshold.

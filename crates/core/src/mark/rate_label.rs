@@ -73,8 +73,7 @@ pub(crate) const CREDIT: Param = Param::new(
     Kind::Span,
     "5s",
     "chosen: some cycles of TCP's window",
-    "Time over which the rate of a flow is averaged once more, so that a short burst does not count; 0s: no such \
-     average, as in the papers.",
+    "Time over which labels are averaged, so that a short burst does not count; 0s: none.",
 )
 .in_paper("0s");
 /// See [`Marking`].
@@ -84,8 +83,8 @@ pub(crate) const MARKING: Param = Param::new(
     Kind::Choice(&["probabilistic", "deterministic", "debt"]),
     "debt",
     "2002 paper, figure 7; debt: chosen, so that one TCP connection has its guarantee",
-    "How the edge finds the packets that a guarantee covers: by chance, by a token bucket, or by one with \
-     another for what TCP falls behind after a loss.",
+    "How the edge finds the packets that a guarantee covers: by chance, by a token bucket, or by two, one of which \
+     pays later.",
 )
 .in_paper("probabilistic");
 /// Depth of the token bucket.
@@ -105,7 +104,7 @@ pub(crate) const CATCH_UP: Param = Param::new(
     Kind::Number,
     "2",
     "chosen: windows of Reno grow to 4/3 of their mean, and further after a timeout",
-    "How many times its guarantee a flow may have while it catches up, with marking = \"debt\"; at least 1.",
+    "How many times its guarantee a flow that catches up may have; at least 1.",
 );
 /// Width of a label.
 pub(crate) const BITS: Param = Param::new(

@@ -74,8 +74,8 @@ pub const ENTRY: Entry = Entry {
         paper: Paper::AsDefault,
         source: "off unless set",
         doc: "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
-              destinations, or both, where a flow belongs to its end with more peers, and the part of a host is divided \
-              among its peers before it is divided among their flows.",
+              destinations, or both: a flow belongs to its end with more peers, and a host's part is divided \
+              among its peers first.",
     }],
 };
 

@@ -139,9 +139,8 @@ static PARAMS: [Param; 22] = [
         Kind::Choice(&["losses", "protocol", "behaviour"]),
         "losses",
         "the paper has the protocol; section 6 asks for behaviour",
-        "Which flows are adaptive: those that slow down when packets are lost, as seen from their losses behind a `discipline` that \
-         gives flows their shares, with any other as `protocol`; those whose protocol field is TCP; or those that slow down \
-         when packets are dropped for a test.",
+        "Which flows are adaptive: those that slow down after losses, if the `discipline` divides by flows (else as `protocol`); \
+         those of TCP; or those that slow down when packets are dropped for a test.",
     )
     .in_paper("protocol"),
     Param::new(
@@ -185,8 +184,8 @@ static PARAMS: [Param; 22] = [
         Kind::Choice(&["lent", "share", "printed"]),
         "lent",
         "eq. 7 gives all that is left, and adaptive flows no room to grow",
-        "What non-adaptive flows get of what adaptive ones leave: I more in each interval, and half as much after losses of adaptive \
-         ones; while these are steady all of it, but at least their share; or then all of it, as eq. 7 is printed.",
+        "What non-adaptive flows get of what adaptive ones leave: I more in each interval, and half after losses of these; all, but at \
+         least their share; or all, as eq. 7 is printed.",
     )
     .in_paper("share"),
     Param::new(

@@ -100,7 +100,8 @@ impl FairShareEstimator {
             law.largest = law.largest.max(label);
         }
         let part = law.part(queue, link);
-        let x = part * self.available();
+        // A customer divides its part, which the root already lowers.
+        let x = if self.whole.is_some() { self.available() } else { part * self.available() };
         let [ar, _, _] = self.rates.last_rates();
         let was = core::mem::replace(&mut self.congested, ar >= x);
         self.periods += u64::from(self.congested && !was);

@@ -26,8 +26,7 @@ pub(crate) const TARGET_DELAY: Param = Param::new(
     Kind::Span,
     "20ms",
     "chosen, as for RAMP",
-    "Queueing delay up to which the fair share does not fall, and beyond which it does; 0s: the share follows the \
-     rate of arrivals, as in the papers.",
+    "Queueing delay above which the share falls; 0s: it follows the rate of arrivals.",
 )
 .in_paper("0s");
 /// FS at the start.
