@@ -10,7 +10,7 @@
 //! `decay` of FS per uncongested window, 1 for CSFQ and 0 for MCSFQ.
 //!
 //! That is the law of the papers. With a `target_delay`, the default, the queue says whether the link is congested
-//! ([`by_delay`]), and CSFQ and MCSFQ are the same. What follows belongs to the papers' law.
+//! (`by_delay.rs`), and CSFQ and MCSFQ are the same. What follows belongs to the papers' law.
 //!
 //! Readings, where the papers leave room or contradict each other; each is a parameter:
 //! - FR averages every arrival, an early drop as 0 bits ([`AcceptedRate::Arrivals`], the code of 1998), so
