@@ -366,7 +366,8 @@ impl RateLabels {
         if flow.slot() >= self.contracts.len() {
             self.contracts.resize(flow.slot() + 1, Contract::NONE);
         }
-        let burst = TWO_PACKETS.bits() as f64 + bits_in(g, rtt);
+        // Whole bytes, of any number.
+        let burst = 8.0 * (TWO_PACKETS.get() as f64 + g.bytes_in(rtt).get() as f64);
         let set = self.params.bucket.map_or(burst, |bucket| bucket.get() as f64 * 8.0);
         let owed = Mutant::CsfqNoDebt.pick(set + behind(g, rtt), 0.0);
         let g = Mutant::CsfqHalfGuarantee.pick(g.as_bit() as f64, g.as_bit() as f64 / 2.0);
