@@ -2,7 +2,7 @@
 //! Unix socket.
 //!
 //! A reader only reads: what it sends stays in its own buffer. No call waits for one; one that reads too slowly loses lines,
-//! and is told how many. Bounds: [`MAX_READERS`] readers with [`MAX_WAITING`] bytes each beyond the buffer of their socket.
+//! and learns how many. Bounds: [`MAX_READERS`] readers with [`MAX_WAITING`] bytes each beyond the buffer of their socket.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};

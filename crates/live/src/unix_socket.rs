@@ -18,7 +18,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Opens a socket that does not block, without these rights. One that nobody listens at is replaced.
+/// Opens a socket that does not block, without these rights. One without a listener is replaced.
 ///
 /// # Errors
 /// `AlreadyExists` if somebody listens there; else what the system says.

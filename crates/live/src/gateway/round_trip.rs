@@ -6,7 +6,7 @@
 //!   again measures nothing (Karn, Partridge, "Improving round-trip time estimates in reliable transport protocols", 1987).
 //!   The SYN and its answer are the first sample of a connection;
 //! - by *timestamps* (RFC 7323): from the first segment with a TSval to the first that echoes it, also where the host only
-//!   receives and its answers are acknowledged by nobody. Clocks tick slowly, so several segments have the same TSval. One
+//!   receives and its answers are not acknowledged. Clocks tick slowly, so several segments have the same TSval. One
 //!   that is used again later than [`TICK`] measures nothing.
 //!
 //! What waits in the gateway counts for neither half: time begins when the segment leaves, and ends when the answer comes in.
@@ -127,7 +127,7 @@ impl Half {
             self.next = Some(end);
         }
         if is_before(begin, next) {
-            // Which of the two the answer will be to, nobody knows.
+            // The answer may be to either of the two.
             self.by_number = None;
         } else if self.by_number.is_none_or(|probe| probe.is_over(now)) {
             self.by_number = Some(Probe { number: end, departed: now });

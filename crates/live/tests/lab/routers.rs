@@ -5,7 +5,7 @@ use apportion_runtime::outcome::Outcome;
 use crate::common::{flow, link, run};
 
 /// Reports come whenever it discards some of a flow, so that they do not stop when they have had an effect; and at once, as with a FIFO
-/// nobody waits until a flow is known to ignore losses.
+/// there is no wait until a flow is known to ignore losses.
 const SFFC: &str = r#"{ kind = "sffc", discipline = "fifo", report_discards = 0.1 }"#;
 const SILENT: &str = r#"{ kind = "sffc", discipline = "fifo", reports = false }"#;
 

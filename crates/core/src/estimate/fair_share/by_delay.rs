@@ -12,7 +12,7 @@
 //!   hops for a flow that crosses many.
 //! - An overflow takes `overflow_decrease` of min(FS, L), up to 30 times in a window.
 //! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a share above
-//!   all labels limits nobody.
+//!   all labels limits no flow.
 //! - Until the next window, f min(FS, L) applies to packets that arrive above the target.
 //!
 //! Up to the target FS never falls, as the share of MCSFQ on an uncongested link (Pelsser02 figure 3), and what applies
@@ -78,7 +78,7 @@ impl FairShareEstimator {
         if part < 1.0 { self.share_in_use().scaled(part) } else { self.fs }
     }
 
-    /// FS, or the largest label if none is as large: a share above all labels limits nobody.
+    /// FS, or the largest label if none is as large: a share above all labels limits no flow.
     pub(super) fn share_in_use(&self) -> FairShare {
         match (self.fs, self.by_delay.as_ref().and_then(ByDelay::seen)) {
             (FairShare::Rate(fs), Some(seen)) => FairShare::Rate(fs.min(seen)),

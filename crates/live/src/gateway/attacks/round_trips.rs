@@ -164,7 +164,7 @@ fn a_receiver_that_echoes_late_and_acknowledges_in_time_gains_nothing() {
 fn a_round_trip_that_nothing_confirms_is_forgotten_after_ten_minutes() {
     let mut bench = bench("");
     bench.open(0, 1, [40, 5]);
-    // A keepalive a second, which nobody answers.
+    // A keepalive a second, which is not answered.
     bench.play(INSIDE, [1_000, 700_000], 1, |_| Segment { number: 1, ..BARE }.up(1));
     bench.run(600_000);
     assert_eq!(bench.measured(Direction::Up), (1, 45));

@@ -65,7 +65,7 @@ fn the_share_rises_to_twice_the_largest_label() {
     let e = libm::exp(1.0);
     assert!(near(after(3e6, 5e6 * e), 3.2e6), "by C / FR");
     assert!(near(after(3e6, 0.0), 4e6), "at most doubled");
-    assert!(near(after(1.5e6, 0.0), 3e6), "as nobody needs more");
+    assert!(near(after(1.5e6, 0.0), 3e6), "as no flow needs more");
     assert!(near(after(0.5e6, 0.0), 2e6), "and it does not fall for that");
     assert!(near(arrive(&mut standing(FairShare::Rate(6e6), [64e6, 0.0]), 100, 7e6, 0), C), "never beyond C");
 }
