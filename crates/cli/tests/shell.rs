@@ -134,20 +134,18 @@ fn rtt(times: usize) {
 /// Writes what the interface has received whenever it is more, with the time since the first of it.
 fn count(file: &Path) {
     let _socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
-    let (mut lines, mut before, mut start) = (String::new(), 0, None);
-    let mut written = Instant::now();
+    // Appended to, never rewritten: this process is killed at any moment.
+    let mut out = fs::File::create(file).unwrap();
+    let (mut before, mut start) = (0, None);
     loop {
         let table = fs::read_to_string("/proc/self/net/dev").unwrap();
         let line = table.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
         let bytes: u64 = line.split_whitespace().next().unwrap().parse().unwrap();
         if bytes > before {
             let start = start.get_or_insert_with(Instant::now);
-            lines += &format!("{} {bytes}\n", start.elapsed().as_nanos());
+            let line = format!("{} {bytes}\n", start.elapsed().as_nanos());
+            out.write_all(line.as_bytes()).unwrap();
             before = bytes;
-        }
-        if written.elapsed() > Duration::from_millis(100) {
-            fs::write(file, &lines).unwrap();
-            written = Instant::now();
         }
         sleep(Duration::from_micros(500));
     }

@@ -22,7 +22,10 @@ pub fn sink(file: &Path) {
     let (mut bytes, mut buffer) = (0, [0; 2_048]);
     loop {
         bytes += socket.recv(&mut buffer).unwrap();
-        fs::write(file, bytes.to_string()).unwrap();
+        // Replaced as a whole: this process is killed at any moment.
+        let next = file.with_extension("next");
+        fs::write(&next, bytes.to_string()).unwrap();
+        fs::rename(&next, file).unwrap();
     }
 }
 
