@@ -3,12 +3,12 @@
 //! A threshold in proportion to the round-trip time lets a TCP over a long path open its window (Srinivasan, Vaidyanathan,
 //! Baras, section 5.3). A flood over a long path gains as much, and only its own losses say that it has no window: its queue
 //! is as long as its threshold, and TCP over short paths starves. So a flow counts with its own round-trip time while it
-//! sends no more than TCP would with its losses ([`TcpFriendly`]), and else with the shortest that is known.
+//! sends no more than TCP would with its losses ([`TcpFriendly`]), and else with the shortest that is known now.
 //!
 //! A backend that measures round-trip times learns them while flows run, and forgets those that are old. One that is unknown
 //! counts as the mean of those that are known now.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::occupancy::Thresholds;
@@ -57,6 +57,8 @@ pub(crate) struct Dimensioning {
     /// Sum and number of those that are known, in nanoseconds.
     sum: (u128, u64),
     flows: Vec<TcpFriendly>,
+    /// Slots of flows that send more than TCP would: they count with the shortest.
+    unfriendly: BTreeSet<usize>,
     /// When a packet arrived last: all that is dropped is dropped then.
     now: Time,
 }
@@ -65,8 +67,15 @@ impl Dimensioning {
     /// Nothing, where round-trip times do not decide.
     pub fn new(thresholds: Thresholds, of: RttOf, rtts: &[Span]) -> Option<Self> {
         (thresholds == Thresholds::Rtt).then(|| {
-            let (known, flows) = (BTreeMap::new(), Vec::new());
-            let mut new = Self { of, rtts: Vec::new(), known, sum: (0, 0), flows, now: Time::ZERO };
+            let mut new = Self {
+                of,
+                rtts: Vec::new(),
+                known: BTreeMap::new(),
+                sum: (0, 0),
+                flows: Vec::new(),
+                unfriendly: BTreeSet::new(),
+                now: Time::ZERO,
+            };
             rtts.iter().enumerate().take(FlowId::SLOTS).for_each(|(slot, rtt)| new.note(slot, *rtt));
             new
         })
@@ -88,9 +97,15 @@ impl Dimensioning {
         let was_friendly = flow.is_friendly();
         flow.arrived(now, assumed);
         match (was_friendly, flow.is_friendly()) {
-            (true, false) if !Mutant::PfdRttOfAll.is_on() => Some(self.shortest()),
-            // Zero: unknown, as it was.
-            (false, true) => Some(rtt.unwrap_or(Span::ZERO)),
+            (true, false) if !Mutant::PfdRttOfAll.is_on() => {
+                self.unfriendly.insert(slot);
+                Some(self.shortest())
+            }
+            (false, true) => {
+                self.unfriendly.remove(&slot);
+                // Zero: unknown, as it was.
+                Some(rtt.unwrap_or(Span::ZERO))
+            }
             _ => None,
         }
     }
@@ -119,12 +134,18 @@ impl Dimensioning {
         self.known.first_key_value().map_or(Span::ZERO, |(rtt, _)| *rtt)
     }
 
-    /// The round-trip time of `flow` is `rtt` from now on, zero if it is unknown. The one that it counts with.
-    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> Span {
-        let slot = flow.slot();
-        self.note(slot, rtt);
-        let is_friendly = self.flows.get(slot).is_none_or(TcpFriendly::is_friendly);
-        if is_friendly { rtt } else { self.shortest() }
+    /// The round-trip time of `flow` is `rtt` from now on, zero if it is unknown. `count` is called with each flow that
+    /// counts with another one from now on: this one, or all unfriendly ones if the shortest has changed.
+    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span, mut count: impl FnMut(FlowId, Span)) {
+        let before = self.shortest();
+        self.note(flow.slot(), rtt);
+        if !self.unfriendly.contains(&flow.slot()) {
+            count(flow, rtt);
+        }
+        let shortest = self.shortest();
+        if shortest != before {
+            self.unfriendly.iter().for_each(|&slot| count(FlowId(slot as u32), shortest));
+        }
     }
 
     /// Notes the round-trip time of the flow in this slot in place of what was known.
@@ -148,8 +169,7 @@ impl Dimensioning {
 
     /// Flows that send more than TCP would, unless all count alike.
     pub fn unfriendly(&self) -> Option<usize> {
-        let count = || self.flows.iter().filter(|flow| !flow.is_friendly()).count();
-        (self.of == RttOf::Friendly).then(count)
+        (self.of == RttOf::Friendly).then_some(self.unfriendly.len())
     }
 }
 
@@ -162,7 +182,9 @@ mod tests {
         let ms = Span::from_millis;
         let mut of = Dimensioning::new(Thresholds::Rtt, RttOf::Friendly, &[]).unwrap();
         let mut after = |flow, rtt| {
-            assert_eq!(of.set_rtt(FlowId(flow), ms(rtt)), ms(rtt));
+            let mut counted = Vec::new();
+            of.set_rtt(FlowId(flow), ms(rtt), |flow, rtt| counted.push((flow, rtt)));
+            assert_eq!(counted, [(FlowId(flow), ms(rtt))]);
             [of.shortest(), of.mean()]
         };
         assert_eq!(after(3, 0), [ms(0), ms(0)]);
@@ -174,5 +196,31 @@ mod tests {
         assert_eq!(after(0, 100), [ms(40), ms(70)]);
         assert_eq!(after(3, 0), [ms(70), ms(85)]);
         assert!(Dimensioning::new(Thresholds::Equal, RttOf::Friendly, &[ms(1)]).is_none());
+    }
+
+    #[test]
+    fn a_flood_counts_with_the_shortest_that_is_known_now() {
+        let ms = Span::from_millis;
+        let mut of = Dimensioning::new(Thresholds::Rtt, RttOf::Friendly, &[ms(100)]).unwrap();
+        // Ten thousand packets a second, each second one lost: TCP over 100 ms would send some tens.
+        let mut convicted = None;
+        for i in 0..50_000 {
+            convicted = convicted.or(of.arrived(Time::from_nanos(100_000 * i), FlowId(0)));
+            if i % 2 == 0 {
+                of.dropped(FlowId(0));
+            }
+        }
+        assert_eq!((convicted, of.unfriendly()), (Some(ms(100)), Some(1)));
+        let mut set = |flow, rtt| {
+            let mut counted = Vec::new();
+            of.set_rtt(FlowId(flow), ms(rtt), |flow, rtt| counted.push((flow.0, rtt)));
+            counted
+        };
+        assert_eq!(set(1, 5), [(1, ms(5)), (0, ms(5))]);
+        assert_eq!(set(2, 20), [(2, ms(20))]);
+        assert_eq!(set(1, 0), [(1, ms(0)), (0, ms(20))]);
+        // Its own counts for nothing, unless it is the shortest.
+        assert_eq!(set(0, 200), []);
+        assert_eq!(set(0, 3), [(0, ms(3))]);
     }
 }

@@ -46,7 +46,8 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Probabilistic fair drop: longest queue drop that begins at random before the buffer is full.",
     reference: "Srinivasan, Vaidyanathan, Baras",
-    cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion",
+    cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion; 88 more with thresholds by \
+           round-trip time",
     params: &[
         LIMIT,
         Param::new(
@@ -238,6 +239,12 @@ impl Rule for Early {
     fn set_link_rate(&mut self, rate: Rate) {
         if let Some(controller) = &mut self.controller {
             controller.set_link_rate(rate);
+        }
+    }
+
+    fn set_mean_rtt(&mut self, rtt: Span) {
+        if let Some(controller) = &mut self.controller {
+            controller.set_rtt(rtt);
         }
     }
 }

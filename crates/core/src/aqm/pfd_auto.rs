@@ -16,7 +16,7 @@
 //!
 //! within half of the buffer, below which it would be a smaller buffer in effect, and 19/20, above which
 //! there is no early drop to speak of (both chosen). R is the mean of the round-trip times that the
-//! backend knows, 0 if it knows none: the buffer alone then decides.
+//! backend knows, at first or, with thresholds by round-trip time, now; 0 if it knows none: the buffer alone then decides.
 //!
 //! *How often must senders be signalled?* So often that the buffer seldom overflows: of the packets pushed out in
 //! an interval, the share that overflow forced is held near one in ten (chosen). It is above: p grows; it is
@@ -67,6 +67,11 @@ impl Controller {
 
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.link_rate = rate;
+    }
+
+    /// R from now on.
+    pub fn set_rtt(&mut self, rtt: Span) {
+        self.rtt = rtt.as_secs_f64();
     }
 
     /// Looks at the buffer after an arrival, with the early drops and the overflows so far. The new p and

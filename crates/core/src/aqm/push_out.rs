@@ -32,6 +32,9 @@ pub(crate) trait Rule {
 
     /// As [`BufferPolicy::set_link_rate`].
     fn set_link_rate(&mut self, _rate: Rate) {}
+
+    /// The mean of the round-trip times that are known now, where thresholds follow them.
+    fn set_mean_rtt(&mut self, _rtt: Span) {}
 }
 
 /// A policy that pushes out by the rule `R`.
@@ -115,8 +118,11 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
 
     fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
         let Some(dimensioning) = &mut self.dimensioning else { return false };
-        let rtt = dimensioning.set_rtt(flow, rtt);
+        dimensioning.set_rtt(flow, rtt, |flow, rtt| {
+            self.occupancy.set_rtt(flow, rtt);
+        });
         self.occupancy.set_unknown_rtt(dimensioning.mean());
-        self.occupancy.set_rtt(flow, rtt)
+        self.rule.set_mean_rtt(dimensioning.mean());
+        true
     }
 }
