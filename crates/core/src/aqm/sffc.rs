@@ -1,5 +1,5 @@
 //! SF-FC and NBQ: packets of an unresponsive flow that the next router could not forward are dropped here
-//! already, in front of a plain FIFO.
+//! already; by default in front of a discipline that divides among flows, in the paper of a FIFO.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and
 //! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This
@@ -53,7 +53,8 @@
 //! With a FIFO not fair among adaptive flows.
 //!
 //! Cost: O(1) per packet; O(n log n) per interval for n active flows; 196 bytes for each, which go when it
-//! has been silent for `active`. Parameters: [`SFFC`], [`NBQ`].
+//! has been silent for `active`; where flows are recognised, 120 bytes for each flow number up to the largest, which are looked at
+//! every 0.5 s. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
 mod packets;
@@ -82,7 +83,7 @@ use crate::queue::Backlog;
 use crate::random::Stream;
 use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
 
-/// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times I.
+/// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times the default I.
 const ROOM: f64 = 0.02;
 
 /// The largest packet that most links carry.

@@ -51,7 +51,7 @@ const TWO_PACKETS: Bytes = Bytes::new(2 * FULL_PACKET.get());
 /// How many times its mean a flow may send for a while and be labelled with the mean. Chosen: windows of Reno reach 4/3
 /// of their mean.
 const BURST: f64 = 1.5;
-/// What queues add to a round-trip time. Chosen: 40 packets before 2 Mb/s take 240 ms.
+/// What queues add to a round-trip time, on any link. Chosen: 40 packets before 2 Mb/s take 240 ms.
 const QUEUEING: Span = Span::from_millis(250);
 /// The longest debt. Chosen: what Reno with 30 Mb/s over 300 ms falls behind; to send more than its guarantee for longer
 /// is no burst any more.

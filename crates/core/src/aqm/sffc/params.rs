@@ -14,7 +14,7 @@ pub const SFFC: Entry = Entry {
     role: Role::Policy,
     summary: "Soft fair flow control: drops early what downstream routers report as lost of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
-    cost: "O(1) per packet, O(n log n) per interval; 196 bytes per active flow",
+    cost: "O(1) per packet, O(n log n) per interval; 196 bytes per active flow, 120 per flow number where flows are recognised",
     params: &PARAMS,
 };
 

@@ -211,7 +211,7 @@ pub struct TredParams {
     pub min_tkt_window: Span,
     /// Rank among the least tickets of the window that MinTkt is, 1 to 4. Default 1.
     pub min_tkt_rank: usize,
-    /// Whether max_p adapts so that the average stays around the middle of its thresholds. Default false.
+    /// Whether max_p adapts so that the average stays around `target`. Default false.
     pub adaptive: bool,
     /// Where it stays then. Default low.
     pub target: Target,
