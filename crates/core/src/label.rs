@@ -33,14 +33,16 @@ impl Label {
 
     /// The label nearest to `value`. What is too large, or not a number, becomes the largest or zero.
     #[must_use]
+    #[inline]
     pub fn new(value: f64) -> Self {
         Self(encode(value, M, N))
     }
 
     /// What it stands for.
     #[must_use]
+    #[inline]
     pub const fn value(self) -> f64 {
-        decode(self.0, M) as f64
+        decode(self.0, M)
     }
 
     /// Its bits; below 2^17.
@@ -82,20 +84,28 @@ impl Format {
     pub const fn max(self) -> f64 {
         match self {
             Self::Integer { bits } => ((1_u64 << bits) - 1) as f64,
-            Self::Floating { mantissa, exponent } => {
-                decode((1 << (mantissa + exponent)) - 1, mantissa) as f64
-            }
+            Self::Floating { mantissa, exponent } => decode((1 << (mantissa + exponent)) - 1, mantissa),
         }
     }
 
     /// The value nearest to `value` that it can write; 0 for what is negative or not a number.
     #[must_use]
+    #[inline(always)]
     pub fn round(self, value: f64) -> f64 {
         match self {
+            // Most labels: the compiler knows all that follows from its widths.
+            Self::WIDEST => Label::new(value).value(),
+            _ => self.round_narrow(value),
+        }
+    }
+}
+
+impl Format {
+    #[inline(never)]
+    fn round_narrow(self, value: f64) -> f64 {
+        match self {
             Self::Integer { .. } => libm::round(value.clamp(0.0, self.max())).max(0.0),
-            Self::Floating { mantissa, exponent } => {
-                decode(encode(value, mantissa, exponent), mantissa) as f64
-            }
+            Self::Floating { mantissa, exponent } => decode(encode(value, mantissa, exponent), mantissa),
         }
     }
 }
@@ -109,32 +119,32 @@ impl fmt::Display for Format {
     }
 }
 
+// An f64 of at least 2^m has the same form, with 52 bits of mantissa and another origin of its exponent.
+
+/// Bits of an f64's mantissa.
+const F64_MANTISSA: u32 = 52;
+
+/// What the exponent of an f64 is larger by, where the mantissas have m bits.
+const fn origin(m: u32) -> u64 {
+    (1_022 + m as u64) << m
+}
+
+#[inline]
 fn encode(value: f64, m: u32, n: u32) -> u32 {
-    let max = (1 << (m + n)) - 1;
-    // What is not a number stays so here and is cast to 0.
-    let value = value.clamp(0.0, decode(max, m) as f64);
-    // Half up; a value is below 2^53, where a half can still be represented.
-    let whole = (value + 0.5) as u64;
-    if whole < 1 << m {
-        return whole as u32;
-    }
-    let bits = u64::BITS - whole.leading_zeros();
-    let shift = bits - m - 1;
-    // Rounded from the value itself: rounding the whole number again could round twice.
-    let scaled = (value * inverse_of_power(shift) + 0.5) as u64;
-    // A carry out of the mantissa makes it 0 and the exponent one larger, which is what the sum says.
-    let code = (u64::from(shift + 1) << m) + (scaled - (1 << m));
-    code.min(u64::from(max)) as u32
+    let code = if value >= f64::from(1_u32 << m) {
+        // Half up. A carry out of the mantissa makes it 0 and the exponent one larger, which is what the sum says.
+        let half = 1 << (F64_MANTISSA - m - 1);
+        ((value.to_bits() + half) >> (F64_MANTISSA - m)) - origin(m)
+    } else {
+        // Half up; 2^m is the first code with an exponent. What is negative or not a number is cast to 0.
+        (value + 0.5) as u64
+    };
+    code.min((1 << (m + n)) - 1) as u32
 }
 
-/// 2^-n, exactly, for n below 64.
-const fn inverse_of_power(n: u32) -> f64 {
-    f64::from_bits((1_023 - n as u64) << 52)
-}
-
-const fn decode(code: u32, m: u32) -> u64 {
-    let (exponent, mantissa) = (code >> m, (code & ((1 << m) - 1)) as u64);
-    if exponent == 0 { mantissa } else { (mantissa + (1 << m)) << (exponent - 1) }
+#[inline]
+const fn decode(code: u32, m: u32) -> f64 {
+    if code < 1 << m { code as f64 } else { f64::from_bits((code as u64 + origin(m)) << (F64_MANTISSA - m)) }
 }
 
 #[cfg(test)]
@@ -160,6 +170,48 @@ mod tests {
         for value in [0.0, -0.0, -5.0, 0.4, f64::NAN, f64::NEG_INFINITY] {
             assert_eq!(Label::new(value), Label::ZERO);
             assert_eq!(Format::Integer { bits: 8 }.round(value), 0.0);
+        }
+    }
+
+    /// The same by whole numbers, as the paper describes the form.
+    fn whole_numbers(value: f64, m: u32, n: u32) -> (u32, u64) {
+        let read = |code: u32| match (code >> m, u64::from(code & ((1 << m) - 1))) {
+            (0, mantissa) => mantissa,
+            (exponent, mantissa) => (mantissa + (1 << m)) << (exponent - 1),
+        };
+        let max = (1 << (m + n)) - 1;
+        let value = value.clamp(0.0, read(max) as f64);
+        let whole = (value + 0.5) as u64;
+        if whole < 1 << m {
+            return (whole as u32, whole);
+        }
+        let shift = u64::BITS - whole.leading_zeros() - m - 1;
+        let scaled = (value / (1_u64 << shift) as f64 + 0.5) as u64;
+        let code = (((u64::from(shift) + 1) << m) + (scaled - (1 << m))).min(u64::from(max)) as u32;
+        (code, read(code))
+    }
+
+    #[test]
+    fn bits_of_a_float_are_rounded_as_whole_numbers_are() {
+        for (m, n) in (3..=M).map(|m| (m, N)).chain([(8, 4), (3, 1)]) {
+            // Each value that can be written, the middle to the next, and the neighbours of both; the last is above all.
+            for code in 0..1 << (m + n) {
+                let (at, next) = (decode(code, m), decode(code + 1, m));
+                for value in [at, at.midpoint(next)] {
+                    for value in [value.next_down(), value, value.next_up()] {
+                        let (wanted, read) = whole_numbers(value, m, n);
+                        let code = encode(value, m, n);
+                        assert_eq!(
+                            (code, decode(code, m)),
+                            (wanted, read as f64),
+                            "{value} with {m} + {n} bits"
+                        );
+                    }
+                }
+            }
+            for value in [f64::MAX, f64::INFINITY, f64::MIN_POSITIVE, -1e300, f64::NEG_INFINITY, f64::NAN] {
+                assert_eq!(encode(value, m, n), whole_numbers(value, m, n).0, "{value} with {m} + {n} bits");
+            }
         }
     }
 
