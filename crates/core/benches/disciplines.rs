@@ -4,59 +4,21 @@
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
 
+mod common;
+
 use std::hint::black_box;
 
-use apportion_core::label::Label;
 use apportion_core::mark::currency_exchange::{CurrencyExchange, ExchangeParams};
 use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::param::Role;
 use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
-use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
-use apportion_core::{DropReason, FlowClass, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
+use apportion_core::units::{Rate, Span, TicketRate, Time};
+use apportion_core::{FlowClass, FlowId, HostPair, LabelKind, Queue};
+use common::{CORE_STATELESS, Discard, SETTLED, Small, TwiceTheLoad, packets};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
-
-#[derive(Clone, Copy)]
-struct Small {
-    flow: FlowId,
-    size: u32,
-    label: u32,
-    id: u32,
-}
-
-impl Packet for Small {
-    fn flow(&self) -> FlowId {
-        self.flow
-    }
-    fn size(&self) -> Bytes {
-        Bytes::new(u64::from(self.size))
-    }
-    fn label(&self, _: LabelKind) -> Option<Label> {
-        Some(Label::from_code(self.label))
-    }
-    fn set_label(&mut self, _: LabelKind, label: Label) {
-        self.label = label.code();
-    }
-}
-
-struct Discard;
-impl Sink<Small> for Discard {
-    fn dropped(&mut self, _: Time, packet: Small, _: DropReason) {
-        black_box(packet.id);
-    }
-    fn marked(&mut self, _: Time, _: &Small) {}
-}
-
-/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured: a power of
-/// two, and at least two for each flow.
-fn packets(flows: u32) -> Vec<Small> {
-    let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
-    (0..(2 * flows).next_power_of_two().max(1 << 18))
-        .map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 30 + i % 20, id: i })
-        .collect()
-}
 
 /// Ends of flows: ten sources, each with flows to the same five destinations.
 fn host(flow: u32) -> HostPair {
@@ -263,26 +225,15 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
-/// The time for each packet in, of which there are two for each one out, once `settled` of them have come: 1000
-/// bytes at 2 Gb/s in front of a link of 1 Gb/s.
+/// The time for each packet in, of which there are two for each one out, once `settled` of them have come.
 fn at_twice_the_load(
     group: &mut BenchmarkGroup<'_, WallTime>,
     flows: u32,
-    mut queue: Discipline<Small>,
-    packets: &[Small],
+    mut load: TwiceTheLoad,
     settled: u32,
 ) {
-    let (mut now, mut i) = (Time::ZERO, 0_usize);
-    let mut arrive = |queue: &mut Discipline<Small>| {
-        now += Span::from_micros(4);
-        queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-        i = i.wrapping_add(1);
-        if i.is_multiple_of(2) {
-            black_box(queue.dequeue(now, &mut Discard));
-        }
-    };
-    (0..settled).for_each(|_| arrive(&mut queue));
-    group.bench_function(BenchmarkId::from_parameter(flows), |bencher| bencher.iter(|| arrive(&mut queue)));
+    (0..settled).for_each(|_| load.arrive());
+    group.bench_function(BenchmarkId::from_parameter(flows), |bencher| bencher.iter(|| load.arrive()));
 }
 
 /// SF-FC with unresponsive flows that send twice what the link can carry, for each packet in: all flows are active
@@ -292,42 +243,18 @@ fn soft_fair(criterion: &mut Criterion) {
     for flows in [10, 1_000, 10_000_u32] {
         // Some intervals, after which discard rates stand.
         let queue = build("sffc", None, &[("limit", "64kB")]);
-        at_twice_the_load(&mut group, flows, queue, &packets(flows), 100_000);
+        at_twice_the_load(&mut group, flows, TwiceTheLoad::new(queue, packets(flows)), 100_000);
     }
     group.finish();
 }
 
-/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in: in the core,
-/// where packets have labels, and at the edge, which estimates the rate of each flow. Every second packet is
-/// dropped for its label, every other one relabelled and sent.
+/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in. What it takes in
+/// instructions is in `instructions.rs`.
 fn core_stateless(criterion: &mut Criterion) {
-    for (name, kind, role, guaranteed) in [
-        ("csfq core", "csfq", "core", false),
-        ("mcsfq core", "mcsfq", "core", false),
-        ("csfq edge", "csfq", "edge", false),
-        ("mcsfq edge, guarantees", "mcsfq", "edge", true),
-        ("hcsfq core", "hcsfq", "core", false),
-    ] {
-        let mut group = criterion.benchmark_group(name);
+    for case in &CORE_STATELESS {
+        let mut group = criterion.benchmark_group(case.name);
         for flows in [10, 1_000, 100_000, 1_000_000_u32] {
-            let mut selection = Selection::new(kind, None, None).expect("known");
-            // A share that is known is made use of from the first packet on.
-            let known = if kind == "hcsfq" { None } else { Some(("initial", "1Gbit")) };
-            for (key, value) in [("limit", "1000p"), ("role", role)].into_iter().chain(known) {
-                selection.set(key, value).expect("valid");
-            }
-            // Half of each flow's rate.
-            let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
-            let setup = LinkContext {
-                guarantees: if guaranteed { &guarantees } else { &[] },
-                ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench")
-            };
-            let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
-            let mut packets = packets(flows);
-            let label = Label::new(2e9 / f64::from(flows)).code();
-            packets.iter_mut().for_each(|packet| packet.label = label);
-            // Time for the averages and the share to settle.
-            at_twice_the_load(&mut group, flows, queue, &packets, 400_000);
+            at_twice_the_load(&mut group, flows, case.load(flows), SETTLED);
         }
         group.finish();
     }

@@ -1,0 +1,129 @@
+//! Packets and loads that the benches share.
+
+use std::hint::black_box;
+
+use apportion_core::label::Label;
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::{DropReason, FlowId, LabelKind, Packet, Queue, Sink};
+
+/// 16 bytes, so that what is measured is not copying.
+#[derive(Clone, Copy)]
+pub struct Small {
+    pub flow: FlowId,
+    pub size: u32,
+    pub label: u32,
+    pub id: u32,
+}
+
+impl Packet for Small {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.size))
+    }
+    fn label(&self, _: LabelKind) -> Option<Label> {
+        Some(Label::from_code(self.label))
+    }
+    fn set_label(&mut self, _: LabelKind, label: Label) {
+        self.label = label.code();
+    }
+}
+
+pub struct Discard;
+impl Sink<Small> for Discard {
+    fn dropped(&mut self, _: Time, packet: Small, _: DropReason) {
+        black_box(packet.id);
+    }
+    fn marked(&mut self, _: Time, _: &Small) {}
+}
+
+/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured: a power of
+/// two, and at least two for each flow.
+pub fn packets(flows: u32) -> Vec<Small> {
+    let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
+    (0..(2 * flows).next_power_of_two().max(1 << 18))
+        .map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 30 + i % 20, id: i })
+        .collect()
+}
+
+/// A link of 1 Gb/s that gets twice what it can carry, in packets of 1000 bytes.
+pub struct TwiceTheLoad {
+    queue: Discipline<Small>,
+    packets: Vec<Small>,
+    now: Time,
+    i: usize,
+}
+
+impl TwiceTheLoad {
+    /// `packets`, a power of two of them, come again and again.
+    pub fn new(queue: Discipline<Small>, packets: Vec<Small>) -> Self {
+        Self { queue, packets, now: Time::ZERO, i: 0 }
+    }
+
+    /// A packet in, and every second time one out.
+    pub fn arrive(&mut self) {
+        self.now += Span::from_micros(4);
+        self.queue.enqueue(self.now, self.packets[self.i & (self.packets.len() - 1)], &mut Discard);
+        self.i = self.i.wrapping_add(1);
+        if self.i.is_multiple_of(2) {
+            black_box(self.queue.dequeue(self.now, &mut Discard));
+        }
+    }
+}
+
+/// A router of core-stateless fair queueing: in the core, where packets have labels, or at the edge, which estimates
+/// the rate of each flow.
+pub struct CoreStateless {
+    pub name: &'static str,
+    kind: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    guaranteed: bool,
+}
+
+impl CoreStateless {
+    /// Under twice its load. Every second packet is dropped for its label, every other one relabelled and sent.
+    pub fn load(&self, flows: u32) -> TwiceTheLoad {
+        let mut selection = Selection::new(self.kind, None, None).expect("known");
+        for (key, value) in [("limit", "1000p")].iter().chain(self.settings) {
+            selection.set(key, value).expect("valid");
+        }
+        // Half of each flow's rate.
+        let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
+        let setup = LinkContext {
+            guarantees: if self.guaranteed { &guarantees } else { &[] },
+            ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench")
+        };
+        let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+        let mut packets = packets(flows);
+        let label = Label::new(2e9 / f64::from(flows)).code();
+        packets.iter_mut().for_each(|packet| packet.label = label);
+        TwiceTheLoad::new(queue, packets)
+    }
+}
+
+/// Packets after which the averages and the share have settled.
+pub const SETTLED: u32 = 400_000;
+
+const fn case(
+    name: &'static str,
+    kind: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+) -> CoreStateless {
+    CoreStateless { name, kind, settings, guaranteed: false }
+}
+
+/// A share that is known is made use of from the first packet on.
+pub const CORE_STATELESS: [CoreStateless; 6] = [
+    case("csfq core", "csfq", &[("role", "core"), ("initial", "1Gbit")]),
+    case("mcsfq core", "mcsfq", &[("role", "core"), ("initial", "1Gbit")]),
+    case("csfq core, paper", "csfq", &[("preset", "paper"), ("role", "core"), ("initial", "1Gbit")]),
+    case("csfq edge", "csfq", &[("role", "edge"), ("initial", "1Gbit")]),
+    CoreStateless {
+        guaranteed: true,
+        ..case("mcsfq edge, guarantees", "mcsfq", &[("role", "edge"), ("initial", "1Gbit")])
+    },
+    case("hcsfq core", "hcsfq", &[("role", "core")]),
+];
