@@ -1,6 +1,6 @@
 //! One buffer: any [buffer policy](crate::aqm) with any [scheduler](crate::schedule).
 
-use crate::aqm::{Admission, BufferPolicy};
+use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::packet::Packet;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::schedule::Scheduler;
@@ -36,6 +36,28 @@ impl<S, B> Buffer<S, B> {
     }
 }
 
+/// Pushes out `victim`, and others until the policy names none.
+// Apart: with the loop in it, each `enqueue` prepares for it.
+#[inline(never)]
+fn push_out<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>>(
+    buffer: &mut Buffer<S, B>,
+    now: Time,
+    victim: Victim,
+    sink: &mut dyn Sink<P>,
+) {
+    let mut next = Some(victim);
+    // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.
+    while let Some(victim) = next {
+        let Some(queued) = buffer.scheduler.push_out(now, victim.flow, victim.end) else {
+            debug_assert!(false, "the victim {victim:?} has no packet");
+            return;
+        };
+        buffer.policy.pushed_out(&queued.packet);
+        sink.dropped(now, queued.packet, victim.reason);
+        next = buffer.policy.victim(now, &buffer.scheduler);
+    }
+}
+
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
@@ -48,14 +70,8 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
             Admission::Accept => {}
         }
         self.scheduler.push(now, packet);
-        // Terminates: each victim makes the backlog smaller, and an empty buffer exceeds no limit.
-        while let Some(victim) = self.policy.victim(now, &self.scheduler) {
-            let Some(queued) = self.scheduler.push_out(now, victim.flow, victim.end) else {
-                debug_assert!(false, "the victim {victim:?} has no packet");
-                return;
-            };
-            self.policy.pushed_out(&queued.packet);
-            sink.dropped(now, queued.packet, victim.reason);
+        if let Some(victim) = self.policy.victim(now, &self.scheduler) {
+            push_out(self, now, victim, sink);
         }
     }
 

@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::packet::Packet;
 use crate::queue::Backlog;
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, UnitError};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, UnitError, float};
 
 /// The size of a buffer, in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,20 +30,26 @@ impl Limit {
     /// How full `backlog` makes the buffer, 1 at its limit.
     #[must_use]
     pub fn filled_by(self, backlog: Backlog) -> f64 {
+        let (queued, limit) = self.measure(backlog);
+        float(queued) / float(limit)
+    }
+
+    /// `backlog` and the limit, in the unit of the limit.
+    #[must_use]
+    #[inline]
+    pub const fn measure(self, backlog: Backlog) -> (u64, u64) {
         match self {
-            Self::Packets(limit) => backlog.packets.get() as f64 / limit.get() as f64,
-            Self::Bytes(limit) => backlog.bytes.get() as f64 / limit.get() as f64,
+            Self::Packets(limit) => (backlog.packets.get(), limit.get()),
+            Self::Bytes(limit) => (backlog.bytes.get(), limit.get()),
         }
     }
 
     /// Whether `backlog` fills at most this part of it.
     #[must_use]
+    #[inline]
     pub fn is_filled_up_to(self, backlog: Backlog, at_most: Ratio) -> bool {
-        let (queued, limit) = match self {
-            Self::Packets(limit) => (backlog.packets.get(), limit.get()),
-            Self::Bytes(limit) => (backlog.bytes.get(), limit.get()),
-        };
-        queued as f64 <= at_most.get() * limit as f64
+        let (queued, limit) = self.measure(backlog);
+        float(queued) <= at_most.get() * float(limit)
     }
 
     /// Whether `packet` still fits into a buffer that holds `backlog`.
@@ -58,8 +64,8 @@ impl Limit {
 /// The size of a buffer that follows the rate of its link, unless it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimit {
-    set: Option<Limit>,
-    of_link: Limit,
+    is_set: bool,
+    now: Limit,
 }
 
 impl LinkLimit {
@@ -71,7 +77,7 @@ impl LinkLimit {
     /// `set`, or 100 ms of a link of `rate` and at least 96 kB.
     #[must_use]
     pub fn new(set: Option<Limit>, rate: Rate) -> Self {
-        Self { set, of_link: Self::of(rate) }
+        Self { is_set: set.is_some(), now: set.unwrap_or(Self::of(rate)) }
     }
 
     fn of(rate: Rate) -> Limit {
@@ -80,18 +86,21 @@ impl LinkLimit {
 
     /// This, whatever the rate.
     pub const fn set(&mut self, limit: Limit) {
-        self.set = Some(limit);
+        *self = Self { is_set: true, now: limit };
     }
 
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
-        self.of_link = Self::of(rate);
+        if !self.is_set {
+            self.now = Self::of(rate);
+        }
     }
 
     /// The size now.
     #[must_use]
-    pub fn get(self) -> Limit {
-        self.set.unwrap_or(self.of_link)
+    #[inline]
+    pub const fn get(self) -> Limit {
+        self.now
     }
 }
 

@@ -259,7 +259,8 @@ pub struct Csfq {
     role: RouterRole,
     egress: bool,
     reserve: Ratio,
-    avoidance: Ratio,
+    /// None if it is zero.
+    avoidance: Option<Ratio>,
     /// Whether a label of 1 says that the packet belongs to a debt.
     pays_debts: bool,
     format: Format,
@@ -279,7 +280,7 @@ impl Csfq {
             role: params.role,
             egress: params.egress,
             reserve: params.reserve,
-            avoidance: params.avoidance,
+            avoidance: Some(params.avoidance).filter(|&avoidance| avoidance > Ratio::ZERO),
             pays_debts: params.edge.marking == Marking::Debt,
             format: params.edge.format(),
             edge: Box::new(RateLabels::new(&params.edge, marking)),
@@ -295,6 +296,7 @@ impl Csfq {
     }
 
     /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
+    #[inline]
     fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
         let kept = match label {
             _ if !self.share.has_guarantees() => 0.0,
@@ -306,25 +308,41 @@ impl Csfq {
         kept > 0.0 && self.limit.get().filled_by(backlog) >= 1.0 - kept
     }
 
-    /// The part of the fair share that applies to a buffer that holds `backlog`.
-    fn avoided(&self, backlog: Backlog) -> f64 {
+    /// Whether the queue is at or below the threshold, for the law that asks.
+    #[inline]
+    fn is_calm(&self, backlog: Backlog) -> bool {
+        !self.share.is_by_delay() && self.limit.get().is_filled_up_to(backlog, self.threshold)
+    }
+
+    /// The fair share that applies to a buffer that holds `backlog`, as it stands now.
+    #[inline]
+    fn share_at(&self, part: f64, backlog: Backlog, calm: bool) -> FairShare {
+        let share = self.share.share_at(part);
+        match self.avoidance {
+            Some(avoidance) if !calm => share.scaled(self.avoided(avoidance, backlog)),
+            _ => share,
+        }
+    }
+
+    /// The part of the fair share that remains above the threshold.
+    fn avoided(&self, avoidance: Ratio, backlog: Backlog) -> f64 {
         let above = (self.limit.get().filled_by(backlog) - self.threshold.get()).max(0.0)
             / (1.0 - self.threshold.get()).max(f64::EPSILON);
-        1.0 - self.avoidance.get() * above.min(1.0)
+        1.0 - avoidance.get() * above.min(1.0)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Csfq {
+    // Never part of a larger function: what it computes with stays in registers.
+    #[inline(never)]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
             return Admission::Drop(DropReason::Policy);
         };
-        let calm = self.limit.get().is_filled_up_to(backlog, self.threshold);
-        let allowed = if calm { 1.0 } else { self.avoided(backlog) };
-        let queue = Fill::of(backlog, self.limit.get());
-        let share = self.share.share_at(queue).scaled(allowed);
-        let dropped = self.random.chance(share.drop_probability(label));
-        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
+        let calm = self.is_calm(backlog);
+        let part = self.share.part_at(Fill::of(backlog, self.limit.get()));
+        let dropped = self.random.chance(self.share_at(part, backlog, calm).drop_probability(label));
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, part });
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
@@ -335,7 +353,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            self.share.share_at(queue).scaled(allowed).relabel(label, self.format).write(packet);
+            self.share_at(part, backlog, calm).relabel(label, self.format).write(packet);
         }
         Admission::Accept
     }

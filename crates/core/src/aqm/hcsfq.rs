@@ -160,7 +160,8 @@ impl Root {
         let unknown = self.share.accepted_rate() / 2.0;
         let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size(), unknown);
         let dropped = self.random.chance(self.share.fair_share().drop_probability(label));
-        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
+        let part = self.share.part_at(queue);
+        self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, part });
     }
 }
 
@@ -223,14 +224,16 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {
             return Admission::Drop(DropReason::Policy);
         };
-        let calm = self.limit.get().is_filled_up_to(backlog, self.threshold);
+        let calm =
+            !self.root.share.is_by_delay() && self.limit.get().is_filled_up_to(backlog, self.threshold);
         let queue = Fill::of(backlog, self.limit.get());
         self.root.update(now, n, packet, calm, queue);
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
         share.set_part(capacity, self.root.share.available());
-        let dropped = self.random.chance(share.share_at(queue).drop_probability(label));
-        share.update(now, Arrival { size: packet.size(), label, dropped, calm, queue });
+        let part = share.part_at(queue);
+        let dropped = self.random.chance(share.share_at(part).drop_probability(label));
+        share.update(now, Arrival { size: packet.size(), label, dropped, calm, part });
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
@@ -244,7 +247,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            share.share_at(queue).relabel(label, self.format).write(packet);
+            share.share_at(part).relabel(label, self.format).write(packet);
         }
         Admission::Accept
     }

@@ -54,7 +54,7 @@ use crate::limit::Limit;
 use crate::mark::rate_label::RateLabel;
 use crate::mutant::Mutant;
 use crate::queue::Backlog;
-use crate::units::{Bytes, Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 
 /// How often in a period of congestion an overflow lowers FS, as the code of 1998 counts.
 const DECREASES: u32 = 30;
@@ -73,6 +73,7 @@ pub enum FairShare {
 impl FairShare {
     /// The share of `rate` bits a second.
     #[must_use]
+    #[inline]
     pub fn of(rate: f64) -> Self {
         if rate > 0.0 { Self::Rate(rate) } else { Self::Nothing }
     }
@@ -89,26 +90,30 @@ impl FairShare {
 
     /// This share times `factor`.
     #[must_use]
+    #[inline]
     pub fn scaled(self, factor: f64) -> Self {
         self.rate().map_or(Self::Unknown, |rate| Self::of(rate * factor))
     }
 
     /// The probability with which a packet is dropped so that its flow keeps to this share.
     #[must_use]
+    #[inline]
     pub fn drop_probability(self, label: RateLabel) -> f64 {
         match (self, label) {
             (Self::Unknown, _) | (_, RateLabel::Guaranteed) => 0.0,
             (Self::Nothing, RateLabel::Excess(_)) => 1.0,
             // Stoica98 figure 3, Pelsser02 eq. (2): max(0, 1 - FS / label).
-            (Self::Rate(share), RateLabel::Excess(rate)) => {
-                let p = (1.0 - share / rate).max(0.0);
+            (Self::Rate(share), RateLabel::Excess(rate)) if share < rate => {
+                let p = 1.0 - share / rate;
                 Mutant::CsfqHalfDrops.pick(p, p / 2.0)
             }
+            (Self::Rate(_), RateLabel::Excess(_)) => 0.0,
         }
     }
 
     /// The label of a packet that was let through: its flow has no more than the share from here on.
     #[must_use]
+    #[inline]
     pub fn relabel(self, label: RateLabel, format: Format) -> RateLabel {
         match (self, label) {
             _ if Mutant::CsfqNoRelabel.is_on() => label,
@@ -123,15 +128,26 @@ impl FairShare {
 pub struct Fill {
     /// What waits.
     pub bytes: Bytes,
-    /// The part of the buffer that is full.
-    pub filled: f64,
+    /// The same, as the buffer is measured: in packets or in bytes.
+    pub queued: u64,
+    /// Of the buffer, as it is measured.
+    pub limit: u64,
 }
 
 impl Fill {
     /// `backlog` in a buffer of `limit`.
     #[must_use]
+    #[inline]
     pub fn of(backlog: Backlog, limit: Limit) -> Self {
-        Self { bytes: backlog.bytes, filled: limit.filled_by(backlog) }
+        let (queued, limit) = limit.measure(backlog);
+        Self { bytes: backlog.bytes, queued, limit }
+    }
+
+    /// The part of the buffer that is full.
+    #[must_use]
+    #[inline]
+    pub fn filled(self) -> f64 {
+        float(self.queued) / float(self.limit)
     }
 }
 
@@ -145,10 +161,10 @@ pub struct Arrival {
     /// Whether it is dropped for its label. A packet that the full buffer refuses is not: FR says what FS
     /// lets through.
     pub dropped: bool,
-    /// Whether the queue is at or below the threshold.
+    /// Whether the queue is at or below the threshold, for the law of the papers.
     pub calm: bool,
-    /// What it finds.
-    pub queue: Fill,
+    /// [`FairShareEstimator::part_at`] what it finds.
+    pub part: f64,
 }
 
 /// The estimate of the fair share, with the paper's names. Rates are in bits a second.
@@ -239,13 +255,15 @@ impl FairShareEstimator {
 
     /// What excess traffic can have: C, or what guaranteed traffic leaves of it.
     #[must_use]
+    #[inline]
     pub fn available(&self) -> f64 {
         let [_, _, g] = self.rates.last_rates();
-        if self.params.aggregate_guarantee { (self.c - g).max(self.c * 0.01) } else { self.c }
+        if self.params.aggregate_guarantee { larger(self.c - g, self.c * 0.01) } else { self.c }
     }
 
     /// Whether more than a thousandth of the link is guaranteed packets.
     #[must_use]
+    #[inline]
     pub fn has_guarantees(&self) -> bool {
         let [_, _, g] = self.rates.last_rates();
         g > self.c * 0.001
@@ -278,6 +296,7 @@ impl FairShareEstimator {
     }
 
     /// estimate_FS of the papers, for every arrival.
+    #[inline(always)]
     pub fn update(&mut self, now: Time, arrival: Arrival) {
         self.average(now, &arrival);
         self.last = now;
@@ -290,11 +309,24 @@ impl FairShareEstimator {
             (RateLabel::Excess(rate), _) => rate,
         };
         if self.by_delay.is_some() {
-            return self.follow_delay(now, label, arrival.queue);
+            self.follow_delay(now, label, arrival.part);
+        } else {
+            self.follow_arrivals(now, label, arrival.calm);
         }
+    }
+
+    /// Whether the law is that by queueing delay, which does not ask whether a queue is calm.
+    #[must_use]
+    #[inline]
+    pub const fn is_by_delay(&self) -> bool {
+        self.by_delay.is_some()
+    }
+
+    /// The law of the papers.
+    fn follow_arrivals(&mut self, now: Time, label: f64, calm: bool) {
         if self.fs == FairShare::Unknown {
             self.temp_fs = self.temp_fs.max(label);
-            if arrival.calm {
+            if calm {
                 if self.is_over(now) && self.params.onset {
                     self.forget_window(now);
                 }
@@ -303,7 +335,7 @@ impl FairShareEstimator {
             self.become_known(now);
         }
         let over = self.is_over(now);
-        match (self.is_overloaded(arrival.calm), self.congested) {
+        match (self.is_overloaded(calm), self.congested) {
             (true, false) => self.become_congested(now),
             (true, true) if over => self.scale(now),
             (true, true) => {}
@@ -317,18 +349,20 @@ impl FairShareEstimator {
                     self.temp_fs = self.temp_fs.max(label);
                 }
                 if over {
-                    self.end_uncongested_window(now, arrival.calm);
+                    self.end_uncongested_window(now, calm);
                 }
             }
         }
     }
 
+    #[inline(always)]
     fn average(&mut self, now: Time, arrival: &Arrival) {
-        let bits = arrival.size.bits() as f64;
-        let excess = !self.params.aggregate_guarantee || arrival.label != RateLabel::Guaranteed;
+        let bits = float(arrival.size.bits());
+        let guaranteed = matches!(arrival.label, RateLabel::Guaranteed);
+        let excess = !self.params.aggregate_guarantee || !guaranteed;
         let counted = |counts: bool| if counts { bits } else { 0.0 };
         let accepted = counted(excess && !arrival.dropped);
-        self.rates.update(now, [counted(excess), accepted, counted(arrival.label == RateLabel::Guaranteed)]);
+        self.rates.update(now, [counted(excess), accepted, counted(guaranteed)]);
         if let Some(average) = self.accepted.as_mut().filter(|_| !arrival.dropped) {
             average.update(now, [accepted]);
         }

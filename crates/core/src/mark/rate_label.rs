@@ -41,7 +41,7 @@ use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
 use crate::random::Stream;
-use crate::units::{Bytes, Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Span, Time, Weight, larger};
 
 /// The largest packet on most links: Ethernet's.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
@@ -129,6 +129,7 @@ pub enum RateLabel {
 impl RateLabel {
     /// What is written on a packet.
     #[must_use]
+    #[inline]
     pub fn read(label: Label) -> Self {
         if label == Label::ZERO { Self::Guaranteed } else { Self::Excess(label.value()) }
     }
@@ -136,19 +137,23 @@ impl RateLabel {
     /// The label nearest to `rate` bits a second that `format` holds; a rate below 1 is written as 1, because
     /// 0 says something else.
     #[must_use]
+    #[inline]
     pub fn excess(rate: f64, format: Format) -> Self {
-        Self::Excess(format.round(rate.max(1.0)))
+        Self::Excess(format.round(larger(rate, 1.0)))
     }
 
     /// Writes it on `packet`, unless it stands there already.
+    #[inline]
     pub fn write<P: Packet>(self, packet: &mut P) {
-        if packet.label(LabelKind::Rate).map(Self::read) != Some(self) {
-            packet.set_label(LabelKind::Rate, self.label());
+        let label = self.label();
+        if packet.label(LabelKind::Rate) != Some(label) {
+            packet.set_label(LabelKind::Rate, label);
         }
     }
 
     /// As it is written.
     #[must_use]
+    #[inline]
     pub fn label(self) -> Label {
         match self {
             Self::Guaranteed => Label::ZERO,

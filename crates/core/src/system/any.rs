@@ -283,14 +283,32 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     }
 }
 
-impl<P: Packet> Queue<P> for Core<P> {
-    #[inline]
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+impl<P: Packet> Core<P> {
+    #[inline(never)]
+    fn enqueue_system(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         core!(self, it => it.enqueue(now, packet, sink));
     }
-    #[inline]
-    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+    #[inline(never)]
+    fn dequeue_system(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         core!(self, it => it.dequeue(now, sink))
+    }
+}
+
+// A buffer first, and alone: a function that holds the calls for the large systems as well saves all registers.
+impl<P: Packet> Queue<P> for Core<P> {
+    #[inline(always)]
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        match self {
+            Self::Buffered(buffer) => buffer.enqueue(now, packet, sink),
+            _ => self.enqueue_system(now, packet, sink),
+        }
+    }
+    #[inline(always)]
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        match self {
+            Self::Buffered(buffer) => buffer.dequeue(now, sink),
+            _ => self.dequeue_system(now, sink),
+        }
     }
     fn is_transparent(&self) -> bool {
         core!(self, it => Queue::<P>::is_transparent(it))

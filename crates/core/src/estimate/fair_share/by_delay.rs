@@ -21,7 +21,7 @@
 
 use super::{DECREASES, FairShare, FairShareEstimator, Fill};
 use crate::mutant::Mutant;
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time, float, larger};
 
 /// In which time the queue comes back to its target. Chosen: longer than the round-trip times of most flows. If it is
 /// shorter, a flow is dropped again before its answer to the first drop has arrived.
@@ -40,7 +40,8 @@ const NOISE: f64 = 1.5;
 /// State of the law: none of it belongs to a flow.
 #[derive(Clone, Debug)]
 pub(super) struct ByDelay {
-    target: Span,
+    /// In seconds.
+    target: f64,
     /// The largest label of the present window; 0 if there was none.
     largest: f64,
     /// The largest of the window before.
@@ -51,37 +52,47 @@ impl ByDelay {
     /// With this target, or none at all if it is zero: then the share is that of the papers.
     pub(super) fn new(target: Span) -> Option<Self> {
         let target = Mutant::CsfqByLoad.pick(target, Span::ZERO);
-        (target > Span::ZERO).then_some(Self { target, largest: 0.0, before: 0.0 })
+        (target > Span::ZERO).then_some(Self { target: target.as_secs_f64(), largest: 0.0, before: 0.0 })
     }
 
     /// f, for what waits before a link of `c` bits a second.
+    #[inline]
     fn part(&self, queue: Fill, c: f64) -> f64 {
-        let target = (c * self.target.as_secs_f64()).max(LEAST.bits() as f64);
-        let above = queue.bytes.get() as f64 * 8.0 - target;
+        let target = larger(c * self.target, LEAST.bits() as f64);
+        let above = float(queue.bytes.get()) * 8.0 - target;
+        if above <= 0.0 && queue.queued <= queue.limit / 2 {
+            return 1.0;
+        }
         let by_delay = if above > 0.0 { 1.0 - above / (c * DRAIN.as_secs_f64()) } else { 1.0 };
-        by_delay.min(1.5 - queue.filled).clamp(0.5, 1.0)
+        by_delay.min(1.5 - queue.filled()).clamp(0.5, 1.0)
     }
 
     /// L, if a packet with a label was seen.
     fn seen(&self) -> Option<f64> {
-        let seen = self.largest.max(self.before);
+        let seen = larger(self.largest, self.before);
         (seen > 0.0).then_some(seen)
     }
 }
 
 impl FairShareEstimator {
-    /// The share that applies to a packet that finds this queue.
+    /// The part f of the link that is divided when a packet finds this queue; 1 with the law of the papers.
     #[must_use]
-    pub fn share_at(&self, queue: Fill) -> FairShare {
-        let Some(law) = self.by_delay.as_ref().filter(|_| self.congested) else { return self.fs };
-        let part = law.part(queue, self.link());
-        if part < 1.0 { self.share_in_use().scaled(part) } else { self.fs }
+    #[inline]
+    pub fn part_at(&self, queue: Fill) -> f64 {
+        self.by_delay.as_ref().map_or(1.0, |law| law.part(queue, self.link()))
+    }
+
+    /// The share that applies when this part is divided.
+    #[must_use]
+    #[inline]
+    pub fn share_at(&self, part: f64) -> FairShare {
+        if part < 1.0 && self.congested { self.share_in_use().scaled(part) } else { self.fs }
     }
 
     /// FS, or the largest label if none is as large: a share above all labels limits no flow.
     pub(super) fn share_in_use(&self) -> FairShare {
         match (self.fs, self.by_delay.as_ref().and_then(ByDelay::seen)) {
-            (FairShare::Rate(fs), Some(seen)) => FairShare::Rate(fs.min(seen)),
+            (FairShare::Rate(fs), Some(seen)) if seen < fs => FairShare::Rate(seen),
             (fs, _) => fs,
         }
     }
@@ -92,14 +103,14 @@ impl FairShareEstimator {
     }
 
     /// For every arrival, with its label, or 0 if a guarantee covers it.
-    pub(super) fn follow_delay(&mut self, now: Time, label: f64, queue: Fill) {
-        let (link, is_over) = (self.link(), self.is_over(now));
+    #[inline]
+    pub(super) fn follow_delay(&mut self, now: Time, label: f64, part: f64) {
+        let is_over = self.is_over(now);
         let Some(law) = self.by_delay.as_mut() else { return };
         // A label of 1 belongs to a debt: it is not the rate of anything.
         if label > 1.0 {
-            law.largest = law.largest.max(label);
+            law.largest = larger(label, law.largest);
         }
-        let part = law.part(queue, link);
         // A customer divides its part, which the root already lowers.
         let x = if self.whole.is_some() { self.available() } else { part * self.available() };
         let [ar, _, _] = self.rates.last_rates();
@@ -117,6 +128,7 @@ impl FairShareEstimator {
         self.rates.set_time_constant(self.params.k_alpha.max(least));
     }
 
+    #[cold]
     fn end_window_by_delay(&mut self, now: Time, x: f64, part: f64) {
         self.start_time = now;
         if self.whole.is_some() {

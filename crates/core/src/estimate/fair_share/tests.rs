@@ -25,7 +25,7 @@ fn standing(params: &FairShareParams, congested: bool, fs: FairShare, rates: [f6
 
 fn busy(label: f64, dropped: bool) -> Arrival {
     let label = if label > 0.0 { RateLabel::Excess(label) } else { RateLabel::Guaranteed };
-    Arrival { size: SIZE, label, dropped, calm: false, queue: Fill { bytes: Bytes::ZERO, filled: 0.0 } }
+    Arrival { size: SIZE, label, dropped, calm: false, part: 1.0 }
 }
 
 /// Updates with accepted packets at these microseconds.

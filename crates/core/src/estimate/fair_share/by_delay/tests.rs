@@ -20,13 +20,14 @@ fn standing(fs: FairShare, rates: [f64; 2]) -> FairShareEstimator {
 
 /// In a buffer that is large.
 fn waiting(bytes: u64) -> Fill {
-    Fill { bytes: Bytes::new(bytes), filled: 0.0 }
+    Fill { bytes: Bytes::new(bytes), queued: bytes, limit: u64::MAX }
 }
 
 /// A packet of nothing at this millisecond, so that averages only decay, by e^-1 in 100 ms.
 fn arrive(estimator: &mut FairShareEstimator, ms: u64, label: f64, queued: u64) -> f64 {
     let label = if label > 0.0 { RateLabel::Excess(label) } else { RateLabel::Guaranteed };
-    let arrival = Arrival { size: Bytes::ZERO, label, dropped: false, calm: false, queue: waiting(queued) };
+    let part = estimator.part_at(waiting(queued));
+    let arrival = Arrival { size: Bytes::ZERO, label, dropped: false, calm: false, part };
     estimator.update(Time::from_millis(ms), arrival);
     estimator.fair_share().rate().unwrap_or(f64::NAN)
 }
@@ -82,7 +83,9 @@ fn an_unknown_share_becomes_known_when_the_queue_is_above_its_target() {
 fn between_windows_the_largest_label_and_the_queue_say_what_applies() {
     let mut estimator = standing(FairShare::Rate(6e6), [16e6, 8e6]);
     arrive(&mut estimator, 10, 4e6, 25_000);
-    let at = |estimator: &FairShareEstimator, queued| estimator.share_at(waiting(queued)).rate().unwrap();
+    let at = |estimator: &FairShareEstimator, queued| {
+        estimator.share_at(estimator.part_at(waiting(queued))).rate().unwrap()
+    };
     assert_eq!(at(&estimator, 20_000), 6e6, "up to the target the share");
     assert!(near(at(&estimator, 120_000), 4e6 * 0.8), "100 ms above it a fifth less than the largest label");
     assert!(near(at(&estimator, 10_000_000), 2e6), "at least half");
@@ -118,8 +121,8 @@ fn windows_in_front_of_a_slow_link_hold_forty_packets() {
 #[test]
 fn half_of_a_small_buffer_is_its_target() {
     let law = ByDelay::new(Span::from_millis(20)).unwrap();
-    let part = |filled| law.part(Fill { bytes: Bytes::new(1_500), filled }, C);
-    assert_eq!([0.5, 0.75, 1.0].map(part), [1.0, 0.75, 0.5]);
+    let part = |queued| law.part(Fill { bytes: Bytes::new(1_500), queued, limit: 4 }, C);
+    assert_eq!([2, 3, 4].map(part), [1.0, 0.75, 0.5]);
 }
 
 #[test]
