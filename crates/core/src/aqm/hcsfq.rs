@@ -219,6 +219,8 @@ impl Hcsfq {
 }
 
 impl<P: Packet> BufferPolicy<P> for Hcsfq {
+    // As in CSFQ.
+    #[inline(never)]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let n = self.customer(packet.flow());
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {

@@ -281,8 +281,9 @@ impl FairShareEstimator {
     ///
     /// If more than that arrives, FS and FR follow C at once, as if C had long been so: what passes is a part of
     /// C, and FR need not be waited for.
+    #[inline]
     pub fn set_part(&mut self, c: f64, whole: f64) {
-        if self.congested && self.c > 0.0 && c > 0.0 {
+        if c != self.c && self.congested && self.c > 0.0 && c > 0.0 {
             let factor = c / self.c;
             self.fs = self.fs.scaled(factor);
             self.rates.scale([1.0, factor, 1.0]);

@@ -41,7 +41,7 @@ use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
 use crate::random::Stream;
-use crate::units::{Bytes, Rate, Span, Time, Weight, larger};
+use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 
 /// The largest packet on most links: Ethernet's.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
@@ -277,6 +277,8 @@ struct Bucket {
 pub struct RateLabels {
     params: RateLabelParams,
     k: TimeConstant,
+    /// Time constant of the means, in seconds; 0: there are none.
+    credit: f64,
     /// w_i, by flow. Flows beyond have weight 1.
     weights: Vec<Weight>,
     /// By flow. Flows beyond have none.
@@ -294,6 +296,7 @@ impl RateLabels {
     pub fn new(params: &RateLabelParams, random: Stream) -> Self {
         Self {
             k: TimeConstant::new(Mutant::CsfqDoubleK.pick(params.k, params.k * 2)),
+            credit: Mutant::CsfqNoCredit.pick(params.credit, Span::ZERO).as_secs_f64(),
             params: params.clone(),
             weights: Vec::new(),
             contracts: Vec::new(),
@@ -309,7 +312,7 @@ impl RateLabels {
         if slot >= self.rates.len() {
             self.rates.resize(slot + 1, Averages::new([0.0], Time::ZERO));
         }
-        let bits = [size.bits() as f64];
+        let bits = [float(size.bits())];
         let average = &mut self.rates[slot];
         let gap = average.gap(now);
         average.update(self.k, now, bits);
@@ -336,9 +339,9 @@ impl RateLabels {
 
     /// The rate that counts of a flow that arrives at `rate`, with a packet `gap` after its last: its mean, but no less
     /// than `rate` over [`BURST`].
+    #[inline]
     fn credited(&mut self, slot: usize, gap: Span, size: Bytes, rate: f64) -> f64 {
-        let credit = Mutant::CsfqNoCredit.pick(self.params.credit, Span::ZERO);
-        if credit == Span::ZERO {
+        if self.credit == 0.0 {
             return rate;
         }
         if slot >= self.means.len() {
@@ -346,9 +349,9 @@ impl RateLabels {
         }
         let mean = &mut self.means[slot];
         // Backward Euler for credit · dmean/dt = -mean, and what arrives: no exponential, and stable for any gap.
-        *mean /= 1.0 + gap.as_secs_f64() / credit.as_secs_f64();
-        *mean += size.bits() as f64 / credit.as_secs_f64();
-        rate.min(mean.max(rate / BURST))
+        *mean /= 1.0 + float(gap.as_nanos()) / 1e9 / self.credit;
+        *mean += float(size.bits()) / self.credit;
+        if *mean < rate { larger(*mean, rate / BURST) } else { rate }
     }
 
     /// The label of a packet of `flow`, which is for `unknown` bits a second while its rate is not known.
