@@ -24,7 +24,7 @@
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
-//! | [`hierarchical()`] | two levels of weighted max-min on one link, by halving intervals |
+//! | [`hierarchical()`] | two levels of weighted max-min on one link with guarantees, by halving intervals |
 
 #![forbid(unsafe_code)]
 

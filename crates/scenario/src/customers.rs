@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apportion_core::packet::{CustomerId, MAX_CUSTOMERS};
-use apportion_core::units::{Rate, Weight};
+use apportion_core::units::Weight;
 
 use crate::expression::Pattern;
 use crate::keys::{Fields, walk};
@@ -42,7 +42,7 @@ pub(crate) fn weights(customers: &[Customer]) -> Vec<Weight> {
 /// contradicts that goes to `problems`.
 pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<str>> {
     let text = fields.text("customer")?;
-    check(fields, i, problems)?;
+    check(fields, problems)?;
     let name =
         Pattern::parse(text).and_then(|pattern| pattern.at(i)).and_then(|name| match name.is_empty() {
             true => Err("a customer needs a name; write for example \"acme\"".to_owned()),
@@ -51,13 +51,9 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
     name.map(Arc::from).map_err(|message| fields.refuse("customer", message, problems)).ok()
 }
 
-/// Refuses a customer whose flow number `i` is given what contradicts that.
-pub(crate) fn check(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<()> {
-    // The canonical text contains a guarantee of zero. Errors in the rate are reported where it is read.
-    let guaranteed =
-        fields.rate("guarantee", i, &mut Problems::default()).is_some_and(|rate| rate > Rate::ZERO);
-    let issued = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some());
-    if let Some(key) = guaranteed.then_some("guarantee").or(issued) {
+/// Refuses a customer whose flows are given what contradicts that.
+pub(crate) fn check(fields: &Fields<'_>, problems: &mut Problems) -> Option<()> {
+    if let Some(key) = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some()) {
         let message = format!(
             "a customer's bandwidth is divided among its flows by their weights; leave `{key}` or \
              `customer` out"
@@ -112,6 +108,8 @@ pub(crate) fn read<'a>(
 mod tests {
     use std::path::Path;
 
+    use apportion_core::units::Rate;
+
     use super::*;
 
     fn load(text: &str) -> Result<Scenario, Vec<String>> {
@@ -156,9 +154,13 @@ mod tests {
         // Two flows without a customer are together a third one: 6/4 for each unit of weight.
         let more = weighted + &flows("h", "count = 2");
         assert_eq!(shares(&more), Some(vec![1.5, 0.75, 2.25, 0.75, 0.75]));
-        // A guarantee of a flow without a customer comes first: 5 of 6 Mb/s are left for three customers of one weight.
-        let guaranteed = shares(&(groups + &flows("h", "guarantee = \"1Mbit\"")));
-        assert_eq!(guaranteed, Some(vec![1.666667, 0.416667, 1.25, 2.666667]));
+        // A guarantee within the part of its customer, here of all without a name, divides that: 2 Mb/s, 0.5 + 0.75 and 0.75.
+        let guaranteed =
+            shares(&(groups.clone() + &flows("h", "count = 2\nguarantee = \"1Mbit - 0.5Mbit * i\"")));
+        assert_eq!(guaranteed, Some(vec![2.0, 0.5, 1.5, 1.25, 0.75]));
+        // Beyond it others have less: 3 of 6 Mb/s are left for two.
+        let guaranteed = shares(&(groups + &flows("h", "customer = \"c\"\nguarantee = \"3Mbit\"")));
+        assert_eq!(guaranteed, Some(vec![1.5, 0.375, 1.125, 3.0]));
     }
 
     #[test]
@@ -168,11 +170,6 @@ mod tests {
                 flows("f", "customer = \"acme\"") + "[customer.acne]\nweight = 2\n",
                 "customer.acne: no flow belongs to customer `acne` (did you mean `acme`?); flows name theirs \
                  by `customer`",
-            ),
-            (
-                flows("f", "customer = \"acme\"\nguarantee = \"1Mbit\""),
-                "flow.f.customer: a customer's bandwidth is divided among its flows by their weights; leave \
-                 `guarantee` or `customer` out",
             ),
             (
                 flows("f", "customer = \"acme\"\ntickets = 5"),

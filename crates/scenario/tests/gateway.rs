@@ -355,11 +355,6 @@ fn values_of_a_rule_are_refused_with_a_fix() {
              = { writes = true } there, or leave `ack_tickets` out",
         ),
         (
-            "customer = \"a\"\nguarantee = \"1bit\"",
-            "customer: a customer's bandwidth is divided among its flows by their weights; leave \
-             `guarantee` or `customer` out",
-        ),
-        (
             "label_limit = \"3Mbit\"",
             "label_limit: no label of these packets is trusted; write labels = { reads = true } for their direction, \
              or leave `label_limit` out",
@@ -402,6 +397,14 @@ fn values_of_a_rule_are_refused_with_a_fix() {
         "rule[1].mark: only the marker `tickets` writes issued tickets on packets; write mark = \
          \"tickets\", or leave `tickets` and `ack_tickets` out",
     );
+    refused(
+        &minimal("", "labels = { writes = true }", "[[rule]]\ncustomer = \"a\"\ntickets = 5"),
+        9,
+        "rule[1].customer: a customer's bandwidth is divided among its flows by their weights; leave `tickets` or \
+         `customer` out",
+    );
+    let both = minimal("", "queue = \"hcsfq\"", "[[rule]]\ncustomer = \"a\"\nguarantee = \"1Mbit\"");
+    assert_eq!(load(&both).rules[0].gives.guarantee, Rate::from_mbit(1));
 }
 
 #[test]

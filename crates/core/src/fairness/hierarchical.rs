@@ -6,6 +6,10 @@
 //! together, has min(D_n, W_n s) with one s that fills the link; flow i of it, which wants d_i, has min(d_i,
 //! w_i s_n) with one s_n for the customer.
 //!
+//! A flow may be guaranteed g_i, of which it uses min(d_i, g_i). Guarantees are served within the part of their customer,
+//! and raise that only where it is too small for them: with their sum G_n customer n has min(D_n, max(W_n s, G_n)), and
+//! a flow has min(d_i, g_i + w_i s_n).
+//!
 //! Of several bottlenecks each divides what it carries by itself, as a queue would: at each link a flow wants what it
 //! could use if that link were wide, that is, at most what the other links of its path leave it, and customers and
 //! their flows divide the link by these wants. The allocation is a fixed point: every flow has what it wants, or
@@ -15,13 +19,14 @@
 //! 1992, section 6.5.2); nothing says that it settles, so the result is checked.
 //!
 //! Cost: O(path entries + flows log flows) for each link that could be the only bottleneck, at most [`CANDIDATES`],
-//! then for each round over the links, at most PATIENCE; as many as there are levels of bottlenecks are usual.
+//! then for each round over the links, at most PATIENCE; as many as there are levels of bottlenecks are usual. With
+//! guarantees O(customers log² customers) more for each of these.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::infeasible::{Infeasible, is_amount};
-use super::max_min::{Claim, max_min};
+use super::max_min::{Claim, max_min, oversubscribed};
 
 /// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these
 /// is the only bottleneck has several.
@@ -36,6 +41,8 @@ pub struct CustomerClaim {
     pub customer: usize,
     /// Its weight among the flows of its customer, not negative.
     pub weight: f64,
+    /// What it has in any case, if it wants it; its customer's part counts it.
+    pub guarantee: f64,
     /// All that it wants; none: as much as there is.
     pub demand: Option<f64>,
 }
@@ -44,7 +51,7 @@ pub struct CustomerClaim {
 /// what each has.
 ///
 /// # Errors
-/// When a claim makes no sense, or when several bottlenecks do not settle.
+/// When the guarantees do not fit, when a claim makes no sense, or when several bottlenecks do not settle.
 pub fn hierarchical(
     capacities: &[f64],
     weights: &[f64],
@@ -72,7 +79,7 @@ pub fn hierarchical(
 /// By how much sums of shares may exceed a capacity.
 const ROUNDING: f64 = 1e-9;
 
-/// What each flow would have if it were alone; nothing where a weight is zero.
+/// What each flow would have if it were alone; where a weight is zero, no more than what is guaranteed.
 fn wants(capacities: &[f64], weights: &[f64], claims: &[CustomerClaim]) -> Result<Vec<f64>, Infeasible> {
     let bad = |x: f64| !is_amount(x);
     if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
@@ -80,17 +87,28 @@ fn wants(capacities: &[f64], weights: &[f64], claims: &[CustomerClaim]) -> Resul
     }
     let want = |(flow, claim): (usize, &CustomerClaim)| {
         let of_customer = *weights.get(claim.customer).ok_or(Infeasible::UnknownCustomer { flow })?;
-        if bad(claim.weight) || bad(of_customer) || claim.demand.is_some_and(bad) {
+        if bad(claim.weight) || bad(of_customer) || bad(claim.guarantee) || claim.demand.is_some_and(bad) {
             return Err(Infeasible::BadNumber { flow });
         }
         let mut want = claim.demand.unwrap_or(f64::INFINITY);
         for &link in &claim.links {
             want = want.min(*capacities.get(link).ok_or(Infeasible::UnknownLink { flow, link })?);
         }
-        let want = if claim.weight > 0.0 && of_customer > 0.0 { want } else { 0.0 };
+        let has_share = claim.weight > 0.0 && of_customer > 0.0;
+        let want = if has_share { want } else { want.min(claim.guarantee) };
         if want.is_finite() { Ok(want) } else { Err(Infeasible::Unbounded { flow }) }
     };
-    claims.iter().enumerate().map(want).collect()
+    let wants: Vec<f64> = claims.iter().enumerate().map(want).collect::<Result<_, _>>()?;
+    let guarantees = claims
+        .iter()
+        .zip(&wants)
+        .flat_map(|(claim, want)| claim.links.iter().map(move |&link| (link, claim.guarantee.min(*want))));
+    match oversubscribed(capacities, guarantees).first() {
+        Some(&(link, guaranteed)) => {
+            Err(Infeasible::Oversubscribed { link, guaranteed, capacity: capacities[link] })
+        }
+        None => Ok(wants),
+    }
 }
 
 /// What links carry if flows have `shares`.
@@ -110,23 +128,73 @@ fn divide(
     claims: &[CustomerClaim],
     wants: &[f64],
 ) -> Result<Vec<f64>, Infeasible> {
-    let claim = |weight: f64, want: f64| Claim { links: vec![0], weight, guarantee: 0.0, demand: Some(want) };
     let mut flows: Vec<Vec<usize>> = vec![Vec::new(); weights.len()];
     for (flow, claim) in claims.iter().enumerate().filter(|(_, claim)| claim.links.contains(&bottleneck)) {
         flows[claim.customer].push(flow);
     }
-    let of_customer =
-        |(flows, &weight): (&Vec<usize>, &f64)| claim(weight, flows.iter().map(|&flow| wants[flow]).sum());
-    let customers: Vec<Claim> = flows.iter().zip(weights).map(of_customer).collect();
+    let member = |&flow: &usize| Claim {
+        links: vec![0],
+        weight: claims[flow].weight,
+        guarantee: claims[flow].guarantee.min(wants[flow]),
+        demand: Some(wants[flow]),
+    };
+    let members: Vec<Vec<Claim>> = flows.iter().map(|flows| flows.iter().map(member).collect()).collect();
+    let of_customer = |(members, &weight): (&Vec<Claim>, &f64)| Ask {
+        amount: members.iter().filter_map(|member| member.demand).sum(),
+        floor: members.iter().map(|member| member.guarantee).sum(),
+        weight,
+    };
+    let customers: Vec<Ask> = members.iter().zip(weights).map(of_customer).collect();
+    let top = level(capacity, &customers);
     let mut shares = wants.to_vec();
-    for (flows, part) in flows.iter().zip(max_min(&[capacity], &customers)?) {
-        let of_flow = |&flow: &usize| claim(claims[flow].weight, wants[flow]);
-        let members: Vec<Claim> = flows.iter().map(of_flow).collect();
-        for (&flow, share) in flows.iter().zip(max_min(&[part], &members)?) {
+    for ((flows, members), customer) in flows.iter().zip(&members).zip(&customers) {
+        for (&flow, share) in flows.iter().zip(max_min(&[customer.at(top)], members)?) {
             shares[flow] = share;
         }
     }
     Ok(shares)
+}
+
+/// What a customer, or a flow beyond its guarantee, asks of a link.
+#[derive(Clone, Copy, Debug)]
+struct Ask {
+    amount: f64,
+    /// What it has in any case, at most the amount.
+    floor: f64,
+    weight: f64,
+}
+
+impl Ask {
+    /// What it has where a weight of 1 has this much.
+    fn at(&self, level: f64) -> f64 {
+        if self.weight > 0.0 { self.amount.min(self.floor.max(self.weight * level)) } else { self.floor }
+    }
+
+    /// Whether its floor is more than its share.
+    fn is_above(&self, level: f64) -> bool {
+        self.weight <= 0.0 || self.weight * level < self.floor
+    }
+}
+
+/// The level at which these take `amount` together; without end if they want less.
+///
+/// Those whose floor counts are those with the largest floor for their weight. As long as one of them is missing, the
+/// level is below its floor, so their number is found by halving.
+fn level(amount: f64, asks: &[Ask]) -> f64 {
+    let (mut with_floor, without): (Vec<Ask>, Vec<Ask>) = asks.iter().partition(|ask| ask.floor > 0.0);
+    with_floor.sort_by(|a, b| (b.floor / b.weight).total_cmp(&(a.floor / a.weight)));
+    let above = |count: usize| {
+        let (above, below) = with_floor.split_at(count);
+        let left = amount - above.iter().map(|ask| ask.floor).sum::<f64>();
+        let pair = |ask: &Ask| (ask.amount, ask.weight);
+        fill(left.max(0.0), without.iter().chain(below).map(pair).collect())
+    };
+    let (mut few, mut many) = (0, with_floor.len());
+    while few < many {
+        let middle = few.midpoint(many);
+        if with_floor[middle].is_above(above(middle)) { few = middle + 1 } else { many = middle }
+    }
+    above(few)
 }
 
 /// Rounds over all links. Chosen as for tickets: what settles does so in some tens.
@@ -199,18 +267,26 @@ fn offer(
     for (at, &(flow, _)) in crossings.iter().enumerate() {
         of_customer[claims[flow].customer].push(at);
     }
-    let sums: Vec<f64> = of_customer.iter().map(|flows| flows.iter().map(|&at| asks[at]).sum()).collect();
-    let top = level(capacity, sums.iter().copied().zip(weights.iter().copied()).collect());
+    let guarantee = |at: usize| claims[crossings[at].0].guarantee.min(asks[at]);
+    let of_flows = |(flows, &weight): (&Vec<usize>, &f64)| Ask {
+        amount: flows.iter().map(|&at| asks[at]).sum(),
+        floor: flows.iter().map(|&at| guarantee(at)).sum(),
+        weight,
+    };
+    let customers: Vec<Ask> = of_customer.iter().zip(weights).map(of_flows).collect();
+    let top = level(capacity, &customers);
     let mut offers = vec![f64::INFINITY; crossings.len()];
-    for ((flows, &sum), &weight) in of_customer.iter().zip(&sums).zip(weights) {
-        let part = if top.is_finite() { weight * top } else { f64::INFINITY };
-        if sum <= part {
+    for (flows, customer) in of_customer.iter().zip(&customers) {
+        let part = customer.at(top);
+        if customer.amount <= part {
             continue;
         }
         let weight_of = |at: usize| claims[crossings[at].0].weight;
-        let own = level(part, flows.iter().map(|&at| (asks[at], weight_of(at))).collect());
+        let excess = flows.iter().map(|&at| (asks[at] - guarantee(at), weight_of(at))).collect();
+        let own = fill((part - customer.floor).max(0.0), excess);
         for &at in flows {
-            offers[at] = weight_of(at) * own;
+            let beyond = if weight_of(at) > 0.0 { weight_of(at) * own } else { 0.0 };
+            offers[at] = guarantee(at) + beyond;
         }
     }
     offers
@@ -218,7 +294,7 @@ fn offer(
 
 /// The level up to which these (amount, weight) are filled so that they take `amount`; without end if they want less.
 /// Those of weight zero have nothing.
-fn level(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
+fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
     asks.retain(|&(_, weight)| weight > 0.0);
     asks.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let mut weight: f64 = asks.iter().map(|&(_, weight)| weight).sum();
@@ -240,7 +316,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn claim(links: &[usize], customer: usize, weight: f64, demand: Option<f64>) -> CustomerClaim {
-        CustomerClaim { links: links.to_vec(), customer, weight, demand }
+        CustomerClaim { links: links.to_vec(), customer, weight, guarantee: 0.0, demand }
+    }
+
+    fn guaranteed(guarantee: f64, claim: CustomerClaim) -> CustomerClaim {
+        CustomerClaim { guarantee, ..claim }
     }
 
     /// Greedy flows of weight 1 over link 0, as many of each customer as said.
@@ -274,6 +354,31 @@ mod tests {
         // A customer without flows has nothing, and neither has one of weight zero.
         let claims = [claim(&[0], 1, 1.0, None), claim(&[0], 2, 1.0, None)];
         assert_eq!(hierarchical(&[30.0], &[1.0, 1.0, 0.0], &claims), Ok(vec![30.0, 0.0]));
+    }
+
+    #[test]
+    fn a_guarantee_is_served_in_the_part_of_its_customer_and_raises_it_where_that_is_too_small() {
+        // 30 among three customers: 10 each. 4 of the first are guaranteed to a flow: 3 more for it and for its sibling.
+        let flows = |g: f64, demand| {
+            let own = [guaranteed(g, claim(&[0], 0, 1.0, demand)), claim(&[0], 0, 1.0, None)];
+            let others = [claim(&[0], 1, 1.0, None), claim(&[0], 2, 1.0, Some(5.0))];
+            hierarchical(&[30.0], &[1.0; 3], &own.into_iter().chain(others).collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(flows(0.0, None), [6.25, 6.25, 12.5, 5.0]);
+        assert_eq!(flows(4.0, None), [8.25, 4.25, 12.5, 5.0]);
+        // 16 of 30: nothing is left for the sibling, and 9 for customer 1.
+        assert_eq!(flows(16.0, None), [16.0, 0.0, 9.0, 5.0]);
+        // What is not wanted is not served.
+        assert_eq!(flows(16.0, Some(2.0)), [2.0, 10.5, 12.5, 5.0]);
+        assert_eq!(flows(16.0, Some(13.0)), [13.0, 0.0, 12.0, 5.0]);
+        // Nor a guarantee that the link cannot keep.
+        let over =
+            [guaranteed(9.0, claim(&[0], 0, 1.0, None)), guaranteed(2.0, claim(&[0], 1, 1.0, Some(3.0)))];
+        let refused = hierarchical(&[10.0], &[1.0; 2], &over);
+        assert_eq!(refused, Err(Infeasible::Oversubscribed { link: 0, guaranteed: 11.0, capacity: 10.0 }));
+        // Without a weight a flow has its guarantee and no more, and its customer nothing else.
+        let bare = [guaranteed(2.0, claim(&[0], 0, 1.0, None)), guaranteed(1.0, claim(&[0], 1, 0.0, None))];
+        assert_eq!(hierarchical(&[10.0], &[0.0, 1.0], &bare), Ok(vec![2.0, 1.0]));
     }
 
     #[test]
@@ -318,6 +423,8 @@ mod tests {
         let refused = |claim| hierarchical(&[10.0], &[1.0], &[claim]).unwrap_err();
         assert_eq!(refused(claim(&[0], 1, 1.0, None)), Infeasible::UnknownCustomer { flow: 0 });
         assert_eq!(refused(claim(&[0], 0, -1.0, None)), Infeasible::BadNumber { flow: 0 });
+        let negative = guaranteed(-1.0, claim(&[0], 0, 1.0, None));
+        assert_eq!(refused(negative), Infeasible::BadNumber { flow: 0 });
         assert_eq!(refused(claim(&[3], 0, 1.0, None)), Infeasible::UnknownLink { flow: 0, link: 3 });
         assert_eq!(refused(claim(&[], 0, 1.0, None)), Infeasible::Unbounded { flow: 0 });
         let nan = hierarchical(&[f64::NAN], &[1.0], &[]);
@@ -325,8 +432,11 @@ mod tests {
     }
 
     fn link() -> impl Strategy<Value = (Vec<f64>, Vec<CustomerClaim>)> {
-        let flow = (0usize..4, 1u8..6, prop::option::of(0u8..40));
-        let flow = flow.prop_map(|(customer, w, d)| claim(&[0], customer, f64::from(w), d.map(f64::from)));
+        // At most 3 · 19 of 60 are guaranteed.
+        let flow = (0usize..4, 1u8..6, 0u8..4, prop::option::of(0u8..40));
+        let flow = flow.prop_map(|(customer, w, g, d)| {
+            guaranteed(f64::from(g), claim(&[0], customer, f64::from(w), d.map(f64::from)))
+        });
         let weights = prop::collection::vec((1u8..6).prop_map(f64::from), 4);
         (weights, prop::collection::vec(flow, 1..20))
     }
@@ -336,7 +446,7 @@ mod tests {
         fn it_agrees_with_halving_intervals((weights, claims) in link()) {
             let shares = hierarchical(&[60.0], &weights, &claims).unwrap();
             let flows: Vec<_> =
-                claims.iter().map(|c| (c.customer, c.weight, c.demand.unwrap_or(60.0))).collect();
+                claims.iter().map(|c| (c.customer, c.weight, c.guarantee, c.demand.unwrap_or(60.0))).collect();
             for (ours, theirs) in shares.iter().zip(reference::hierarchical(60.0, &weights, &flows)) {
                 prop_assert!((ours - theirs).abs() < 1e-6, "{ours} against {theirs}");
             }
@@ -355,11 +465,15 @@ mod tests {
                     continue;
                 }
                 let own = |(_, sibling): &(usize, &CustomerClaim)| sibling.customer == claim.customer;
+                let level = (shares[flow] - claim.guarantee) / claim.weight;
                 for (other, sibling) in claims.iter().enumerate().filter(own) {
-                    prop_assert!(shares[other] / sibling.weight <= shares[flow] / claim.weight + 1e-9);
+                    prop_assert!(shares[other] <= sibling.guarantee + sibling.weight * level + 1e-9);
                 }
                 let level = part(claim.customer) / weights[claim.customer];
-                prop_assert!((0..4).all(|n| part(n) / weights[n] <= level + 1e-9), "of customers");
+                let floor = |n: usize| -> f64 {
+                    claims.iter().filter(|c| c.customer == n).map(|c| c.guarantee.min(c.demand.unwrap_or(60.0))).sum()
+                };
+                prop_assert!((0..4).all(|n| part(n) <= floor(n).max(weights[n] * level) + 1e-9), "of customers");
             }
         }
 
@@ -370,11 +484,13 @@ mod tests {
             weights in prop::collection::vec((1u8..6).prop_map(f64::from), 4),
             capacities in prop::collection::vec((10u8..80).prop_map(f64::from), 4),
             flows in prop::collection::vec(
-                (prop::collection::btree_set(0usize..4, 1..4), 0usize..4, 1u8..6, prop::option::of(0u8..40)), 1..16),
+                (prop::collection::btree_set(0usize..4, 1..4), 0usize..4, 1u8..6, 0u8..5, prop::option::of(0u8..40)), 1..16),
         ) {
-            let claims: Vec<CustomerClaim> = flows.iter().map(|(links, customer, weight, demand)| {
+            // At most 15 · 4 · 0.15 of 10 are guaranteed.
+            let claims: Vec<CustomerClaim> = flows.iter().map(|(links, customer, weight, guarantee, demand)| {
                 let links: Vec<usize> = links.iter().copied().collect();
-                claim(&links, *customer, f64::from(*weight), demand.map(f64::from))
+                let claim = claim(&links, *customer, f64::from(*weight), demand.map(f64::from));
+                guaranteed(f64::from(*guarantee) * 0.15, claim)
             }).collect();
             let wants = wants(&capacities, &weights, &claims).unwrap();
             let shares = settle(&capacities, &weights, &claims, &wants).unwrap();
@@ -384,8 +500,9 @@ mod tests {
                 let held = own.links.iter().any(|&link| {
                     let siblings = claims.iter().enumerate()
                         .filter(|(_, other)| other.customer == own.customer && other.links.contains(&link));
-                    let mut levels = siblings.map(|(other, claim)| shares[other] / claim.weight);
-                    load[link] >= capacities[link] - 1e-6 && levels.all(|level| level <= shares[flow] / own.weight + 1e-6)
+                    let level = (shares[flow] - own.guarantee) / own.weight;
+                    let mut beyond = siblings.map(|(other, claim)| shares[other] - claim.guarantee - claim.weight * level);
+                    load[link] >= capacities[link] - 1e-6 && beyond.all(|beyond| beyond <= 1e-6)
                 });
                 prop_assert!(held, "flow {flow} could have more than {}: {shares:?}", shares[flow]);
             }
@@ -402,7 +519,8 @@ mod tests {
         #[test]
         fn opening_flows_gains_a_customer_nothing((weights, mut claims) in link(), more in 1usize..10) {
             // All want as much as there is: what a customer has does not depend on how many flows it has.
-            claims.iter_mut().for_each(|claim| claim.demand = None);
+            // Neither is anything guaranteed.
+            claims.iter_mut().for_each(|claim| (claim.demand, claim.guarantee) = (None, 0.0));
             let part = |claims: &[CustomerClaim], n| -> f64 {
                 let shares = hierarchical(&[60.0], &weights, claims).unwrap();
                 claims.iter().zip(shares).filter(|(c, _)| c.customer == n).map(|(_, share)| share).sum()

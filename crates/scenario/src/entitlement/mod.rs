@@ -67,7 +67,7 @@ pub struct Phase {
 impl Scenario {
     /// The share of each flow over the measured part of the run, in the order of its flows: the mean of what it is due at
     /// each time, by tickets if flows have tickets, else weighted max-min with guarantees; where flows have
-    /// customers, weighted max-min of customers and then of their flows, beyond guarantees of flows without one.
+    /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors of both.
     ///
     /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
     /// short flows have tickets each; customers are held back at several links whose divisions do not settle. And where

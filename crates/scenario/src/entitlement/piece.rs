@@ -49,27 +49,20 @@ fn claim(class: &Class, members: u32) -> Claim {
     }
 }
 
-/// Guarantees first, then what is left by customers and their flows.
+/// By customers, then by their flows, with guarantees in the parts of customers.
 fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)]) -> Option<Vec<f64>> {
     let mut claims: Vec<Claim> = classes.iter().map(|&(class, members)| claim(class, members)).collect();
     fit_guarantees(capacities, &mut claims);
-    let mut left = capacities.to_vec();
-    for claim in &claims {
-        claim.links.iter().for_each(|&link| left[link] = (left[link] - claim.guarantee).max(0.0));
-    }
-    let beyond: Vec<CustomerClaim> = claims
-        .iter()
-        .zip(classes)
-        .map(|(claim, (class, _))| CustomerClaim {
-            links: claim.links.clone(),
-            customer: class.customer,
-            weight: claim.weight,
-            demand: claim.demand.map(|demand| demand - claim.guarantee),
-        })
-        .collect();
+    let of_customer = |(claim, &(class, _)): (Claim, &(&Class, u32))| CustomerClaim {
+        links: claim.links,
+        customer: class.customer,
+        weight: claim.weight,
+        guarantee: claim.guarantee,
+        demand: claim.demand,
+    };
+    let claims: Vec<CustomerClaim> = claims.into_iter().zip(classes).map(of_customer).collect();
     let weights: Vec<f64> = weights.iter().copied().map(Weight::get).collect();
-    let shares = hierarchical(&left, &weights, &beyond).ok()?;
-    Some(shares.into_iter().zip(&claims).map(|(share, claim)| share + claim.guarantee).collect())
+    hierarchical(capacities, &weights, &claims).ok()
 }
 
 /// By the tickets of flows and links, which flow along the data or `backwards`.

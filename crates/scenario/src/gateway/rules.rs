@@ -161,7 +161,7 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         let item = fields.item("mark").unwrap_or(&implied);
         Written::new(&Catalog::default(), Part::Marker, item, (*params).clone())
     });
-    let customer = fields.text("customer").filter(|_| customers::check(fields, 1, problems).is_some());
+    let customer = fields.text("customer").filter(|_| customers::check(fields, problems).is_some());
     let class = fields.text("class").map(flows::class).unwrap_or_default();
     for key in ["target", "target_delay"] {
         if class == FlowClass::Greedy && fields.item(key).is_some() {
