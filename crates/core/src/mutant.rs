@@ -102,6 +102,8 @@ mutants! {
         "aqm::csfq::tests::a_packet_leaves_with_the_share_after_it_was_counted";
     CsfqNoReserve, "csfq-no-reserve", "no part of the buffer is kept for guaranteed packets",
         "aqm::csfq::tests::the_last_of_the_buffer_is_for_guaranteed_packets";
+    CsfqNoFloors, "csfq-no-floors", "a customer has no more than its share, whatever its flows are guaranteed",
+        "aqm::hcsfq::tests::a_customer_has_at_least_what_its_guarantees_cover";
     CsfqUnmarked, "csfq-unmarked", "the edge marks the excess as guaranteed and what is guaranteed as excess",
         "mark::rate_label::tests::a_bucket_covers_a_burst_as_deep_as_it_is";
     CsfqOldLabels, "csfq-old-labels", "the largest label of all time counts, not that of a window",

@@ -125,7 +125,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "aggregate_guarantee" | "own_label") => "false",
         (_, "marking") => "deterministic",
         (_, "bucket") => "6kB",
-        ("csfq" | "mcsfq", "catch_up") => "3",
+        ("csfq" | "mcsfq" | "hcsfq", "catch_up") => "3",
         (_, "initial") => "8Mbit",
         ("csfq", "below_threshold") => "uncongested",
         ("mcsfq", "below_threshold") => "unknown",
@@ -457,9 +457,15 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ),
         (
             "hcsfq",
-            &["marking=deterministic"],
-            "`marking`: unknown parameter (known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
-             bits, isolate, preset)",
+            &["reserve=0.75"],
+            "`reserve`: excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
+             `threshold` and `reserve` must add up to less than 1",
+        ),
+        (
+            "hcsfq",
+            &["initial=1Mbit"],
+            "`initial`: unknown parameter (known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
+             bits, marking, bucket, catch_up, reserve, isolate, preset)",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

@@ -121,7 +121,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Guarantees.** On each link, the guarantees of the flows that cross it may add up to at most the link's rate. This is checked at
   the start and at each change that raises a guarantee, with the rates at that moment; silent flows count. A link that becomes
   slower later is accepted, since a scenario may want to show what happens then. Queues without guarantees ignore them, but
-  the entitlements of flows include them.
+  the entitlements of flows include them. Where flows have customers, a guarantee is served within the part of its customer,
+  which has more than its part only if its guarantees are more: that is how a queue `hcsfq` divides.
 - **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, reserves that for them, and gives the rest to
   greedy flows. On the first link of a path it acts as the queue of the sending host, elsewhere as that of a router. Results
   contain its allocations over time where a link has `watch = true`. A flow says by `target` or `target_delay` what its own queue

@@ -138,3 +138,55 @@ fn flows_without_a_customer_are_one_customer_together_and_without_any_it_is_csfq
     let none = sums(&by_customer(&run(&text)));
     assert!(off(&none, &[10.0 / 15.0, 40.0 / 15.0, 100.0 / 15.0]) < 0.1, "{none:?}");
 }
+
+/// A flow of customer c to which 3 Mb/s are guaranteed and that sends 2.9, a flood of the same customer, and floods of a
+/// and b, over an edge with room for all and a core of 10 Mb/s.
+fn guaranteed(weight: f64, guarantee: &str) -> Outcome {
+    let flood = r#"source = { kind = "cbr", rate = "12Mbit", packet = "1000B", jitter = "5%" }"#;
+    let mut text = format!(
+        r#"
+        seed = 3
+        stop = "52s"
+        measure_from = "12s"
+        customer.c.weight = {weight}
+        link.edge = {{ from = "a", to = "r", rate = "1Gbit", delay = "1ms", queue = {{ kind = "hcsfq", role = "edge" }} }}
+        link.core = {{ from = "r", to = "b", rate = "10Mbit", delay = "1ms", queue = {{ kind = "hcsfq", role = "core" }} }}
+        [flow.within]
+        from = "a"
+        to = "b"
+        customer = "c"
+        guarantee = "{guarantee}"
+        source = {{ kind = "cbr", rate = "2.9Mbit", packet = "1000B", jitter = "5%" }}
+    "#
+    );
+    for (name, customer, count) in [("own", "c", 1), ("one", "a", 1), ("four", "b", 4)] {
+        text += &format!(
+            "[flow.{name}]\ncount = {count}\nfrom = \"a\"\nto = \"b\"\ncustomer = \"{customer}\"\n{flood}\n"
+        );
+    }
+    run(&text)
+}
+
+#[test]
+fn a_core_serves_guarantees_within_the_part_of_a_customer_and_beyond_it() {
+    let parts = |weight, guarantee| {
+        let outcome = guaranteed(weight, guarantee);
+        let sum = |group| {
+            let own = outcome.flows.iter().filter(|flow| flow.group == group);
+            own.map(|flow| throughput(&outcome, &flow.name)).sum::<f64>() / 1e6
+        };
+        ["within", "own", "one", "four"].map(sum)
+    };
+    // The part of c would be 10/21 Mb/s: it has what its guarantee covers, and the others 3.55 each. Next to nothing is
+    // left for the flood of c.
+    let [within, own, others @ ..] = parts(0.1, "3Mbit");
+    assert!(off(&[within], &[2.9]) < 0.005 && own < 0.06, "{within} and {own}");
+    assert!(off(&others, &[3.55; 2]) < 0.05, "{others:?}");
+    // By weights 2:1:1 c has 5: what the guarantee leaves is its flood's, and the others have what they had.
+    let [within, own, others @ ..] = parts(2.0, "3Mbit");
+    assert!(off(&[within], &[2.9]) < 0.005 && off(&[own], &[2.1]) < 0.1, "{within} and {own}");
+    assert!(off(&others, &[2.5; 2]) < 0.05, "{others:?}");
+    // Without a guarantee the two flows of c have half of 5 each.
+    let [within, own, ..] = parts(2.0, "0bit");
+    assert!(off(&[within, own], &[2.5; 2]) < 0.1, "{within} and {own}");
+}

@@ -33,15 +33,15 @@
 
 use alloc::boxed::Box;
 
+use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{self, Marking, RateLabel, RateLabelParams, RateLabels};
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
@@ -116,17 +116,8 @@ pub(super) const EGRESS: Param = Param::new(
     "chosen",
     "Whether packets leave without their label, as the last router of a domain sends them.",
 );
-
 /// The parameters of both, with those whose defaults differ.
 const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 24] {
-    let reserve = Param::new(
-        "reserve",
-        "–",
-        Kind::Ratio,
-        "10%",
-        "chosen: some packets; the 2002 paper has 0",
-        "Part of the buffer kept for guaranteed packets, while any arrive.",
-    );
     let avoidance = Param::new(
         "avoidance",
         "–",
@@ -149,7 +140,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         rate_label::MARKING,
         rate_label::BUCKET,
         rate_label::CATCH_UP,
-        reserve,
+        RESERVE,
         fair_share::AGGREGATE_GUARANTEE,
         fair_share::INITIAL,
         below_threshold,
@@ -233,10 +224,7 @@ impl CsfqParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (threshold, reserve) = (args.ratio("threshold"), args.ratio("reserve"));
-        let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
-                    `threshold` and `reserve` must add up to less than 1";
-        require(threshold.get() + reserve.get() < 1.0, "reserve", room)?;
+        let (threshold, reserve) = Reserve::beyond_threshold(args)?;
         fair_share::refuse_unused(args)?;
         Ok(Self {
             limit: args.limit_if_set("limit"),
@@ -258,11 +246,9 @@ pub struct Csfq {
     threshold: Ratio,
     role: RouterRole,
     egress: bool,
-    reserve: Ratio,
+    reserve: Reserve,
     /// None if it is zero.
     avoidance: Option<Ratio>,
-    /// Whether a label of 1 says that the packet belongs to a debt.
-    pays_debts: bool,
     format: Format,
     /// Apart, so that a core does not carry it along.
     edge: Box<RateLabels>,
@@ -279,9 +265,8 @@ impl Csfq {
             threshold: params.threshold,
             role: params.role,
             egress: params.egress,
-            reserve: params.reserve,
+            reserve: Reserve { part: params.reserve, pays_debts: params.edge.marking == Marking::Debt },
             avoidance: Some(params.avoidance).filter(|&avoidance| avoidance > Ratio::ZERO),
-            pays_debts: params.edge.marking == Marking::Debt,
             format: params.edge.format(),
             edge: Box::new(RateLabels::new(&params.edge, marking)),
             share: FairShareEstimator::new(&params.fair_share, link_rate),
@@ -298,14 +283,7 @@ impl Csfq {
     /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
     #[inline]
     fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
-        let kept = match label {
-            _ if !self.share.has_guarantees() => 0.0,
-            RateLabel::Guaranteed => 0.0,
-            RateLabel::Excess(rate) if rate <= 1.0 && self.pays_debts => self.reserve.get() / 2.0,
-            RateLabel::Excess(_) => self.reserve.get(),
-        };
-        let kept = Mutant::CsfqNoReserve.pick(kept, 0.0);
-        kept > 0.0 && self.limit.get().filled_by(backlog) >= 1.0 - kept
+        self.share.has_guarantees() && self.reserve.is_closed(label, self.limit.get().filled_by(backlog))
     }
 
     /// Whether the queue is at or below the threshold, for the law that asks.

@@ -43,6 +43,7 @@ pub(crate) mod pfd_auto;
 pub mod push_out;
 pub mod random_queue;
 pub mod red;
+mod reserve;
 pub mod rio;
 pub mod sffc;
 pub mod sred;

@@ -261,12 +261,19 @@ impl FairShareEstimator {
         if self.params.aggregate_guarantee { larger(self.c - g, self.c * 0.01) } else { self.c }
     }
 
+    /// G, as of the last arrival.
+    #[must_use]
+    #[inline]
+    pub fn guaranteed_rate(&self) -> f64 {
+        let [_, _, g] = self.rates.last_rates();
+        g
+    }
+
     /// Whether more than a thousandth of the link is guaranteed packets.
     #[must_use]
     #[inline]
     pub fn has_guarantees(&self) -> bool {
-        let [_, _, g] = self.rates.last_rates();
-        g > self.c * 0.001
+        self.guaranteed_rate() > self.c * 0.001
     }
 
     /// The rate of the link from now on.

@@ -209,25 +209,16 @@ impl RateLabelParams {
         require(bucket.is_none() || marking != Marking::Probabilistic, "bucket", none)?;
         let deep = "a bucket that holds no full packet covers none; write for example \"3000B\"";
         require(bucket.is_none_or(|bucket| bucket >= FULL_PACKET), "bucket", deep)?;
-        Ok(Self { marking, bucket, catch_up: args.number("catch_up"), ..Self::without_guarantees(args)? })
-    }
-
-    /// From the catalogue's values, for routers that guarantee nothing.
-    ///
-    /// # Errors
-    /// When they make no sense.
-    pub(crate) fn without_guarantees(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let (k, bits) = (args.span("k"), args.count("bits"));
         require(k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
         let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
         require((8..=17).contains(&bits), "bits", width)?;
-        let credit = args.span("credit");
         Ok(Self {
             k,
-            credit,
-            marking: Marking::Probabilistic,
-            catch_up: 1.0,
-            bucket: None,
+            credit: args.span("credit"),
+            marking,
+            catch_up: args.number("catch_up"),
+            bucket,
             bits: bits as u32,
         })
     }

@@ -91,7 +91,10 @@ family! {
         |params, link| csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")),
         same |_policy, _params| true;
     Hcsfq(hcsfq::Hcsfq, hcsfq::HcsfqParams), [hcsfq::ENTRY],
-        |params, link| hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, link.stream(), link.stream_for("root")),
+        |params, link| {
+            let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
+            hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams)
+        },
         same |_policy, _params| true;
     Sffc(sffc::Sffc, sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
         |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));

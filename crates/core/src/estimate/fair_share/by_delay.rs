@@ -98,7 +98,9 @@ impl FairShareEstimator {
     }
 
     /// The rate at which the queue drains, also in front of a part of the link.
-    fn link(&self) -> f64 {
+    #[must_use]
+    #[inline]
+    pub fn link(&self) -> f64 {
         self.whole.unwrap_or(self.c)
     }
 

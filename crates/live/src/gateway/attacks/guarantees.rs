@@ -18,7 +18,11 @@ const RST: u8 = 1 << 2;
 /// A gateway whose way up carries twice as much as it can from other flows, of 50 kb/s each: without a guarantee a call
 /// loses most of its packets.
 fn congested(more: &str) -> Bench {
-    let mut bench = Bench::new(&format!("{CALLS}{more}"));
+    congested_with(&format!("{CALLS}{more}"))
+}
+
+fn congested_with(config: &str) -> Bench {
+    let mut bench = Bench::new(config);
     bench.play(INSIDE, [0, 60_000], 1_000, |number| {
         datagram([inside(9), SERVER], [10_000 + (number % 160) as u16, 80], 986)
     });
@@ -52,6 +56,20 @@ fn a_call_without_a_guarantee_loses_most_of_its_packets() {
     bench.run(11_000);
     let loss = loss(&mut bench, [3_000, 11_000]);
     assert!(loss > 60.0, "{loss} %");
+}
+
+#[test]
+fn a_call_has_its_guarantee_also_where_the_part_of_its_customer_is_less() {
+    let loss = |guarantee: &str| {
+        let rules = CALLS.replace("mcsfq", "hcsfq").replace("guarantee = \"100kbit\"", guarantee);
+        let mut bench = congested_with(&(rules + "customer = \"home\"\n[customer.home]\nweight = 0.01\n"));
+        call(&mut bench, [1_000, 21_000]);
+        bench.run(21_000);
+        loss(&mut bench, [2_100, 21_000])
+    };
+    // A hundredth of 4 Mb/s is 40 kb/s, half of what the call needs.
+    let (with, without) = (loss("guarantee = \"100kbit\""), loss("weight = 1"));
+    assert!(with < 1.0 && without > 10.0, "{with} and {without} %");
 }
 
 #[test]

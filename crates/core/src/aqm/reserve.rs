@@ -1,0 +1,53 @@
+//! The last part of the buffer, which CSFQ and HCSFQ keep for packets that a guarantee covers.
+
+use crate::mark::rate_label::RateLabel;
+use crate::mutant::Mutant;
+use crate::param::{EntryArgs, Kind, Param, ParamError, require};
+use crate::units::Ratio;
+
+/// See [`Reserve`].
+pub(super) const RESERVE: Param = Param::new(
+    "reserve",
+    "–",
+    Kind::Ratio,
+    "10%",
+    "chosen: some packets; the 2002 paper has 0",
+    "Part of the buffer kept for guaranteed packets, while any arrive.",
+);
+
+/// The last part of the buffer, for guaranteed packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reserve {
+    pub(super) part: Ratio,
+    /// Whether a label of 1 says that the packet belongs to a debt, and half of the part is open to it.
+    pub(super) pays_debts: bool,
+}
+
+impl Reserve {
+    /// `threshold` and `reserve`.
+    ///
+    /// # Errors
+    /// When nothing is between them.
+    pub(super) fn beyond_threshold(args: &EntryArgs<'_>) -> Result<(Ratio, Ratio), ParamError> {
+        let (threshold, reserve) = (args.ratio("threshold"), args.ratio("reserve"));
+        let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
+                    `threshold` and `reserve` must add up to less than 1";
+        require(threshold.get() + reserve.get() < 1.0, "reserve", room)?;
+        Ok((threshold, reserve))
+    }
+
+    pub(super) fn is_debt(self, label: RateLabel) -> bool {
+        self.pays_debts && matches!(label, RateLabel::Excess(rate) if rate <= 1.0)
+    }
+
+    /// Whether a buffer of which this part is `filled` has only room that is kept for others.
+    pub(super) fn is_closed(self, label: RateLabel, filled: f64) -> bool {
+        let kept = match label {
+            RateLabel::Guaranteed => 0.0,
+            _ if self.is_debt(label) => self.part.get() / 2.0,
+            RateLabel::Excess(_) => self.part.get(),
+        };
+        let kept = Mutant::CsfqNoReserve.pick(kept, 0.0);
+        kept > 0.0 && filled >= 1.0 - kept
+    }
+}
