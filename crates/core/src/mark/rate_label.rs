@@ -19,8 +19,9 @@
 //! less than the guarantee on average. A deep bucket holds in addition what Reno falls behind after a loss. What only it
 //! covers is labelled 1, so that no share drops it, but is not guaranteed: half of the `reserve` of the buffer is closed
 //! to it, so that it does not push out what others are guaranteed. A flow may thus send more than its guarantee until the
-//! mean is met, at up to `catch_up` times the guarantee, which a third bucket holds. Over a long time no more than the
-//! guarantee is covered. The debt is kept at the edge; the core only reads labels.
+//! mean is met, at up to `catch_up` times the guarantee, which a third bucket holds. Of a window, what waited in queues may
+//! come at once after a loss, so that this is deeper than the first by what the guarantee brings in 250 ms. Over a long
+//! time no more than the guarantee is covered. The debt is kept at the edge; the core only reads labels.
 //!
 //! Beyond the papers, and the default: `credit`. The window of TCP goes from 2/3 to 4/3 of its mean, over seconds. A label
 //! with the rate of the last 100 ms exceeds the share at each peak, and the flow has the share at its peaks only. So
@@ -369,6 +370,8 @@ impl RateLabels {
         let burst = 8.0 * (TWO_PACKETS.get() as f64 + g.bytes_in(rtt).get() as f64);
         let set = self.params.bucket.map_or(burst, |bucket| bucket.get() as f64 * 8.0);
         let owed = Mutant::CsfqNoDebt.pick(set + behind(g, rtt), 0.0);
+        // A window may come at once, also the part of it that waited in queues.
+        let peak = set + bits_in(g, QUEUEING);
         let g = Mutant::CsfqHalfGuarantee.pick(g.as_bit() as f64, g.as_bit() as f64 / 2.0);
         let contract = &mut self.contracts[flow.slot()];
         if contract.g == 0.0 {
@@ -379,7 +382,7 @@ impl RateLabels {
         }
         contract.now.resize(set);
         contract.owed.resize(owed);
-        contract.peak.resize(set);
+        contract.peak.resize(peak);
         contract.g = g;
     }
 

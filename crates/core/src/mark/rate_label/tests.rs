@@ -169,9 +169,9 @@ fn what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak() {
     let covered = covered_after(100, 2.0);
     assert!(near(covered[0], [864e3, 533e3]), "{covered:?}");
     assert!(covered[1..].iter().all(|&bits| near(bits, [800e3, 0.0])), "{covered:?}");
-    // At 1.25 times: 200 in a second, until 533 are spent.
+    // At 1.25 times: 200 at once, of 250 ms, and 200 in a second, until 533 are spent.
     let slow = covered_after(100, 1.25);
-    assert!(near(slow[0], [864e3, 200e3]) && near(slow[1], [800e3, 200e3]), "{slow:?}");
+    assert!(near(slow[0], [864e3, 400e3]) && near(slow[1], [800e3, 133e3]), "{slow:?}");
     assert!(near(slow[19], [800e3, 0.0]), "{slow:?}");
     // However long it was idle, and with nothing owed from before the start.
     assert!(near(covered_after(10_000, 2.0)[0], covered[0]));
