@@ -1,5 +1,7 @@
 //! Tables as Arrow record batches: for data frames, Parquet, and programs in other languages.
 
+#![expect(clippy::disallowed_types, reason = "metadata of Arrow is a HashMap; here it has one entry")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

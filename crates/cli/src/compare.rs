@@ -1,7 +1,5 @@
 //! `apportion compare`: runs with the first of them, or the simulator with the TCP of this machine.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
 use serde::Serialize;
 
@@ -9,8 +7,9 @@ use crate::arguments::{Compare, Wanted};
 use crate::lab::in_real_time;
 use crate::output;
 use crate::run::load;
+use crate::status::Status;
 
-pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
+pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
     if let Some(scenario) = &arguments.parity {
         let (seeds, out, set) = (arguments.seeds, arguments.out.clone(), arguments.set.clone());
         let quiet = arguments.json;
@@ -33,11 +32,11 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     }
     let comparison = apportion::compare(&runs);
     print(arguments.json, &comparison.rows, &comparison)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Status::SUCCESS)
 }
 
 /// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.
-fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<ExitCode> {
+fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
     let late = arguments.late;
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
@@ -47,19 +46,19 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<ExitCode> {
     let results = in_real_time(&scenario, wanted, &folder, run)?;
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
-        return Ok(ExitCode::from(1));
+        return Ok(Status::from(1));
     };
     if !parity.invalid.is_empty() && !late.allow_late {
         note_faults(&parity.invalid);
         output::note("nothing is compared; --allow-late compares results that are not valid");
-        return Ok(ExitCode::from(1));
+        return Ok(Status::from(1));
     }
     print(wanted.json, &parity.rows, &parity)?;
     if wanted.json {
         note_faults(&parity.faults);
         note_faults(&parity.invalid);
     }
-    Ok(if parity.agrees() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if parity.agrees() { Status::SUCCESS } else { Status::from(1) })
 }
 
 /// Says why results are not valid.

@@ -1,7 +1,6 @@
 //! `apportion gateway`: a gateway between two interfaces, and commands to one that runs.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use apportion::gateway::{Gateway, Interface, Log, Restored};
@@ -9,8 +8,9 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::arguments::{self, GatewayCommand, LogFormat};
 use crate::output;
+use crate::status::Status;
 
-pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
+pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
     match &arguments.command {
         None => {
             let config = arguments.config.as_deref().context("name a configuration file")?;
@@ -39,11 +39,11 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<ExitCode> {
             output::print(if changes.is_empty() { "nothing changed\n" } else { &changes })?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Status::SUCCESS)
 }
 
 /// Restores offloads; status 1 if some could not be.
-fn restore(config: &Path) -> anyhow::Result<ExitCode> {
+fn restore(config: &Path) -> anyhow::Result<Status> {
     let restored = Gateway::new(config).restore()?;
     let line = |(interface, result): &Restored| match result {
         Ok(()) => format!("{interface}: offloads are restored\n"),
@@ -51,7 +51,7 @@ fn restore(config: &Path) -> anyhow::Result<ExitCode> {
     };
     let lines: String = restored.iter().map(line).collect();
     output::print(if lines.is_empty() { "there is nothing to restore\n" } else { &lines })?;
-    Ok(if restored.iter().all(|(_, result)| result.is_ok()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if restored.iter().all(|(_, result)| result.is_ok()) { Status::SUCCESS } else { Status::FAILURE })
 }
 
 fn write_logs(arguments: &arguments::Gateway) {

@@ -1,7 +1,6 @@
 //! `apportion lab`: load, run over the TCP of this machine, write, summarise.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use apportion::lab::Precision;
 use apportion::{Run, RunError, Scenario};
@@ -12,13 +11,14 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::run::{load, print_numbers, print_results};
+use crate::status::Status;
 
-pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
+pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     let Lab { wanted, late, force } = arguments;
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
@@ -41,7 +41,7 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<ExitCode> {
     if wanted.is_silent() {
         note_faults(&faults);
     }
-    Ok(ExitCode::from(1))
+    Ok(Status::from(1))
 }
 
 /// Runs a scenario in real time as `run` does, with the options and a progress bar of the command line.

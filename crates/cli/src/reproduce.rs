@@ -1,7 +1,6 @@
 //! `apportion reproduce`: claims of papers compared with measurements.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use apportion::{ReproduceError, Reproduction};
 
@@ -9,8 +8,9 @@ use crate::arguments::{Reproduce, World};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
+use crate::status::Status;
 
-pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<Status> {
     let in_lab = arguments.world == World::Lab;
     check(arguments, in_lab)?;
     if in_lab {
@@ -45,7 +45,7 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     match ran {
         Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
             output::note(&error.to_string());
-            Ok(ExitCode::from(1))
+            Ok(Status::from(1))
         }
         other => other,
     }
@@ -69,7 +69,7 @@ fn check(arguments: &Reproduce, in_lab: bool) -> anyhow::Result<()> {
 }
 
 /// Runs the experiments and prints their claims. Exit status 1 if one fails.
-fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> anyhow::Result<Status> {
     let reproduced = reproduction.run();
     bar.clear();
     let reproduced = reproduced?;
@@ -89,9 +89,9 @@ fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> 
             "{late} runs of the lab are not valid, which is no verdict on a claim: {}",
             faults[0]
         ));
-        return Ok(ExitCode::from(1));
+        return Ok(Status::from(1));
     }
-    Ok(if reproduced.holds() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if reproduced.holds() { Status::SUCCESS } else { Status::from(1) })
 }
 
 /// Prints the fate of each mutant as it is known. Exit status 1 if one survives.
@@ -100,7 +100,7 @@ fn mutants(
     reproduction: &Reproduction<'_>,
     names: &[String],
     arguments: &Reproduce,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<Status> {
     let mut printed = Ok(());
     let fates = reproduction.mutants(names, &mut |fate| {
         let text = match (arguments.json, arguments.quiet) {
@@ -117,5 +117,5 @@ fn mutants(
         output::print(&format!("\n{}", apportion::mutants::summary(&fates)))?;
     }
     let survives = fates.iter().any(|fate| fate.killer.is_none());
-    Ok(if survives { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(if survives { Status::from(1) } else { Status::SUCCESS })
 }

@@ -1,7 +1,6 @@
 //! `apportion run`: load, simulate, write, summarise.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use apportion::{Results, Run, Scenario, ScenarioBuilder};
 
@@ -9,13 +8,14 @@ use crate::arguments::{self, Wanted};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
+use crate::status::Status;
 
-pub fn run(arguments: &arguments::Run) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let wanted = &arguments.wanted;
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     let folder = wanted.folder("");
     let cancel = interrupt::listen()?;
@@ -41,12 +41,12 @@ impl Wanted {
 }
 
 /// Prints the results of a run that were written to `folder`.
-pub fn print_results(results: &Results, folder: &Path, wanted: &Wanted) -> anyhow::Result<ExitCode> {
+pub fn print_results(results: &Results, folder: &Path, wanted: &Wanted) -> anyhow::Result<Status> {
     print_numbers(results, wanted)?;
     if !wanted.is_silent() {
         output::print(&format!("report: {}\n", folder.join("report.html").display()))?;
     }
-    Ok(if results.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })
 }
 
 /// Prints the numbers of a run as the command line asks for them.

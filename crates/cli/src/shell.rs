@@ -6,15 +6,15 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use apportion::shell::{Shell, ShellResults};
 
 use crate::arguments;
 use crate::output;
+use crate::status::Status;
 
-pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
+pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<Status> {
     let both = arguments.both.options();
     let shell = Shell {
         up: arguments.up.options().or(&both),
@@ -46,7 +46,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<ExitCode> {
     }
     let results = shell.run()?;
     publish(arguments, &results, json)?;
-    Ok(ExitCode::from(results.status()))
+    Ok(Status::from(results.status()))
 }
 
 fn publish(

@@ -1,0 +1,68 @@
+//! The `apportion` command: a client of the library `apportion`. It parses arguments, shows progress, prints what
+//! the library returns, and chooses the exit status.
+//!
+//! Exit status: 0 done, 1 a claim of a paper failed, a run of the lab is not valid, or interrupted before it was done,
+//! 2 bad usage or bad input. `apportion shell` exits as its command does.
+//!
+//! It is a library so that the Python package has the same command without a second program.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod catalogue;
+mod compare;
+mod gateway;
+mod interrupt;
+mod lab;
+mod output;
+mod progress;
+mod reproduce;
+mod run;
+mod shell;
+mod status;
+
+use std::ffi::OsString;
+
+use apportion::Catalog;
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::arguments::{Arguments, Command};
+pub use crate::status::Status;
+
+/// Does what the command line `words` asks for, of which the first is the name of the program. Ends the process where the words
+/// make no sense, or ask for help. The process must have a single thread, which commands on real packets check.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
+    match dispatch(Arguments::parse_from(words).command) {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => Status::SUCCESS,
+        Err(error) => {
+            output::error(&format!("{error:#}"));
+            Status::from(2)
+        }
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<Status> {
+    match command {
+        Command::Run(arguments) => return run::run(&arguments),
+        Command::Lab(arguments) => return lab::lab(&arguments),
+        Command::Gateway(arguments) => return gateway::gateway(&arguments),
+        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        Command::Shell(arguments) => return shell::shell(&arguments),
+        Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
+        Command::Explain { name } => {
+            output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?;
+        }
+        Command::Schema => {
+            let schema = serde_json::to_string(&apportion::catalogue::schema(&Catalog::default()))?;
+            output::print(&format!("{schema}\n"))?;
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "apportion", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
+        }
+        Command::Compare(arguments) => return compare::compare(&arguments),
+    }
+    Ok(Status::SUCCESS)
+}

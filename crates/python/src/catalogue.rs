@@ -1,0 +1,38 @@
+//! What scenarios can name.
+
+use apportion::{Catalog, catalogue};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+
+use crate::errors::of_run;
+
+#[pyfunction]
+pub fn explain(name: &str) -> PyResult<String> {
+    catalogue::explain(&Catalog::default(), name).map_err(|error| PyKeyError::new_err(error.to_string()))
+}
+
+/// A list of names: its title, and entries of name, role and summary.
+type List = (&'static str, Vec<(String, &'static str, String)>);
+
+#[pyfunction]
+pub fn names() -> Vec<List> {
+    let lists = catalogue::list(&Catalog::default()).into_iter();
+    lists
+        .map(|list| {
+            let entries = list.entries.into_iter().map(|entry| (entry.name, entry.role, entry.summary));
+            (list.title, entries.collect())
+        })
+        .collect()
+}
+
+#[pyfunction]
+pub fn example_names() -> Vec<&'static str> {
+    apportion::examples().map(|(name, _)| name).collect()
+}
+
+/// Names, sources and summaries.
+#[pyfunction]
+pub fn experiments() -> PyResult<Vec<(String, String, String)>> {
+    let all = apportion::experiments().map_err(of_run)?;
+    Ok(all.into_iter().map(|one| (one.id, one.source, one.summary)).collect())
+}

@@ -1,0 +1,90 @@
+//! Results of runs.
+
+use std::path::PathBuf;
+
+use apportion::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+
+use crate::errors::of_run;
+use crate::table::Table;
+
+/// What was measured.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Results {
+    inner: apportion::Results,
+}
+
+impl Results {
+    pub const fn new(inner: apportion::Results) -> Self {
+        Self { inner }
+    }
+
+    fn of<R: Row + apportion::Table>(&self) -> Result<Table, arrow_schema::ArrowError> {
+        self.inner.record_batch::<R>().map(|batch| Table::new(R::TABLE, batch))
+    }
+}
+
+/// What a point sets: key paths with values.
+type Settings = Vec<(String, String)>;
+
+#[pymethods]
+impl Results {
+    /// A table by the name that its CSV file has.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let table = py.detach(|| {
+            Some(match name {
+                FlowRow::TABLE => self.of::<FlowRow>(),
+                LinkRow::TABLE => self.of::<LinkRow>(),
+                SeriesRow::TABLE => self.of::<SeriesRow>(),
+                AllocationRow::TABLE => self.of::<AllocationRow>(),
+                CompletionRow::TABLE => self.of::<CompletionRow>(),
+                StatisticRow::TABLE => self.of::<StatisticRow>(),
+                ResponseRow::TABLE => self.of::<ResponseRow>(),
+                PhaseRow::TABLE => self.of::<PhaseRow>(),
+                _ => return None,
+            })
+        });
+        table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?.map_err(of_run)
+    }
+
+    #[getter]
+    fn complete(&self) -> bool {
+        self.inner.is_complete()
+    }
+
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        self.inner.seeds().to_vec()
+    }
+
+    #[getter]
+    fn faults(&self) -> Vec<String> {
+        self.inner.faults()
+    }
+
+    /// The points: label, settings, and how many replications have ended.
+    #[getter]
+    fn points(&self) -> Vec<(String, Settings, usize)> {
+        let points = self.inner.points().iter();
+        points.map(|point| (point.label.clone(), point.settings.clone(), point.outcomes.len())).collect()
+    }
+
+    fn summary(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.summary())
+    }
+
+    fn json_lines(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.json_lines())
+    }
+
+    fn report(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.report())
+    }
+
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+        py.detach(|| self.inner.write(&folder)).map_err(of_run)
+    }
+}

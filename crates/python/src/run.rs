@@ -1,0 +1,118 @@
+//! Running a scenario while Python stays responsive.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use apportion::{Cancel, Results, Run, Scenario};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::of_run;
+
+/// How often signals are looked at and progress is reported. Chosen: an interrupt is to take effect within 0.2 s.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How to run it.
+pub struct Options<'py> {
+    pub seeds: u64,
+    pub jobs: usize,
+    pub perturb: Option<bool>,
+    pub force: bool,
+    /// Is called with how many simulations have ended, and of how many.
+    pub progress: Option<Bound<'py, PyAny>>,
+    pub folder: Option<PathBuf>,
+}
+
+/// Runs it. Returns the results, and whether an interrupt ended it early.
+///
+/// # Errors
+/// If it cannot be run; what `progress` or a handler of signals raises; the interrupt, if nothing had ended before or if there was a
+/// second one.
+pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_>) -> PyResult<(Results, bool)> {
+    let Options { seeds, jobs, perturb, force, progress, folder } = options;
+    let cancel = Cancel::new();
+    let counts = Counts::default();
+    let run = Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel);
+    let run = perturb.into_iter().fold(run, Run::perturb);
+    let run = folder.into_iter().fold(run, Run::folder);
+    let run = run.progress(|progress| counts.set(progress));
+    let (result, stopped) = watched(py, &cancel, || counts.report(progress.as_ref()), || run.simulate());
+    let results = result.map_err(of_run)?;
+    let is_empty = results.points().iter().all(|point| point.outcomes.is_empty());
+    match stopped {
+        None => Ok((results, false)),
+        Some(Stop::Interrupt(_)) if !is_empty => Ok((results, true)),
+        Some(Stop::Interrupt(error) | Stop::Error(error)) => Err(error),
+    }
+}
+
+/// What the threads of the run report, and the thread of Python reads.
+#[derive(Default)]
+struct Counts {
+    done: AtomicUsize,
+    total: AtomicUsize,
+    reported: AtomicUsize,
+}
+
+impl Counts {
+    fn set(&self, progress: apportion::Progress) {
+        self.total.store(progress.total, Ordering::Relaxed);
+        self.done.store(progress.done, Ordering::Release);
+    }
+
+    /// Calls `progress` if there is something new.
+    fn report(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let done = self.done.load(Ordering::Acquire);
+        if self.reported.swap(done, Ordering::Relaxed) != done
+            && let Some(progress) = progress
+        {
+            progress.call1((done, self.total.load(Ordering::Relaxed)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a run was stopped.
+enum Stop {
+    /// By the first interrupt: what has ended is kept.
+    Interrupt(PyErr),
+    /// By anything else, or by a second interrupt.
+    Error(PyErr),
+}
+
+/// Runs `work` in a thread of its own while this one, without the interpreter's lock, looks after signals and calls `each`. What a
+/// signal or `each` raises cancels the work and is returned with its result.
+fn watched<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    each: impl Fn() -> PyResult<()>,
+    work: impl FnOnce() -> T + Send,
+) -> (T, Option<Stop>) {
+    thread::scope(|scope| {
+        let (at_end, ended) = channel::<()>();
+        let worker = scope.spawn(move || {
+            let result = work();
+            drop(at_end);
+            result
+        });
+        let mut stopped = None;
+        let mut ended = Some(ended);
+        while let Some(receiver) = ended.take() {
+            ended = py.detach(move || match receiver.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => Some(receiver),
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => None,
+            });
+            let raised = py.check_signals().and_then(|()| each());
+            if let Err(error) = raised {
+                cancel.cancel();
+                let is_first = stopped.is_none() && error.is_instance_of::<PyKeyboardInterrupt>(py);
+                stopped = Some(if is_first { Stop::Interrupt(error) } else { Stop::Error(error) });
+            }
+        }
+        let result = py.detach(|| worker.join());
+        (result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stopped)
+    })
+}

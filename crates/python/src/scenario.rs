@@ -1,0 +1,162 @@
+//! Scenarios.
+
+use std::path::PathBuf;
+
+use apportion::{ScenarioBuilder, ScenarioError};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use toml::{Table, Value};
+
+use crate::errors::{Given, of_key, of_scenario};
+use crate::results::Results;
+use crate::run::{self, Options};
+use crate::values;
+
+/// Keys of a link that may stand for those of the only bottleneck.
+const SHORT: [&str; 4] = ["rate", "delay", "queue", "loss"];
+
+/// A checked scenario.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Scenario {
+    inner: apportion::Scenario,
+    given: Given,
+}
+
+impl Scenario {
+    fn load(py: Python<'_>, builder: ScenarioBuilder, given: Given) -> PyResult<Self> {
+        // It may read files, such as traces.
+        let loaded = py.detach(|| builder.load());
+        match loaded {
+            Ok(inner) => Ok(Self { inner, given }),
+            Err(error) => Err(of_scenario(py, &error, given)),
+        }
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    #[staticmethod]
+    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::load(py, ScenarioBuilder::from_file(path), Given::Text)
+    }
+
+    /// `origin` is the path that messages name, to whose folder files are relative.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: &str, origin: Option<PathBuf>) -> PyResult<Self> {
+        let builder = ScenarioBuilder::from_text(text);
+        Self::load(py, origin.into_iter().fold(builder, ScenarioBuilder::origin), Given::Text)
+    }
+
+    #[staticmethod]
+    fn from_values(py: Python<'_>, values: &Bound<'_, PyDict>, origin: Option<PathBuf>) -> PyResult<Self> {
+        let builder = ScenarioBuilder::from_values(&values::table(values)?);
+        let builder = builder.map_err(|error: ScenarioError| of_scenario(py, &error, Given::Values))?;
+        Self::load(py, origin.into_iter().fold(builder, ScenarioBuilder::origin), Given::Values)
+    }
+
+    #[staticmethod]
+    fn from_example(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let Some(builder) = ScenarioBuilder::example(name) else {
+            let names: Vec<_> = apportion::examples().map(|(name, _)| name).collect();
+            let message =
+                format!("there is no example scenario `{name}`; the names are {}", names.join(", "));
+            return Err(PyKeyError::new_err(message));
+        };
+        Self::load(py, builder, Given::Text)
+    }
+
+    /// The same scenario with values replaced.
+    fn set(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut builder = self.inner.edit();
+        for (path, value) in settings {
+            let Ok(path) = path.cast::<PyString>() else {
+                return Err(of_key(
+                    py,
+                    &path.repr()?.to_string(),
+                    "a key path is text, such as `link.x.rate`",
+                ));
+            };
+            let path = full_path(py, &self.inner, path.to_str()?)?;
+            let value = values::value(&path, &value, 0)?;
+            builder = builder.set(path, value);
+        }
+        Self::load(py, builder, self.given)
+    }
+
+    /// Runs it. Returns the results, and whether an interrupt ended it early.
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        seeds: u64,
+        jobs: usize,
+        perturb: Option<bool>,
+        force: bool,
+        progress: Option<Bound<'_, PyAny>>,
+        folder: Option<PathBuf>,
+    ) -> PyResult<(Results, bool)> {
+        let options = Options { seeds, jobs, perturb, force, progress, folder };
+        let (results, interrupted) = run::simulate(py, &self.inner, options)?;
+        Ok((Results::new(results), interrupted))
+    }
+
+    #[getter]
+    fn title(&self) -> &str {
+        self.inner.title()
+    }
+
+    /// The path that messages name.
+    #[getter]
+    fn origin(&self) -> PathBuf {
+        self.inner.origin().to_owned()
+    }
+
+    #[getter]
+    fn canonical(&self) -> &str {
+        self.inner.canonical()
+    }
+
+    /// 16 hexadecimal digits.
+    #[getter]
+    fn hash(&self) -> String {
+        format!("{:016x}", self.inner.hash())
+    }
+
+    /// The points of the sweep: labels with settings.
+    #[getter]
+    fn points(&self) -> Vec<(String, Vec<(String, String)>)> {
+        let points = self.inner.points().iter();
+        points.map(|point| (point.label.clone(), point.settings.clone())).collect()
+    }
+}
+
+/// The key path that `path` stands for: `queue` is that of the only bottleneck.
+fn full_path(py: Python<'_>, scenario: &apportion::Scenario, path: &str) -> PyResult<String> {
+    if !SHORT.contains(&path) {
+        return Ok(path.to_owned());
+    }
+    let table: Table = toml::from_str(scenario.canonical()).unwrap_or_default();
+    let topology = table.get("topology").and_then(Value::as_table);
+    let of_topology = topology.into_iter().flatten();
+    let of_topology = of_topology
+        .filter(|(name, value)| value.is_table() && name.as_str() != "access")
+        .map(|(name, _)| format!("topology.{name}"));
+    let mut links: Vec<String> = of_topology.collect();
+    if links.is_empty() {
+        let of_links = table.get("link").and_then(Value::as_table).into_iter().flatten();
+        links = of_links.map(|(name, _)| format!("link.{name}")).collect();
+    }
+    match &links[..] {
+        [only] => Ok(format!("{only}.{path}")),
+        _ => {
+            let paths: Vec<_> = links.iter().map(|link| format!("{link}.{path}")).collect();
+            let message = format!(
+                "there is no single bottleneck that it could be of; write the whole path, such as {}",
+                paths.join(" or ")
+            );
+            Err(of_key(py, path, &message))
+        }
+    }
+}

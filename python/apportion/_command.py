@@ -1,0 +1,15 @@
+"""The command ``apportion``: the same as that of the Rust package, in this process."""
+
+import signal
+import sys
+
+from ._native import main as _main
+
+
+def main() -> None:
+    """Do what the command line says, and exit with its status."""
+    # The command handles signals itself, and what it starts inherits those that Python ignores.
+    for name in ("SIGINT", "SIGPIPE", "SIGXFSZ"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    sys.exit(_main(sys.argv))

@@ -1,0 +1,81 @@
+"""The progress of a run: a bar in a terminal or a notebook."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib import import_module
+from types import TracebackType
+from typing import Any
+
+_WIDTH = 30
+# Chosen: a bar that vanishes at once would only flicker.
+_QUIET_SECONDS = 0.5
+
+
+class Bar:
+    """A bar on standard error if that is a terminal, a bar of HTML in a notebook, else nothing. It vanishes at the end."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._drawn = False
+        self._handle: Any = None
+        self._in_notebook = _in_notebook()
+        self._in_terminal = not self._in_notebook and sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` simulations have ended."""
+        elapsed = time.monotonic() - self._started
+        if elapsed < _QUIET_SECONDS or not total:
+            return
+        left = elapsed / done * (total - done) if done else 0.0
+        text = f"{done}/{total} runs, {_duration(left)} left"
+        if self._in_notebook:
+            page = _Page(f"<progress value='{done}' max='{total}'></progress> {text}")
+            self._show(page)
+        elif self._in_terminal:
+            full = _WIDTH * done // total
+            sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {text}\x1b[K")
+            sys.stderr.flush()
+            self._drawn = True
+
+    def _show(self, page: _Page) -> None:
+        if self._handle is None:
+            self._handle = import_module("IPython.display").display(page, display_id=True)
+        else:
+            self._handle.update(page)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handle is not None:
+            self._handle.update(_Page(""))
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class _Page:
+    """HTML for a notebook."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def _repr_html_(self) -> str:
+        return self._text
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

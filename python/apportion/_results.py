@@ -1,0 +1,146 @@
+"""Running scenarios, and what was measured."""
+
+from __future__ import annotations
+
+import html
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from os import PathLike
+
+from . import _native
+from ._progress import Bar
+from ._table import Table
+
+
+class IncompleteWarning(UserWarning):
+    """A run was interrupted; its results have what had ended until then."""
+
+
+def run(
+    scenario: _native.Scenario,
+    seeds: int,
+    jobs: int,
+    perturb: bool | None,
+    progress: bool | Callable[[int, int], object] | None,
+    folder: str | PathLike[str] | None,
+    force: bool,
+) -> Results:
+    """Run a scenario; see :meth:`apportion.Scenario.run`."""
+    if seeds < 1:
+        raise ValueError(f"seeds is {seeds}; at least one replication is needed")
+    if jobs < 0:
+        raise ValueError(f"jobs is {jobs}; write 0 for one replication on each core")
+
+    def with_progress(report: Callable[[int, int], object] | None) -> tuple[_native.Results, bool]:
+        return scenario.run(seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=report, folder=folder)
+
+    if progress is None or progress is True:
+        with Bar() as bar:
+            results, interrupted = with_progress(bar)
+    else:
+        results, interrupted = with_progress(progress or None)
+    if interrupted:
+        done = sum(count for _, _, count in results.points)
+        planned = seeds * len(results.points)
+        message = f"interrupted: {done} of {planned} replications have ended, and the results have these"
+        warnings.warn(message, IncompleteWarning, stacklevel=3)
+    return Results(results)
+
+
+class Results:
+    """What a run measured, as tables. See :meth:`apportion.Scenario.run`."""
+
+    def __init__(self, native: _native.Results) -> None:
+        self._native = native
+
+    @cached_property
+    def flows(self) -> Table:
+        """Throughput, delay and drops of each flow: by point, replication and flow."""
+        return Table(self._native.table("flows"))
+
+    @cached_property
+    def links(self) -> Table:
+        """Throughput, delay and drops of each link: by point, replication and link."""
+        return Table(self._native.table("links"))
+
+    @cached_property
+    def series(self) -> Table:
+        """Throughput, backlog, window and round-trip time in each sample interval: flows first, then watched links."""
+        return Table(self._native.table("series"))
+
+    @cached_property
+    def allocations(self) -> Table:
+        """Rates that watched links allocated to flows in each sample interval, if their discipline does so."""
+        return Table(self._native.table("allocations"))
+
+    @cached_property
+    def completions(self) -> Table:
+        """Finite transfers that finished."""
+        return Table(self._native.table("completions"))
+
+    @cached_property
+    def statistics(self) -> Table:
+        """Numbers that the disciplines of links report of themselves."""
+        return Table(self._native.table("statistics"))
+
+    @cached_property
+    def responses(self) -> Table:
+        """How flows answered to each event that changes what they are due."""
+        return Table(self._native.table("responses"))
+
+    @cached_property
+    def phases(self) -> Table:
+        """Where results depend on phases, and by how much; empty without ``perturb``."""
+        return Table(self._native.table("phases"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every replication of every point has ended; False after an interrupt."""
+        return self._native.complete
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the replications, as planned."""
+        return tuple(self._native.seeds)
+
+    def summary(self) -> str:
+        """Return a summary for a terminal: at most 25 lines."""
+        return self._native.summary()
+
+    def report(self) -> str:
+        """Return the report as one HTML page that needs nothing else."""
+        return self._native.report()
+
+    def json_lines(self) -> str:
+        """Return run, metrics and phases, one JSON object a line, as ``apportion run --json`` prints them."""
+        return self._native.json_lines()
+
+    def write(self, folder: str | PathLike[str]) -> None:
+        """Write tables and report to a folder, as ``apportion run --out`` does: all or nothing.
+
+        Parameters
+        ----------
+        folder : str or path
+            A new or empty folder, or one with earlier results, which are replaced.
+
+        Raises
+        ------
+        RunError
+            If it holds something else or cannot be written.
+        """
+        self._native.write(folder)
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        """Show how much there is."""
+        points = self._native.points
+        done = sum(count for _, _, count in points)
+        state = "" if self.complete else ", incomplete"
+        return f"<apportion.Results: {len(points)} points, {done} replications{state}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"

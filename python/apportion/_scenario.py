@@ -1,0 +1,309 @@
+"""Scenarios: what to simulate."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import _native
+from ._results import Results, run
+
+
+class Point(NamedTuple):
+    """A point of the sweep of a scenario.
+
+    Attributes
+    ----------
+    label : str
+        What tables call it, such as ``queue=drr, rate=10Mbit``; empty without a sweep.
+    settings : dict of str to str
+        The values that it sets, by the keys that the label has.
+    """
+
+    label: str
+    settings: dict[str, str]
+
+
+class Scenario:
+    """A checked scenario: one point, or one for each combination of values that are swept.
+
+    Parameters
+    ----------
+    tables : mapping, optional
+        The whole document, as a TOML file has it.
+    origin : str or path, optional
+        A path to whose folder the files are relative that the scenario refers to. Default: the current folder.
+    **keywords
+        Its keys: ``seed``, ``stop``, and the tables ``topology``, ``link``, ``flow`` and others. A key is written as in a file; a
+        list in place of a value is a sweep. `docs/scenario.md` has them all.
+
+    Raises
+    ------
+    ScenarioError
+        Everything that is wrong with it, a line each, with key paths.
+
+    Examples
+    --------
+    >>> s = Scenario(
+    ...     seed=1,
+    ...     stop="2s",
+    ...     link={"x": {"from": "a", "to": "b", "rate": "2Mbit", "delay": "5ms", "queue": ["fifo", "drr"]}},
+    ...     flow={"tcp": {"from": "a", "to": "b"}},
+    ... )
+    >>> [point.label for point in s.points]
+    ['queue=fifo', 'queue=drr']
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any] | None = None,
+        /,
+        *,
+        origin: str | PathLike[str] | None = None,
+        **keywords: Any,
+    ) -> None:
+        self._native = _native.Scenario.from_values({**(tables or {}), **keywords}, origin)
+
+    @classmethod
+    def _of(cls, native: _native.Scenario) -> Scenario:
+        scenario = cls.__new__(cls)
+        scenario._native = native
+        return scenario
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Scenario:
+        """Read and check a scenario file.
+
+        Parameters
+        ----------
+        path : str or path
+            A TOML file. Files that it refers to are relative to its folder.
+
+        Raises
+        ------
+        ScenarioError
+            If it cannot be read, or everything that is wrong with it.
+        """
+        return cls._of(_native.Scenario.from_file(path))
+
+    @classmethod
+    def from_text(cls, text: str, origin: str | PathLike[str] | None = None) -> Scenario:
+        """Check the text of a scenario.
+
+        Parameters
+        ----------
+        text : str
+            A TOML document.
+        origin : str or path, optional
+            The path that messages name, to whose folder files are relative. Default: the current folder.
+
+        Raises
+        ------
+        ScenarioError
+            Everything that is wrong with it.
+        """
+        return cls._of(_native.Scenario.from_text(text, origin))
+
+    def set(self, settings: Mapping[str, Any] | None = None, /, **keywords: Any) -> Scenario:
+        """Return the same scenario with values replaced.
+
+        Parameters
+        ----------
+        settings : mapping of str to value
+            Values by key path, such as ``{"link.x.rate": "5Mbit"}``; a list is a sweep. All are set before anything is checked. ``rate``,
+            ``delay``, ``queue`` and ``loss`` without a path are those of the only bottleneck.
+        **keywords
+            The same for keys without dots: ``stop="20s"``.
+
+        Returns
+        -------
+        Scenario
+            A new one; this one stays as it is.
+
+        Raises
+        ------
+        ScenarioError
+            Everything that is wrong with what results.
+
+        Examples
+        --------
+        >>> import apportion as ap
+        >>> len(ap.example("quickstart").set({"rate": ["5Mbit", "10Mbit"]}, stop="20s").points)
+        8
+        """
+        return self._of(self._native.set({**(settings or {}), **keywords}))
+
+    def run(
+        self,
+        seeds: int = 1,
+        *,
+        jobs: int = 0,
+        perturb: bool | None = None,
+        progress: bool | Callable[[int, int], object] | None = None,
+        folder: str | PathLike[str] | None = None,
+        force: bool = False,
+    ) -> Results:
+        """Simulate every point with every seed.
+
+        Python stays responsive: the interpreter's lock is free meanwhile.
+
+        Parameters
+        ----------
+        seeds : int
+            Replications of each point: the scenario's own seed first, then seeds derived from it. Default 1.
+        jobs : int
+            Replications at the same time. Default 0: one for each core. Results do not depend on it.
+        perturb : bool, optional
+            Whether each replication is run again with all delays moved by 1 µs, which shows where results depend on phases
+            (:attr:`Results.phases`) and doubles the time. Default: with more than one seed.
+        progress : bool or callable, optional
+            True or None: a bar in a terminal or notebook. False: nothing. A callable is called with the number of simulations that
+            have ended and that of all, at most twenty times a second; what it raises ends the run.
+        folder : str or path, optional
+            Where to write the results, as :meth:`Results.write` does, with packet captures of links that have ``pcap = true``.
+        force : bool
+            Run it even if an estimate says that it takes more than a day of CPU time or 2 GB of memory. Default False.
+
+        Returns
+        -------
+        Results
+            What was measured. After an interrupt (Ctrl-C, or the stop button of a notebook) that is what had ended until then:
+            ``complete`` is False and an :class:`IncompleteWarning` says so. A second interrupt while the run stops, or one before
+            anything has ended, raises KeyboardInterrupt.
+
+        Raises
+        ------
+        RunError
+            If it is too large, or results cannot be written.
+        ValueError
+            If an argument makes no sense.
+        """
+        return run(self._native, seeds, jobs, perturb, progress, folder, force)
+
+    @property
+    def title(self) -> str:
+        """The title, which reports have."""
+        return self._native.title
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points of the sweep, the first axis slowest. Without a sweep there is one, without a label."""
+        return tuple(Point(label, dict(settings)) for label, settings in self._native.points)
+
+    @property
+    def canonical(self) -> str:
+        """The scenario as it was understood, as TOML with all defaults. It loads back to the same scenario."""
+        return self._native.canonical
+
+    @property
+    def hash(self) -> str:
+        """A hash of the canonical text without the title: equal for scenarios that give equal results."""
+        return self._native.hash
+
+    def __eq__(self, other: object) -> bool:
+        """Compare canonical texts."""
+        return isinstance(other, Scenario) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __reduce__(self) -> tuple[Callable[..., Scenario], tuple[str, Path]]:
+        """Pickle the canonical text, for other processes."""
+        return Scenario.from_text, (self.canonical, self._native.origin)
+
+    def __repr__(self) -> str:
+        """Show the title and the number of points."""
+        count = len(self._native.points)
+        return f"<apportion.Scenario {self.title!r}: {count} point{'s' if count > 1 else ''}>"
+
+    def _repr_html_(self) -> str:
+        labels = "".join(f"<li>{html.escape(point.label)}</li>" for point in self.points if point.label)
+        points = f"<ol>{labels}</ol>" if labels else ""
+        return (
+            f"<p><b>{html.escape(self.title)}</b></p>{points}"
+            f"<details><summary>as TOML</summary><pre>{html.escape(self.canonical)}</pre></details>"
+        )
+
+
+def example(name: str) -> Scenario:
+    """Return a scenario that is built in.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`apportion.examples`, such as ``"quickstart"``.
+
+    Raises
+    ------
+    KeyError
+        If there is none of this name.
+    """
+    return Scenario._of(_native.Scenario.from_example(name))
+
+
+def dumbbell(
+    flows: int | Mapping[str, Mapping[str, Any]] = 2,
+    *,
+    rate: str | Sequence[str] = "10Mbit",
+    delay: str | Sequence[str] = "10ms",
+    queue: Any = "fifo",
+    access: Mapping[str, Any] | None = None,
+    stop: str = "30s",
+    measure_from: str = "5s",
+    seed: int = 1,
+    **keywords: Any,
+) -> Scenario:
+    """Put together a dumbbell: hosts on the left, hosts on the right, and one bottleneck between two routers.
+
+    Parameters
+    ----------
+    flows : int or mapping
+        The number of greedy TCP flows, called ``tcp.1``, ``tcp.2`` and so on; or tables of flows by name, without ``from`` and ``to``.
+        Each flow has a pair of hosts of its own, also each of a group with ``count``.
+    rate, delay : str or sequence of str
+        Of the bottleneck; lists are sweeps. Default 10 Mb/s and 10 ms, one way.
+    queue : str, mapping or sequence
+        The discipline in front of it. Default ``"fifo"``.
+    access : mapping, optional
+        Rate and delay of the links of hosts, with ``i`` for the number of the host. Default 10 Gb/s and 1 ms.
+    stop, measure_from : str
+        When the run ends, and from when on results count. Default 30 s and 5 s.
+    seed : int
+        The source of all randomness. Default 1.
+    **keywords
+        Other keys of the scenario, such as ``title``.
+
+    Returns
+    -------
+    Scenario
+        Its bottleneck is the link ``bottleneck``; to change it, set ``topology.bottleneck.rate`` or just ``rate``.
+
+    Examples
+    --------
+    >>> import apportion as ap
+    >>> s = ap.dumbbell({"bulk": {"count": 3}, "udp": {"source": {"kind": "cbr", "rate": "8Mbit"}}}, queue=["fifo", "drr"])
+    >>> len(s.points)
+    2
+    """
+    if isinstance(flows, int):
+        flows = {"tcp": {"count": flows}}
+    tables: dict[str, dict[str, Any]] = {}
+    pairs = 0
+    for name, table in flows.items():
+        count = table.get("count", 1)
+        host = f"{{i + {pairs}}}" if pairs else "{i}"
+        start = {"between": ["0s", "1s"]}
+        tables[name] = {"start": start, **table, "from": f"l{host}", "to": f"r{host}"}
+        pairs += count if isinstance(count, int) else 0
+    topology = {
+        "kind": "dumbbell",
+        "pairs": pairs,
+        "bottleneck": {"rate": rate, "delay": delay, "queue": queue},
+        "access": {"rate": "10Gbit", "delay": "1ms", **(access or {})},
+    }
+    return Scenario(
+        seed=seed, stop=stop, measure_from=measure_from, topology=topology, flow=tables, **{"title": "Dumbbell", **keywords}
+    )

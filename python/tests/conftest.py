@@ -1,0 +1,17 @@
+"""What tests share."""
+
+import pytest
+
+import apportion as ap
+
+
+@pytest.fixture(scope="session")
+def small() -> ap.Scenario:
+    """Two TCP flows under two disciplines: a fraction of a second."""
+    return ap.dumbbell(2, rate="3Mbit", queue=["fifo", "drr"], stop="3s", measure_from="1s")
+
+
+@pytest.fixture(scope="session")
+def results(small: ap.Scenario) -> ap.Results:
+    """Its results with two seeds."""
+    return small.run(seeds=2, progress=False)

@@ -1,0 +1,126 @@
+"""Runs: seeds, progress, interrupts."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import apportion as ap
+
+
+def long(seconds: int = 20) -> ap.Scenario:
+    return ap.dumbbell(2, rate="20Mbit", stop=f"{seconds}s", measure_from="1s")
+
+
+def test_the_same_seed_gives_the_same_tables_whatever_the_threads(small: ap.Scenario, results: ap.Results) -> None:
+    again = small.run(2, jobs=1, perturb=False, progress=False)
+    for table in ("flows", "links", "series", "statistics"):
+        assert getattr(again, table).to_dict() == getattr(results, table).to_dict()
+    assert len(again.phases) == 0 < len(results.phases)
+    assert again.seeds == results.seeds and len(set(again.seeds)) == 2
+
+
+def test_progress_is_reported_in_order(small: ap.Scenario) -> None:
+    seen: list[tuple[int, int]] = []
+    small.run(3, perturb=False, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen) and seen[-1] == (6, 6)
+
+
+def test_what_progress_raises_ends_the_run(small: ap.Scenario) -> None:
+    def fail(done: int, total: int) -> None:
+        raise LookupError(f"{done} of {total}")
+
+    with pytest.raises(LookupError, match="of 4000"):
+        small.run(1000, progress=fail)
+
+
+def interrupted_after(seconds: float, scenario: ap.Scenario, seeds: int) -> tuple[ap.Results, float]:
+    sent = [0.0]
+
+    def interrupt() -> None:
+        sent[0] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.start()
+    try:
+        results = scenario.run(seeds, progress=False)
+        return results, time.monotonic() - sent[0]
+    finally:
+        timer.join()
+
+
+def test_an_interrupt_keeps_what_has_ended(small: ap.Scenario) -> None:
+    with pytest.warns(ap.IncompleteWarning, match="of 8000 replications"):
+        results, took = interrupted_after(1.0, small, 4000)
+    assert not results.complete and 0 < len(results.flows) < 16000
+    assert "incomplete" in repr(results)
+    # It takes 0.1 s on an idle machine.
+    assert took < 1.0
+
+
+def test_an_interrupt_before_anything_has_ended_is_raised() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_after(0.3, long(3600), 1)
+
+
+def test_other_threads_run_meanwhile() -> None:
+    ticks = 0
+    stop = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not stop.wait(0.01):
+            ticks += 1
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    started = time.monotonic()
+    long(60).run(progress=False)
+    took = time.monotonic() - started
+    stop.set()
+    thread.join()
+    assert ticks > 20 * took
+
+
+def test_runs_of_several_threads_are_independent(small: ap.Scenario, results: ap.Results) -> None:
+    found: list[ap.Results] = []
+    threads = [threading.Thread(target=lambda: found.append(small.run(2, progress=False))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.flows.to_dict() for one in found] == [results.flows.to_dict()] * 3
+
+
+def test_what_is_too_large_is_refused() -> None:
+    huge = ap.dumbbell(2, rate="100Gbit", stop="100000s")
+    with pytest.raises(ap.RunError, match="more than a day"):
+        huge.run()
+
+
+@pytest.mark.parametrize("arguments", [{"seeds": 0}, {"seeds": -1}, {"jobs": -1}])
+def test_arguments_without_sense_are_refused(small: ap.Scenario, arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        small.run(**arguments)  # type: ignore[arg-type]
+
+
+def test_results_are_written_as_the_command_does(results: ap.Results, tmp_path: Path) -> None:
+    results.write(tmp_path / "out")
+    files = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"flows.csv", "report.html", "run.json"} <= files
+    assert "<html" in results.report() and "queue=drr" in results.summary()
+    assert results.summary() == str(results)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("x")
+    with pytest.raises(ap.RunError):
+        results.write(tmp_path / "full")
+
+
+def test_a_folder_of_a_run_has_captures(tmp_path: Path) -> None:
+    s = ap.dumbbell(1, stop="1s", measure_from="0s").set({"link.bottleneck.pcap": True})
+    s.run(folder=tmp_path / "out")
+    assert (tmp_path / "out" / "bottleneck.pcap").stat().st_size > 1000
