@@ -34,6 +34,24 @@ impl<Q> Counted<Q> {
         &mut self.inner
     }
 
+    /// Calls the discipline in another way than as a queue, one that may drop packets but takes none in or out. A queue
+    /// may be asked for a packet late, after such a call.
+    pub fn call<P: Packet, T>(
+        &mut self,
+        sink: &mut dyn Sink<P>,
+        call: impl FnOnce(&mut Q, &mut dyn Sink<P>) -> T,
+    ) -> T
+    where
+        Q: Queue<P>,
+    {
+        if !cfg!(debug_assertions) {
+            return call(&mut self.inner, sink);
+        }
+        let result = call(&mut self.inner, &mut Tally { dropped: &mut self.dropped, sink });
+        self.balance();
+        result
+    }
+
     fn advance(&mut self, now: Time) {
         assert!(now >= self.latest, "time went back from {} to {now}", self.latest);
         self.latest = now;

@@ -187,6 +187,22 @@ impl PacketQueue {
     pub fn front<'a, P>(&self, pool: &'a Pool<P>) -> Option<&'a Queued<P>> {
         pool.nodes[self.0.front()?].queued.as_ref()
     }
+
+    /// Takes out the first packet for which `is_meant`; the others keep their order. O(1) if that is the first.
+    pub fn take_first<P>(&mut self, pool: &mut Pool<P>, is_meant: impl Fn(&P) -> bool) -> Option<Queued<P>> {
+        let mut at = self.0.front()?;
+        // Terminates: each pass goes one packet on.
+        while !pool.nodes[at].queued.as_ref().is_some_and(|queued| is_meant(&queued.packet)) {
+            at = self.0.behind(&mut pool.nodes, at)?;
+        }
+        self.0.remove(&mut pool.nodes, at);
+        pool.take(at)
+    }
+
+    /// Whether there is more than one packet.
+    pub fn has_several(&self) -> bool {
+        !self.0.is_empty() && !self.0.is_single()
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +232,20 @@ mod tests {
         // Freed places are used again before the pool grows.
         queues[0].push(&mut pool, Queued { packet: packet(9, 0, 100), arrived: Time::ZERO });
         assert_eq!(pool.nodes.len(), 6);
+    }
+
+    #[test]
+    fn the_first_packet_that_is_meant_leaves_and_the_others_keep_their_order() {
+        let mut pool = Pool::new();
+        let mut queue = PacketQueue::EMPTY;
+        for (id, flow) in [(0, 7), (1, 8), (2, 7), (3, 8), (4, 9)] {
+            queue.push(&mut pool, Queued { packet: packet(id, flow, 100), arrived: Time::ZERO });
+        }
+        let mut take = |flow: u32| queue.take_first(&mut pool, |it| it.flow.0 == flow).map(|it| it.packet.id);
+        assert_eq!([8, 9, 8, 8].map(&mut take), [Some(1), Some(4), Some(3), None]);
+        assert!(queue.has_several());
+        let left: Vec<_> = core::iter::from_fn(|| queue.pop(&mut pool, End::Head)).collect();
+        assert_eq!(left.iter().map(|queued| queued.packet.id).collect::<Vec<_>>(), [0, 2]);
     }
 
     #[test]

@@ -186,6 +186,14 @@ mutants! {
         "system::ramp::tests::second::a_burst_leaves_ahead_of_greedy_packets";
     RampScale, "ramp-scale", "in overload all allocations are scaled down alike",
         "system::ramp::tests::second::a_call_keeps_its_rate_in_an_overload_that_others_make";
+    RampFloorWanted, "ramp-floor-wanted", "the floor counts as what a flow needs",
+        "system::ramp::tests::second::calls_that_fit_the_link_make_no_overload_by_their_floors";
+    RampNoDrain, "ramp-no-drain", "in an overload a flow has no more than what comes in of it",
+        "system::ramp::tests::second::in_an_overload_a_small_window_is_no_bound";
+    RampPatient, "ramp-patient", "packets wait for as long as their queue has room",
+        "system::ramp::tests::second::what_waited_too_long_is_dropped_and_the_rest_comes_in_time";
+    RampRestless, "ramp-restless", "flows that are silent are sampled for ever",
+        "system::ramp::tests::second::flows_that_are_silent_come_to_rest_and_wake_with_a_packet";
     RampGreedyFifo, "ramp-greedy-fifo", "greedy flows share one queue",
         "system::any::tests::what_divides_among_greedy_flows_of_ramp_has_its_size";
     RampDoubleI, "ramp-double-i", "I is twice what is configured",

@@ -80,6 +80,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("ramp", "i") => "0.052",
         ("ramp", "d") => "0.053",
         ("ramp", "target_delay") => "21ms",
+        ("ramp", "patience") => "222ms",
         ("ramp", "sample") => "22ms",
         ("ramp", "units") => "fraction",
         ("ramp", "gains") => "printed",
@@ -266,7 +267,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 /// Whether a parameter may be unset.
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
-        ("csfq" | "mcsfq" | "hcsfq", "limit") | ("ramp", "target_delay") => true,
+        ("csfq" | "mcsfq" | "hcsfq", "limit") | ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }
 }

@@ -91,8 +91,8 @@ impl Link {
                 Op::Advance(ns) => self.advance(Span::from_nanos(ns)),
                 Op::Spurious(ns) if spurious => {
                     // Looking changes nothing; and a link that has nothing to send may ask at any time.
-                    let (now, log) = (self.now, &mut self.log);
-                    self.queue.inner_mut().shares(now, log, &mut |_, _| {});
+                    let now = self.now;
+                    self.queue.call(&mut self.log, |queue, sink| queue.shares(now, sink, &mut |_, _| {}));
                     self.advance(Span::from_nanos(ns));
                     self.ask();
                 }
@@ -155,7 +155,11 @@ proptest! {
 
     #[test]
     fn packets_keep_their_order_and_none_is_lost_whatever_the_class(ops in ops(true)) {
-        for pairs in [&["limit=30p", "interface_queue=3p"][..], &["period_control=true", "floor=0.3"], &["preset=paper", "limit=30p"]] {
+        let others = GREEDY.map(|greedy| format!("greedy={greedy}"));
+        let others = others.iter().map(|greedy| vec![greedy.as_str(), "limit=40p"]);
+        let listed = [vec!["limit=30p", "interface_queue=3p"], vec!["period_control=true", "floor=0.3"], vec!["preset=paper", "limit=30p"]];
+        for pairs in listed.into_iter().chain(others) {
+            let pairs = &pairs[..];
             let mut link = Link::new(pairs);
             link.run(&ops, true);
             // Long enough for what waits: the floor is given to each.
@@ -168,6 +172,97 @@ proptest! {
             }
             let offered = ops.iter().filter(|op| matches!(op, Op::Enqueue(..))).count();
             prop_assert_eq!(link.sent.len() + link.log.dropped.len(), offered);
+        }
+    }
+}
+
+/// Whatever divides among greedy flows.
+const GREEDY: [&str; 16] = [
+    "fifo",
+    "drr",
+    "rr",
+    "stfq",
+    "scfq",
+    "wf2q_plus",
+    "fq_codel",
+    "choke",
+    "head",
+    "lqd",
+    "rnd",
+    "pfd",
+    "red",
+    "fred",
+    "sred",
+    "codel",
+];
+
+#[test]
+fn a_flow_that_holds_nothing_changes_its_class_and_nothing_else() {
+    for greedy in GREEDY {
+        let [with, without] = [true, false].map(|changes| {
+            let mut link = Link::new(&[&format!("greedy={greedy}"), "limit=60p"]);
+            let mut ops = Vec::new();
+            for step in 0..4_000 {
+                ops.push(Op::Enqueue(2 + step % 5 / 4, 300 + u64::from(step) % 7 * 100));
+                ops.push(Op::Advance(300_000));
+                // As many steps without changes.
+                let to = if changes { 9 + step % 40 } else { 9 };
+                ops.push(Op::Class(to, step % 3 == 0));
+            }
+            link.run(&ops, false);
+            (link.sent, link.log)
+        });
+        assert_eq!(with, without, "{greedy}");
+    }
+}
+
+#[test]
+fn the_limit_holds_while_classes_change() {
+    for greedy in GREEDY {
+        let mut queue = build(&[&format!("greedy={greedy}"), "limit=50p"]);
+        let mut log = Log::default();
+        for id in 0..6_000 {
+            let now = Time::from_nanos(u64::from(id) * 100_000);
+            // Flow 2 floods; 3 sends every fourth packet, and changes its class with each fifth of its own.
+            let flow = if id % 4 == 3 { 3 } else { 2 };
+            queue.enqueue(now, packet(id, flow, 1_000), &mut log);
+            if id % 20 == 3 {
+                let class = if id % 40 == 3 { FlowClass::RealRate } else { FlowClass::Greedy };
+                queue.inner_mut().set_class(FlowId(3), class);
+            }
+            if id % 8 == 0 {
+                queue.dequeue(now, &mut log);
+            }
+            // Both classes may hold 50, and what came back joins with the next call.
+            let held = queue.backlog().packets.get();
+            assert!(held <= 100, "{greedy}: {held} packets after {id}");
+        }
+    }
+}
+
+#[test]
+fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
+    for greedy in GREEDY {
+        let mut queue = build(&[&format!("greedy={greedy}"), "limit=50p"]);
+        let mut log = Log::default();
+        for id in 0..30 {
+            queue.enqueue(Time::ZERO, packet(id, 2 + id % 3, 500), &mut log);
+        }
+        let lost = |flow: u32| log.dropped.iter().filter(|drop| 2 + drop.1 % 3 == flow).count() as u64;
+        // The first packet stands before the link.
+        let due = 10 - lost(3);
+        assert!(queue.inner_mut().set_class(FlowId(3), FlowClass::RealRate));
+        let mut fill = 0;
+        queue.inner().latest_shares(&mut |flow, share| {
+            if flow == FlowId(3) {
+                fill = share.fill.get() / 500;
+            }
+        });
+        assert_eq!(fill, due, "{greedy}");
+        let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Time::from_secs(1), &mut log)).collect();
+        for flow in 2..5 {
+            let order: Vec<_> = sent.iter().filter(|sent| sent.flow.0 == flow).map(|sent| sent.id).collect();
+            assert!(order.is_sorted(), "{greedy}: {order:?}");
         }
     }
 }

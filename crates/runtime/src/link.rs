@@ -315,7 +315,8 @@ impl<P: Packet> LinkState<P> {
     pub fn catch_up<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
         let mut shares = Vec::new();
         let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
-        self.queue.inner_mut().shares(now, &mut sink, &mut |id, share| shares.push((id, share)));
+        let mut show = |id, share| shares.push((id, share));
+        self.queue.call(&mut sink, |queue, sink| queue.shares(now, sink, &mut show));
         let Some(LinkProbe { allocations, .. }) = &mut self.instruments.probe else { return };
         for (id, share) in shares {
             if let Some(flow) = backend.flow_of(id) {

@@ -178,6 +178,16 @@ impl Fred {
         &mut self.flows[flow.slot()]
     }
 
+    /// A packet of `flow` left the buffer.
+    fn left(&mut self, flow: FlowId) {
+        let flow = self.flow(flow);
+        flow.qlen -= 1;
+        if flow.qlen == 0 {
+            *flow = Flow::default();
+            self.n_active -= 1;
+        }
+    }
+
     /// Why a packet of `flow` is dropped, if it is.
     fn judge(&mut self, flow: FlowId) -> Option<DropReason> {
         let (avg, avgcq, DropCurve { min_th, max_th, .. }) = (self.average.get(), self.avgcq(), self.curve);
@@ -236,13 +246,12 @@ impl<P: Packet> BufferPolicy<P> for Fred {
     ) -> Option<Queued<P>> {
         let queued = self.average.pop(now, scheduler)?;
         self.average.sample(scheduler.backlog().packets.get() as f64);
-        let flow = self.flow(queued.packet.flow());
-        flow.qlen -= 1;
-        if flow.qlen == 0 {
-            *flow = Flow::default();
-            self.n_active -= 1;
-        }
+        self.left(queued.packet.flow());
         Some(queued)
+    }
+
+    fn taken_out(&mut self, packet: &P) {
+        self.left(packet.flow());
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

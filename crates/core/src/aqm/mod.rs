@@ -93,6 +93,9 @@ pub trait BufferPolicy<P: Packet> {
     /// Called with the packet that was pushed out as a [`victim`](BufferPolicy::victim).
     fn pushed_out(&mut self, _packet: &P) {}
 
+    /// Called with a packet that left the buffer without being served or dropped.
+    fn taken_out(&mut self, _packet: &P) {}
+
     /// Takes the next packet from `scheduler` for transmission, dropping others into `sink` where the policy
     /// drops at the head of the queue.
     fn dequeue<S: Scheduler<P>>(

@@ -75,6 +75,10 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         Some(Victim { flow, end: self.rule.end(), reason })
     }
 
+    fn taken_out(&mut self, packet: &P) {
+        self.occupancy.remove(packet.flow(), packet);
+    }
+
     fn pushed_out(&mut self, packet: &P) {
         self.occupancy.remove(packet.flow(), packet);
         if let Some(dimensioning) = &mut self.dimensioning {

@@ -248,6 +248,9 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     fn pushed_out(&mut self, packet: &P) {
         policy!(self, it => it.pushed_out(packet));
     }
+    fn taken_out(&mut self, packet: &P) {
+        policy!(self, it => it.taken_out(packet));
+    }
     #[inline(always)]
     fn dequeue<S: Scheduler<P>>(
         &mut self,
@@ -328,6 +331,9 @@ impl<P: Packet> Queue<P> for Core<P> {
 impl<P: Packet> System<P> for Core<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         core!(self, it => it.drain(now))
+    }
+    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
+        core!(self, it => it.take(now, flow))
     }
     fn set_limit(&mut self, limit: Limit) {
         core!(self, it => it.set_limit(limit));

@@ -110,6 +110,12 @@ impl<P: Packet> System<P> for Choke<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.take_head()
     }
+    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
+        let first = self.queue.iter().position(|packet| packet.flow().slot() == flow.slot())?;
+        let packet = self.queue.remove(first)?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
     }

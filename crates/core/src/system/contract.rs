@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
 use crate::queue::Queue;
-use crate::schedule::Scheduler;
+use crate::schedule::{End, Scheduler};
 use crate::units::{Rate, Span, Time, Weight};
 
 /// A whole discipline, scheduler and buffer policy at once. No change drops a packet.
@@ -13,6 +13,14 @@ pub trait System<P: Packet>: Queue<P> {
     /// The next packet in the order of service, without drops and delays: moves the packets of a discipline that is
     /// replaced.
     fn drain(&mut self, now: Time) -> Option<P>;
+
+    /// Takes out the packet of `flow` that would be served first, without serving it: moves a flow to another
+    /// discipline. All others keep their places. None if the flow has none here.
+    ///
+    /// By default always none: such a discipline cannot give a flow away.
+    fn take(&mut self, _now: Time, _flow: FlowId) -> Option<P> {
+        None
+    }
 
     /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
     fn set_limit(&mut self, limit: Limit);
@@ -68,6 +76,11 @@ pub trait System<P: Packet>: Queue<P> {
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> {
     fn drain(&mut self, now: Time) -> Option<P> {
         self.scheduler_mut().pop(now).map(|queued| queued.packet)
+    }
+    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
+        let queued = self.scheduler_mut().push_out(now, flow, End::Head)?;
+        self.policy_mut().taken_out(&queued.packet);
+        Some(queued.packet)
     }
     fn set_limit(&mut self, limit: Limit) {
         self.policy_mut().set_limit(limit);

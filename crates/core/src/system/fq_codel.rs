@@ -238,7 +238,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// The number of the queue of `flow`.
-    fn classify(&mut self, flow: FlowId) -> usize {
+    fn classify(&self, flow: FlowId) -> usize {
         let flows = u64::from(self.params.flows);
         let index = match self.params.classify {
             Classify::Exact => u64::from(flow.0).min(flows - 1),
@@ -246,7 +246,13 @@ impl<P: Packet> FqCodel<P> {
             Classify::Hashed => {
                 ((u128::from(mix(u64::from(flow.0) ^ self.salt)) * u128::from(flows)) >> 64) as u64
             }
-        } as usize;
+        };
+        index as usize
+    }
+
+    /// The number of the queue of `flow`, which is there from now on.
+    fn queue_of(&mut self, flow: FlowId) -> usize {
+        let index = self.classify(flow);
         if index >= self.queues.len() {
             let idle = FlowQueue {
                 link: Link::NONE,
@@ -308,7 +314,7 @@ impl<P: Packet> System<P> for FqCodel<P> {
         if self.params.classify == Classify::Hashed || flow.0 >= self.params.flows - 1 {
             return false;
         }
-        let index = self.classify(flow);
+        let index = self.queue_of(flow);
         self.queues[index].quantum = self.quanta.of(weight) as i64;
         true
     }
@@ -318,6 +324,18 @@ impl<P: Packet> System<P> for FqCodel<P> {
             Limit::Packets(packets) => self.params.limit = packets,
             Limit::Bytes(bytes) => self.params.memory_limit = bytes,
         }
+    }
+
+    // A queue that runs empty stays in its round until its turn, as one that CoDel empties.
+    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
+        let index = self.classify(flow);
+        let held = self.queues.get_mut(index)?;
+        let is_meant = |packet: &P| packet.flow().slot() == flow.slot();
+        let queued = held.queue.take_first(&mut self.packets, is_meant)?;
+        held.backlog.remove(&queued.packet);
+        self.backlog.remove(&queued.packet);
+        self.weigh(index);
+        Some(queued.packet)
     }
 
     fn drain(&mut self, _now: Time) -> Option<P> {
@@ -339,7 +357,7 @@ impl<P: Packet> System<P> for FqCodel<P> {
 impl<P: Packet> Queue<P> for FqCodel<P> {
     // RFC 8290 section 4.1
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        let index = self.classify(packet.flow());
+        let index = self.queue_of(packet.flow());
         self.backlog.add(&packet);
         let flow = &mut self.queues[index];
         flow.backlog.add(&packet);

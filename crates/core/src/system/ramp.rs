@@ -33,94 +33,61 @@
 //! - `greedy`: any discipline divides what is left among greedy flows, which in the paper share one queue.
 //! - `overload = "max_min"`: in overload no flow has more than a common level, and who wants less has what it wants. Scaled
 //!   down alike, a call would lose as large a part of its rate as the flow that floods the link.
-//! - What [`requirement`] lists; and `period_control`, off unless set.
+//! - `patience`: what waited for too long is dropped (`patience.rs`).
+//! - What [`requirement`] and `allocation.rs` list; and `period_control`, off unless set.
 //!
-//! Cost: O(log flows) per packet, O(flows) per sample; 250 bytes per real-rate flow, 8 for each sample of
-//! control delay. Parameters: [`ENTRY`].
+//! Cost: O(log flows) per packet. Per sample O(real-rate flows that sent within the last second or so), in the paper
+//! O(real-rate flows). 300 bytes per real-rate flow, 8 for each sample of control delay. Parameters: [`ENTRY`].
 
+mod allocation;
+mod flow;
 mod greedy;
 mod overload;
 pub(super) mod params;
+mod patience;
 pub mod requirement;
 mod reservations;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use self::flow::Flow;
+pub use self::flow::FlowShare;
 use self::greedy::Greedy;
-use self::overload::Cut;
 pub use self::overload::OverloadPolicy;
 pub use self::params::{ENTRY, RampParams};
-use self::requirement::{Controller, Requirement};
+use self::requirement::Controller;
 use self::reservations::Reservations;
 use super::contract::System;
 use crate::limit::Limit;
-use crate::list::{PacketQueue, Pool};
+use crate::list::Pool;
 use crate::mutant::Mutant;
 use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
-use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::{End, Queued};
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
-/// How long after its last packet a flow counts where the floor is divided. Chosen: longer than the pauses of
-/// video, and of a TCP that waits for its first timer.
-const AWAKE: Span = Span::from_secs(1);
 /// What stands in the table of classes for a flow that is greedy.
 const GREEDY: u32 = u32::MAX;
-
-/// What RAMP knows of a flow that is or was real-rate.
-#[derive(Clone, Debug)]
-struct Flow {
-    id: FlowId,
-    is_real_rate: bool,
-    queue: PacketQueue,
-    fill: Backlog,
-    requirement: Requirement,
-    /// The part of the link that it is to have now.
-    wanted: f64,
-    granted: Rate,
-    /// Bits that its allocation amounted to until `Ramp::counted`.
-    allocated: f64,
-    /// When its application was last notified of an overload; none since the end of it.
-    notified: Option<Time>,
-    /// How often it was.
-    exceptions: u64,
-    /// When its last packet came.
-    seen: Time,
-    /// Whether it sent since the last sample.
-    sent: bool,
-    /// What came since the last sample, dropped packets included.
-    arrived: Bytes,
-}
-
-/// What a real-rate flow has and holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FlowShare {
-    /// What the dispatcher gives it.
-    pub allocation: Rate,
-    /// What its controller asks for.
-    pub requirement: Rate,
-    /// What its queue holds, the interface queue not counted.
-    pub fill: Bytes,
-    /// What its allocation amounts to since the start: differences give its mean over any time.
-    pub allocated: Bytes,
-    /// Overload notifications to its application, those that an overload is over included.
-    pub exceptions: u64,
-}
 
 /// Monitor, controller and dispatcher.
 #[derive(Clone, Debug)]
 pub struct Ramp<P, G> {
     pub(super) params: RampParams,
     link_rate: Rate,
-    controller: Controller,
+    controller: Box<Controller>,
     /// By slot: the index of the flow, or [`GREEDY`].
     classes: Vec<u32>,
     /// By slot: what flows ask for themselves; none beyond the end.
     targets: Vec<Option<FillTarget>>,
     flows: Vec<Flow>,
+    /// Indices of the flows that samples look at, in their order, and how many of them were awake at the last one or
+    /// have come since.
+    watched: BTreeSet<u32>,
+    awake: usize,
     reservations: Reservations,
     /// That of all greedy flows, of the greedy minimum.
     minimum: Reservations,
@@ -150,10 +117,12 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         minimum.add();
         let mut ramp = Self {
             link_rate,
-            controller: Controller::new(params, link_rate),
+            controller: Box::new(Controller::new(params, link_rate)),
             classes: Vec::new(),
             targets: Vec::new(),
             flows: Vec::new(),
+            watched: BTreeSet::new(),
+            awake: 0,
             reservations: reservations(),
             minimum,
             packets: Pool::new(),
@@ -173,10 +142,6 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         ramp
     }
 
-    fn reserve_minimum(&mut self) {
-        self.minimum.set(0, part(self.link_rate, 1.0 - self.available()));
-    }
-
     fn make_real_rate(&mut self, id: FlowId) {
         let slot = id.slot();
         if slot >= self.classes.len() {
@@ -185,32 +150,12 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         if self.classes[slot] == GREEDY {
             self.classes[slot] = self.flows.len() as u32;
             self.reservations.add();
-            self.flows.push(Flow {
-                id,
-                is_real_rate: true,
-                queue: PacketQueue::EMPTY,
-                fill: Backlog::EMPTY,
-                requirement: Requirement::new(&self.controller),
-                wanted: 0.0,
-                granted: Rate::ZERO,
-                allocated: 0.0,
-                notified: None,
-                exceptions: 0,
-                seen: self.clock,
-                sent: false,
-                arrived: Bytes::ZERO,
-            });
+            self.flows.push(Flow::new(id, &self.controller, self.clock));
         }
         let index = self.classes[slot] as usize;
-        self.count();
-        let floor = self.floor();
         let flow = &mut self.flows[index];
-        flow.id = id;
-        (flow.is_real_rate, flow.exceptions) = (true, 0);
-        flow.requirement = Requirement::new(&self.controller);
-        flow.wanted = floor;
-        flow.granted = part(self.link_rate, floor);
-        self.reservations.set(index, part(self.link_rate, floor));
+        (flow.id, flow.is_real_rate, flow.exceptions, flow.seen) = (id, true, 0, self.clock);
+        self.wake(index);
         let (flow, packets, in_flows) = (&mut self.flows[index], &mut self.packets, &mut self.in_flows);
         self.greedy.leave(id, self.clock, |queued| {
             in_flows.add(&queued.packet);
@@ -221,24 +166,21 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         self.reservations.set_backlogged(index, !self.flows[index].queue.is_empty());
     }
 
+    fn make_greedy(&mut self, index: usize) {
+        self.forget(index);
+        self.reservations.set_backlogged(index, false);
+        while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
+            self.flows[index].fill.remove(&queued.packet);
+            self.in_flows.remove(&queued.packet);
+            self.greedy.push(queued);
+            self.minimum.set_backlogged(0, true);
+        }
+    }
+
     /// The index of a flow that is real-rate.
     fn index(&self, flow: FlowId) -> Option<usize> {
         let index = *self.classes.get(flow.slot())? as usize;
         self.flows.get(index).filter(|flow| flow.is_real_rate).map(|_| index)
-    }
-
-    /// What real-rate flows may have together, in parts of the link.
-    fn available(&self) -> f64 {
-        1.0 - Mutant::RampNoMinimum.pick(self.params.greedy_minimum.get(), 0.0)
-    }
-
-    /// Silent flows leave their part of it to the others.
-    fn floor(&self) -> f64 {
-        let is_awake = |flow: &&Flow| {
-            flow.is_real_rate && (!flow.fill.is_empty() || self.clock.since(flow.seen) <= AWAKE)
-        };
-        let flows = self.flows.iter().filter(is_awake).count();
-        self.controller.floor_among(flows, self.available())
     }
 
     /// Lets everything happen that is due by `now`, in its order.
@@ -270,80 +212,6 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
         self.minimum.advance(now);
     }
 
-    /// The requirement monitor, the controller and what the overload policy makes of it.
-    fn sample(&mut self, sink: &mut dyn Sink<P>) {
-        self.count();
-        let floor = self.floor();
-        let mut wanted = Vec::new();
-        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
-            // A link that is down gives nothing, and asks for nothing more.
-            let saturated = flow.granted < part(self.link_rate, flow.wanted) || self.link_rate == Rate::ZERO;
-            let own = self.targets.get(flow.id.slot()).copied().flatten();
-            let queue = (flow.fill.bytes, flow.arrived);
-            flow.wanted = flow.requirement.sample(&self.controller, queue, own, floor, saturated);
-            flow.arrived = Bytes::ZERO;
-            // What goes by on credit that was saved up finds its queue empty.
-            if flow.wanted > floor || !flow.fill.is_empty() || flow.sent {
-                wanted.push(flow.wanted);
-            }
-            flow.sent = false;
-        }
-        let cut =
-            Mutant::RampNoScale.pick(Cut::of(self.params.overload, wanted, self.available()), Cut::NONE);
-        self.grant(cut);
-        self.updates += 1;
-        self.next_sample += self.params.sample;
-        self.notify_overloads(cut != Cut::NONE, sink);
-    }
-
-    fn grant(&mut self, cut: Cut) {
-        for (index, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.is_real_rate) {
-            flow.granted = part(self.link_rate, cut.apply(flow.wanted));
-            self.reservations.set(index, flow.granted);
-        }
-    }
-
-    /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
-    fn skip_idle_samples(&mut self, now: Time) {
-        let is_idle = |flow: &Flow| {
-            !flow.is_real_rate || (flow.fill.is_empty() && flow.requirement.is_settled(&self.controller))
-        };
-        if self.overloaded.is_some() || self.next_sample > now || !self.flows.iter().all(is_idle) {
-            return;
-        }
-        let samples = now.since(self.next_sample).as_nanos() / self.params.sample.as_nanos();
-        self.next_sample += self.params.sample * samples;
-        self.updates += samples;
-    }
-
-    /// Notifies applications that have less than they want, at most once an interval, and of the end of the
-    /// overload.
-    fn notify_overloads(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
-        let (now, interval) = (self.clock, self.params.exception_interval);
-        if is_overloaded {
-            self.overloaded = Some(now);
-        }
-        let Some(overloaded) = self.overloaded else { return };
-        let is_over = now.since(overloaded) >= interval;
-        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
-            let (wanted, granted) = (part(self.link_rate, flow.wanted), flow.granted);
-            let is_short = granted < wanted && !flow.fill.is_empty();
-            let is_news = match flow.notified {
-                Some(notified) => is_over || (is_short && now.since(notified) >= interval),
-                None => is_short,
-            };
-            if is_news && !Mutant::RampSilent.is_on() {
-                flow.notified = (!is_over).then_some(now);
-                sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
-                flow.exceptions += 1;
-                self.exceptions += 1;
-            }
-        }
-        if is_over {
-            self.overloaded = None;
-        }
-    }
-
     /// The packet dispatcher: moves into the interface queue what may go while there is room.
     fn dispatch(&mut self, sink: &mut dyn Sink<P>) {
         while self.has_room() {
@@ -359,6 +227,7 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             return self.take_greedy(sink);
         }
         if let Some(index) = self.reservations.next() {
+            self.drop_late(index, sink);
             return self.take(index, Reservations::charge);
         }
         if self.minimum.next().is_some()
@@ -367,7 +236,10 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             return Some(packet);
         }
         match self.borrower() {
-            Some(index) => self.take(index, Reservations::lend),
+            Some(index) => {
+                self.drop_late(index, sink);
+                self.take(index, Reservations::lend)
+            }
             None => self.take_greedy(sink),
         }
     }
@@ -402,6 +274,9 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
     }
 
     fn enqueue_real_rate(&mut self, index: usize, queued: Queued<P>, sink: &mut dyn Sink<P>) {
+        if !self.flows[index].is_watched {
+            self.wake(index);
+        }
         let flow = &mut self.flows[index];
         let packet = &queued.packet;
         flow.arrived += packet.size();
@@ -417,32 +292,6 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
             self.reservations.set_backlogged(index, true);
         }
     }
-
-    /// Counts what the allocations amount to until now.
-    fn count(&mut self) {
-        let seconds = self.clock.since(self.counted).as_secs_f64();
-        self.counted = self.clock;
-        for flow in self.flows.iter_mut().filter(|flow| flow.is_real_rate) {
-            flow.allocated += flow.granted.as_bit() as f64 * seconds;
-        }
-    }
-
-    /// Each real-rate flow, as of the last call that had a time.
-    pub fn shares(&self) -> impl Iterator<Item = (FlowId, FlowShare)> {
-        let seconds = self.clock.since(self.counted).as_secs_f64();
-        let link_rate = self.link_rate;
-        self.flows.iter().filter(|flow| flow.is_real_rate).map(move |flow| {
-            let bits = flow.allocated + flow.granted.as_bit() as f64 * seconds;
-            let share = FlowShare {
-                allocation: flow.granted,
-                requirement: part(link_rate, flow.wanted),
-                fill: flow.fill.bytes,
-                allocated: Bytes::new((bits / 8.0) as u64),
-                exceptions: flow.exceptions,
-            };
-            (flow.id, share)
-        })
-    }
 }
 
 /// A part of a rate, rounded down.
@@ -456,20 +305,7 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         let index = self.index(flow);
         match (class, index) {
             (FlowClass::RealRate, None) => self.make_real_rate(flow),
-            (FlowClass::Greedy, Some(index)) => {
-                self.count();
-                self.flows[index].is_real_rate = false;
-                self.flows[index].notified = None;
-                self.reservations.set_backlogged(index, false);
-                self.reservations.set(index, Rate::ZERO);
-                self.flows[index].granted = Rate::ZERO;
-                while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
-                    self.flows[index].fill.remove(&queued.packet);
-                    self.in_flows.remove(&queued.packet);
-                    self.greedy.push(queued);
-                    self.minimum.set_backlogged(0, true);
-                }
-            }
+            (FlowClass::Greedy, Some(index)) => self.make_greedy(index),
             (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
         }
         true
@@ -524,12 +360,12 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
             greedy.set_link_rate(rate);
         }
         if !Mutant::RampOldController.is_on() {
-            self.controller = Controller::new(&self.params, rate);
+            *self.controller = Controller::new(&self.params, rate);
         }
         self.reserve_minimum();
-        let wanted = self.flows.iter().filter(|flow| flow.is_real_rate).map(|flow| flow.wanted).collect();
-        let cut = Cut::of(self.params.overload, wanted, self.available());
-        self.grant(cut);
+        let wanted = self.watched.iter().map(|index| self.flows[*index as usize].wanted).collect();
+        let floor = self.floor();
+        self.grant(wanted, floor);
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -3,8 +3,9 @@
 //! Li, Walpole, McNamee, Pu, Steere 2001, section 3.1, give all greedy flows one queue. There a flow that answers to losses
 //! gets nothing next to one that does not; so any discipline may stand in its place.
 //!
-//! A flow that changes its class takes its packets along in order. What other flows have in a discipline then waits in
-//! the class's own queue, in the order in which it would have been served, and goes first: no change drops a packet.
+//! A flow that becomes real-rate takes its own packets along in their order; those of others keep their places. A flow
+//! that becomes greedy brings its packets to the own queue. Where there is a discipline they join it with the next call,
+//! as arrivals, so that its rules and its size hold for them; no change of a class drops a packet.
 
 use alloc::boxed::Box;
 
@@ -20,6 +21,7 @@ use crate::units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Greedy<P, G> {
     packets: Pool<P>,
+    /// With a discipline: what will join it.
     queue: PacketQueue,
     in_queue: Backlog,
     divided: Option<Box<G>>,
@@ -49,8 +51,8 @@ impl<P: Packet, G: System<P>> Greedy<P, G> {
         self.divided.as_deref_mut()
     }
 
-    /// Takes a packet in, if it `divides` by its discipline. `limit` is that of the class's own queue, for which `ahead`
-    /// counts too.
+    /// Takes a packet in. If the discipline does not know its part of the limit (`divides`), or there is none, `limit` is
+    /// that of the class, for which `ahead` counts too.
     pub fn enqueue(
         &mut self,
         queued: Queued<P>,
@@ -58,12 +60,15 @@ impl<P: Packet, G: System<P>> Greedy<P, G> {
         ahead: Backlog,
         sink: &mut dyn Sink<P>,
     ) {
-        let (now, held) = (queued.arrived, self.backlog().plus(ahead));
+        let now = queued.arrived;
+        self.join(now, sink);
+        let is_limited = divides && self.divided.is_some();
+        if !is_limited && !limit.admits(&queued.packet, self.backlog().plus(ahead)) {
+            return sink.dropped(now, queued.packet, DropReason::Overflow);
+        }
         match &mut self.divided {
-            Some(divided) if divides => divided.enqueue(now, queued.packet, sink),
-            // Never ahead of what waits in the discipline: then so much is `ahead` that nothing is admitted.
-            _ if limit.admits(&queued.packet, held) => self.push(queued),
-            _ => sink.dropped(now, queued.packet, DropReason::Overflow),
+            Some(divided) => divided.enqueue(now, queued.packet, sink),
+            None => self.push(queued),
         }
     }
 
@@ -79,11 +84,22 @@ impl<P: Packet, G: System<P>> Greedy<P, G> {
         Some(queued)
     }
 
+    /// What flows brought along joins the discipline.
+    fn join(&mut self, now: Time, sink: &mut dyn Sink<P>) {
+        while self.divided.is_some()
+            && let Some(queued) = self.pop()
+            && let Some(divided) = &mut self.divided
+        {
+            divided.enqueue(now, queued.packet, sink);
+        }
+    }
+
     /// The next packet to send.
     pub fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
-        match self.pop() {
-            Some(queued) => Some(queued.packet),
-            None => self.divided.as_mut()?.dequeue(now, sink),
+        self.join(now, sink);
+        match &mut self.divided {
+            Some(divided) => divided.dequeue(now, sink),
+            None => self.pop().map(|queued| queued.packet),
         }
     }
 
@@ -97,8 +113,10 @@ impl<P: Packet, G: System<P>> Greedy<P, G> {
 
     /// Hands over the packets of `flow` in their order.
     pub fn leave(&mut self, flow: FlowId, now: Time, mut take: impl FnMut(Queued<P>)) {
-        while let Some(packet) = self.divided.as_mut().and_then(|divided| divided.drain(now)) {
-            self.push(Queued { packet, arrived: now });
+        while let Some(divided) = &mut self.divided
+            && let Some(packet) = divided.take(now, flow)
+        {
+            take(Queued { packet, arrived: now });
         }
         // Each packet once around, in its order.
         for _ in 0..self.in_queue.packets.get() {

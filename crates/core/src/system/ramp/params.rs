@@ -17,7 +17,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::System,
     summary: "RAMP: allocates bandwidth to real-rate flows from the fill of their queues; greedy flows get the rest.",
     reference: "Li, Walpole, McNamee, Pu, Steere 2001",
-    cost: "O(log flows) per packet, O(flows) per sample, 250 bytes per real-rate flow",
+    cost: "O(log flows) per packet, O(real-rate flows that send) per sample, 300 bytes per real-rate flow",
     params: &[
         Param {
             default: Some("1000p"),
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Bytes,
             "16KiB",
             "section 5",
-            "What a real-rate flow's queue should hold.",
+            "What a real-rate flow's queue should hold, where there is no `target_delay`.",
         ),
         Param {
             name: "target_delay",
@@ -42,6 +42,16 @@ pub const ENTRY: Entry = Entry {
             paper: Paper::Unset,
             source: "planned in section 6.2; chosen: two samples",
             doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
+        },
+        Param {
+            name: "patience",
+            symbol: "–",
+            kind: Kind::Span,
+            default: Some("200ms"),
+            paper: Paper::Unset,
+            source: "chosen: half of the 400 ms of ITU-T G.114, which hold from mouth to ear",
+            doc: "How long a packet of a real-rate flow may wait, or twice the target if that is more; then it is dropped, \
+                  unless it is the last of its queue.",
         },
         Param::new(
             "sample",
@@ -112,7 +122,8 @@ pub const ENTRY: Entry = Entry {
             Kind::Ratio,
             "0.02",
             "chosen: a packet of 1500 B in 60 ms at 10 Mb/s",
-            "Minimum allocation of a real-rate flow; less if there are too many flows for it.",
+            "Minimum allocation of a real-rate flow; less if there are too many flows for it. With `feed_forward` it is \
+             paid from what is left, and is no part of what a flow needs.",
         ),
         Param::new(
             "anti_windup",
@@ -205,6 +216,8 @@ pub struct RampParams {
     pub target: Bytes,
     /// The same as a time at the flow's own rate, instead of `target`. Default 20 ms.
     pub target_delay: Option<Span>,
+    /// How long a packet may wait, or twice the target if that is more. Default 200 ms; none: for ever.
+    pub patience: Option<Span>,
     /// Time between samples of the queues. Default 10 ms.
     pub sample: Span,
     /// L: weight of the newest sample in the low-pass filter, 0 to 1. Default 0.5.
@@ -225,7 +238,7 @@ pub struct RampParams {
     pub control_delay: Span,
     /// Whether the controller accounts for allocations that `control_delay` still holds back. Default false.
     pub predictor: bool,
-    /// Least allocation of a real-rate flow, as a part of the link. Default 0.02.
+    /// Least allocation of a real-rate flow, as a part of the link, while there is enough. Default 0.02.
     pub floor: Ratio,
     /// Whether the sum of pressures stays within what an allocation can be. Default true.
     pub anti_windup: bool,
@@ -265,6 +278,7 @@ impl RampParams {
             limit: args.limit("limit"),
             target: args.bytes("target"),
             target_delay: args.span_if_set("target_delay"),
+            patience: args.span_if_set("patience"),
             sample: args.span("sample"),
             l: args.ratio("l"),
             p: args.number("p"),
@@ -298,6 +312,7 @@ impl RampParams {
             exception_interval: args.span("exception_interval"),
         };
         params.check()?;
+        params.refuse_unused(args)?;
         Ok(params)
     }
 
@@ -309,6 +324,29 @@ impl RampParams {
                 (left > 0).then_some(Limit::Packets(Packets::new(left)))
             }
             bytes @ Limit::Bytes(_) => Some(bytes),
+        }
+    }
+
+    /// Nobody is to change what does nothing.
+    fn refuse_unused(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+        let is_designed = self.gains == Tuning::Designed;
+        let is_in_parts = !is_designed && self.units == Units::Fraction;
+        let printed = "it belongs to gains = \"printed\"; write that too, or leave it out";
+        let learned = "with `feed_forward` no sum is learned; write feed_forward = false, or leave it out";
+        let target =
+            "`target_delay` takes its place; write target_delay instead, for example target_delay = \"20ms\"";
+        let unused = [
+            ("target", self.target_delay.is_some() && !is_in_parts, target),
+            ("p", is_designed, printed),
+            ("i", is_designed, printed),
+            ("d", is_designed, printed),
+            ("units", is_designed, printed),
+            ("i", self.feed_forward, learned),
+            ("anti_windup", self.feed_forward, learned),
+        ];
+        match unused.into_iter().find(|(key, is_unused, _)| *is_unused && args.is_changed(key)) {
+            Some((key, _, message)) => require(false, key, message),
+            None => Ok(()),
         }
     }
 
@@ -325,6 +363,8 @@ impl RampParams {
             "target_delay",
             "an empty queue says nothing about the need of a flow; write for example \"20ms\"",
         )?;
+        let in_time = self.patience.is_none_or(takes_time);
+        require(in_time, "patience", "a packet takes time to leave; write for example \"200ms\"")?;
         let often = "samples closer than 0.1ms see the same packets; write for example \"10ms\"";
         require(self.sample >= Span::from_micros(100), "sample", often)?;
         require(

@@ -27,7 +27,7 @@
 //! Cost: O(1) per flow and sample, O(`control_delay` / `sample`) with a predictor; 100 bytes per flow, 8 for
 //! each sample of control delay.
 
-use super::RampParams;
+use super::params::RampParams;
 use crate::control::dead_time::DeadTime;
 use crate::control::low_pass::LowPass;
 use crate::control::pid::{Bounds, Gains, Pid};
@@ -84,6 +84,8 @@ pub struct Controller {
     /// In seconds.
     sample: f64,
     floor: f64,
+    /// Below it a requirement is none: 1 bit/s.
+    negligible: f64,
     anti_windup: bool,
     predictor: bool,
     delay: usize,
@@ -121,11 +123,24 @@ impl Controller {
             size: params.target,
             sample,
             floor: params.floor.get(),
+            negligible: if feed_forward { 1.0 / link_rate.as_bit() as f64 } else { 0.0 },
             anti_windup: Mutant::RampWindup.pick(params.anti_windup, false),
             predictor: params.predictor,
             delay: (params.control_delay.as_nanos() / params.sample.as_nanos()) as usize,
             input: feed_forward.then(|| Ratio::clamped(step(params.sample))),
         }
+    }
+
+    /// Whether what comes in is allocated.
+    pub(super) const fn feeds_forward(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// The least that a flow can need where all have at least `floor`: a queue that is empty shows no need less than
+    /// that, but where what comes in is measured silence does.
+    pub(super) fn least(&self, floor: f64) -> f64 {
+        let least = if self.feeds_forward() { 0.0 } else { floor };
+        Mutant::RampFloorWanted.pick(least, floor)
     }
 
     /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available`
@@ -135,7 +150,7 @@ impl Controller {
     }
 
     /// The target of a flow that may have its `own`.
-    fn target(&self, own: Option<FillTarget>) -> FillTarget {
+    pub(super) fn target(&self, own: Option<FillTarget>) -> FillTarget {
         Mutant::RampOneTarget.pick(own, None).unwrap_or(self.target)
     }
 
@@ -144,6 +159,18 @@ impl Controller {
         match target {
             FillTarget::Size(size) => size.get() as f64 * Mutant::RampLowTarget.pick(1.0, 0.85),
             FillTarget::Delay(delay) => delay.as_secs_f64() / self.sample * learned * self.capacity,
+        }
+    }
+
+    /// The part of the link that lets `fill` leave within the time of its target, beyond `wanted`, which the flow needs for
+    /// what comes in.
+    pub(super) fn drain(&self, target: FillTarget, fill: Bytes, wanted: f64) -> f64 {
+        let fill = Mutant::RampNoDrain.pick(fill.get() as f64, 0.0);
+        match target {
+            FillTarget::Size(size) => wanted * fill / size.get().max(1) as f64,
+            FillTarget::Delay(delay) => {
+                fill * self.per_byte * self.sample / delay.as_secs_f64().max(self.sample)
+            }
         }
     }
 
@@ -180,37 +207,37 @@ pub struct Requirement {
     pending: DeadTime,
     /// The newest output, in parts of the link.
     latest: f64,
-    /// Samples in a row that changed nothing.
+    /// Samples in a row that changed nothing, or asked for nothing.
     settled: usize,
 }
 
 impl Requirement {
-    /// Of a flow of which nothing is known: it needs the floor.
+    /// Of a flow of which nothing is known: it needs the least that a flow can.
     #[must_use]
     pub fn new(controller: &Controller) -> Self {
-        let floor = controller.floor / controller.output;
+        let least = controller.least(controller.floor);
         Self {
             filter: LowPass::new(controller.weight, 0.0),
             input: LowPass::new(controller.input.unwrap_or(Ratio::ONE), 0.0),
-            pid: Pid::new(controller.gains, floor),
-            pending: DeadTime::new(controller.delay, controller.floor),
-            latest: controller.floor,
+            pid: Pid::new(controller.gains, least / controller.output),
+            pending: DeadTime::new(controller.delay, least),
+            latest: least,
             settled: 0,
         }
     }
 
     /// Takes a sample of the queue, of which `arrived` came since the last one, and gives the part of the link that
-    /// the flow, with a target of its `own` or none, is to have from now on, at least `floor`. `saturated`: it had less than it was to have.
+    /// the flow, with a target of its `own` or none, is to have from now on, at least `least`. `saturated`: it had less than it was to have.
     pub fn sample(
         &mut self,
         controller: &Controller,
         (fill, arrived): (Bytes, Bytes),
         own: Option<FillTarget>,
-        floor: f64,
+        least: f64,
         saturated: bool,
     ) -> f64 {
         let before = (self.filter, self.input, self.pid, self.latest);
-        let output = Bounds { low: floor / controller.output, high: 1.0 / controller.output };
+        let output = Bounds { low: least / controller.output, high: 1.0 / controller.output };
         let (integral, saturated) =
             if controller.anti_windup { (output, saturated) } else { (Bounds::NONE, false) };
         if controller.input.is_some() {
@@ -232,7 +259,8 @@ impl Requirement {
         // u = P x + I sum(x) + D (x - x').
         self.latest = self.pid.update(x, output, integral, saturated) * controller.output;
         let is_same = before == (self.filter, self.input, self.pid, self.latest);
-        self.settled = if is_same { self.settled.saturating_add(1) } else { 0 };
+        let is_settled = is_same || self.latest < controller.negligible;
+        self.settled = if is_settled { self.settled.saturating_add(1) } else { 0 };
         self.pending.push(self.latest)
     }
 
@@ -247,7 +275,7 @@ impl Requirement {
         self.settled = 0;
     }
 
-    /// Whether another sample of the same would change nothing.
+    /// Whether another sample of the same would change nothing, or nothing that counts.
     pub(super) const fn is_settled(&self, controller: &Controller) -> bool {
         self.settled > controller.delay
     }

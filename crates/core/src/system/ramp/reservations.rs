@@ -93,6 +93,12 @@ impl Reservations {
         }
     }
 
+    /// Nothing for `index` from now on, which has been silent for long: it owes nothing, and has saved up credit.
+    pub fn rest(&mut self, index: usize) {
+        self.set(index, Rate::ZERO);
+        self.budgets[index].credit = fine(self.packet);
+    }
+
     /// The flow `index` has packets now, or none any more.
     pub fn set_backlogged(&mut self, index: usize, backlogged: bool) {
         self.settle(index);

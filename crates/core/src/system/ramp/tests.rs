@@ -13,6 +13,7 @@ use crate::counted::Counted;
 use crate::packet::SimplePacket;
 use crate::schedule::drr::{Drr, DrrParams};
 use crate::system::catalog::Selection;
+use crate::system::ramp::requirement::Requirement;
 use crate::testing::{Log, packet};
 use crate::units::{Span, Weight};
 
@@ -138,7 +139,7 @@ impl Link {
     }
 
     fn note(&mut self, now: Time) {
-        self.queue.inner_mut().advance(now, &mut self.log);
+        self.queue.call(&mut self.log, |ramp, sink| ramp.advance(now, sink));
         let mut row = Vec::new();
         for (flow, share) in self.queue.inner().shares() {
             row.resize(row.len().max(flow.index() + 1), (0.0, 0.0, 0.0));

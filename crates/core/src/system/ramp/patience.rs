@@ -1,0 +1,43 @@
+//! RAMP's patience, beyond the paper: what has waited for too long is of no use to its flow, and is dropped.
+//!
+//! In overload the queue of a flow that has less than it wants grows, in the paper to the size of a socket buffer. A
+//! packet of a call or a video that comes seconds late is not played any more; what it takes of the link is missed by
+//! those behind it, which come late in turn. So packets leave from the head of a queue that waited longer than
+//! `patience`, or than twice the target of their flow if that is more: a flow that asks for a queue has it. Nor is
+//! anything late that the link alone made wait: a packet of `mtu` on the wire, those of the interface queue, one of the
+//! greedy minimum and the one before it. The last packet of a queue stays, whatever it waited.
+
+use super::Ramp;
+use crate::mutant::Mutant;
+use crate::packet::{FillTarget, Packet};
+use crate::queue::{DropReason, Sink};
+use crate::schedule::End;
+use crate::system::contract::System;
+use crate::units::Bytes;
+
+impl<P: Packet, G: System<P>> Ramp<P, G> {
+    /// Drops what has waited for too long in the queue of flow `index`.
+    pub(super) fn drop_late(&mut self, index: usize, sink: &mut dyn Sink<P>) {
+        let Some(patience) = Mutant::RampPatient.pick(self.params.patience, None) else { return };
+        let before = Bytes::new(
+            self.params.mtu.get().saturating_mul(self.params.interface_queue.get().saturating_add(3)),
+        );
+        let patience = patience.max(self.link_rate.time_for(before));
+        let flow = &mut self.flows[index];
+        let own = self.targets.get(flow.id.slot()).copied().flatten();
+        let (longest, held) = match self.controller.target(own) {
+            FillTarget::Delay(delay) => (patience.max(delay * 2), Bytes::ZERO),
+            FillTarget::Size(size) => (patience, Bytes::new(size.get().saturating_mul(2))),
+        };
+        // Terminates: each pass takes a packet out.
+        while flow.queue.has_several()
+            && flow.fill.bytes > held
+            && flow.queue.front(&self.packets).is_some_and(|first| first.sojourn(self.clock) > longest)
+            && let Some(late) = flow.queue.pop(&mut self.packets, End::Head)
+        {
+            flow.fill.remove(&late.packet);
+            self.in_flows.remove(&late.packet);
+            sink.dropped(self.clock, late.packet, DropReason::Early);
+        }
+    }
+}
