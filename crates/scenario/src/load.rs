@@ -9,9 +9,9 @@ use crate::build::build;
 use crate::files::{Files, ReadFile};
 use crate::model::Scenario;
 use crate::problem::{Place, Problem, Problems};
-use crate::render::canonical;
+use crate::render;
 use crate::sweep;
-use crate::text;
+use crate::text::{self, Table};
 
 /// Most flows and links of all points together (chosen: what memory holds).
 const MAX_PARTS: usize = 10_000_000;
@@ -29,6 +29,9 @@ pub struct Suite {
     /// Of the canonical text without the title: equal for files that differ only in order, comments, what
     /// they are called and how values are written.
     pub hash: u64,
+    /// What it was loaded with.
+    catalog: Catalog,
+    files: Vec<(String, u64)>,
 }
 
 /// One point of a sweep; the only one of a file without a sweep.
@@ -40,6 +43,18 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
     /// What to run.
     pub scenario: Scenario,
+    /// The file with this point's values.
+    root: Table,
+}
+
+impl Suite {
+    /// All that the results of a replication of a point depend on besides its seed: the [canonical](Self::canonical) text of that
+    /// point alone, with the hashes of the files that any point refers to, without title and seed. The moves of
+    /// [twins](Scenario::perturbed) follow from the scenario's seed as well.
+    #[must_use]
+    pub fn inputs(&self, point: &Point) -> String {
+        render::without(&["title", "seed"], &self.catalog, &point.root, &self.files)
+    }
 }
 
 /// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run
@@ -103,15 +118,16 @@ pub fn load_with(
             break;
         }
         if problems.is_empty() {
-            points.push(Point { label: point.label, settings: point.settings, scenario });
+            points.push(Point { label: point.label, settings: point.settings, scenario, root: point.root });
         }
     }
     if !problems.is_empty() {
         return Err(problems.into_vec(&file));
     }
     let title = points.first().map_or(name, |point| point.scenario.title.clone());
-    let (canonical, hash) = canonical(catalog, &root, &title, &files.hashes());
-    Ok(Suite { title, points, canonical, hash })
+    let files = files.hashes();
+    let (canonical, hash) = render::canonical(catalog, &root, &title, &files);
+    Ok(Suite { title, points, canonical, hash, catalog: catalog.clone(), files })
 }
 
 #[cfg(test)]

@@ -26,6 +26,15 @@ pub(crate) fn canonical(
     title: &str,
     files: &[(String, u64)],
 ) -> (String, u64) {
+    // What a scenario is called changes nothing that it does.
+    let text = without(&["title"], catalog, root, files);
+    let hash = fnv1a(&text);
+    let title = root.get("title").map_or_else(|| quoted(title), ToString::to_string);
+    (format!("title = {title}\n{text}"), hash)
+}
+
+/// The text without these keys of the root.
+pub(crate) fn without(keys: &[&str], catalog: &Catalog, root: &Table, files: &[(String, u64)]) -> String {
     let catalog = with_preset(catalog, root);
     let catalog = catalog.as_ref();
     let mut out = String::new();
@@ -34,7 +43,7 @@ pub(crate) fn canonical(
         let _ = writeln!(out, "# {} has the content {hash:016x}", path.escape_debug());
     }
     let mut tables = String::new();
-    for key in ROOT.iter().filter(|key| key.name != "title") {
+    for key in ROOT.iter().filter(|key| !keys.contains(&key.name)) {
         let item = root.get(key.name);
         match (key.kind, item.map(|item| &item.value)) {
             (Kind::Table(keys), Some(Value::Table(table))) => {
@@ -61,10 +70,7 @@ pub(crate) fn canonical(
     }
     // Below a table, what is no table would belong to it.
     out.push_str(&tables);
-    // What a scenario is called changes nothing that it does.
-    let hash = fnv1a(&out);
-    let title = root.get("title").map_or_else(|| quoted(title), ToString::to_string);
-    (format!("title = {title}\n{out}"), hash)
+    out
 }
 
 /// The catalogue with the scenario's preset. None where it is swept: parts then stay as they are written, since what
