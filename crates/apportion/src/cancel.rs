@@ -42,8 +42,10 @@ impl Cancel {
 /// How many simulations, or runs of the lab, have ended: replications and their [twins](crate::Run::perturb).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Those that have ended, over all points.
+    /// Those that have ended, over all points, and those that were there before.
     pub done: usize,
+    /// Those that were there before, in the [cache](crate::Run::cache).
+    pub reused: usize,
     /// Those of the whole run, over all points.
     pub total: usize,
 }
@@ -55,12 +57,17 @@ pub(crate) type OnProgress<'a> = Box<dyn Fn(Progress) + Send + Sync + 'a>;
 pub(crate) struct Counter<'a> {
     report: Option<&'a OnProgress<'a>>,
     done: Mutex<usize>,
+    reused: usize,
     total: usize,
 }
 
 impl<'a> Counter<'a> {
-    pub(crate) fn new(report: Option<&'a OnProgress<'a>>, total: usize) -> Self {
-        Self { report, done: Mutex::new(0), total }
+    /// Of `total` there are `reused` already, which is reported unless there are none.
+    pub(crate) fn new(report: Option<&'a OnProgress<'a>>, reused: usize, total: usize) -> Self {
+        if let Some(report) = report.filter(|_| reused > 0) {
+            report(Progress { done: reused, reused, total });
+        }
+        Self { report, done: Mutex::new(reused), reused, total }
     }
 
     /// One more has ended.
@@ -69,7 +76,7 @@ impl<'a> Counter<'a> {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done += 1;
         if let Some(report) = self.report {
-            report(Progress { done: *done, total: self.total });
+            report(Progress { done: *done, reused: self.reused, total: self.total });
         }
     }
 }

@@ -119,7 +119,7 @@ impl Run<'_> {
     /// What was finished, and the failure that ended it.
     fn in_real_time(&self) -> (Results, Option<LabError>) {
         let seeds = self.seeds_of_points();
-        let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
+        let counter = Counter::new(self.progress.as_ref(), 0, seeds.iter().map(Vec::len).sum());
         let (mut outcomes, mut failed) = (Vec::new(), None);
         // Real time is not shared: two runs at once would disturb each other.
         for (point, seeds) in self.scenario.points().iter().zip(&seeds) {

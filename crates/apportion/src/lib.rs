@@ -31,6 +31,7 @@
 //! | start from an example | [`examples()`], [`ScenarioBuilder::example`] |
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
+//! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
 //! | read results back and compare them | [`load`], [`compare()`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
@@ -51,6 +52,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+mod cached;
 mod cancel;
 mod captures;
 pub mod catalogue;
@@ -69,6 +71,7 @@ mod scenario;
 pub mod shell;
 mod size;
 
+pub use apportion_cache::{Cache, CacheError, Damage, Usage};
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use apportion_cache::CacheError;
 use apportion_core::units::Rate;
 use apportion_report::metrics::Metric;
 use apportion_report::phases::Twin;
@@ -33,6 +34,8 @@ use crate::scenario::Scenario;
 #[derive(Clone, Debug)]
 pub struct Results {
     record: apportion_report::Run,
+    reused: usize,
+    cache_failure: Option<String>,
 }
 
 /// The mean of a metric at one point, see [`Results::metrics`].
@@ -103,7 +106,25 @@ impl Results {
     pub(crate) fn from_record(mut record: apportion_report::Run) -> Self {
         let mut outcomes = record.points.iter().flat_map(|point| &point.outcomes);
         record.versions = versions(outcomes.any(|outcome| outcome.timekeeping.is_some()));
-        Self { record }
+        Self { record, reused: 0, cache_failure: None }
+    }
+
+    /// The same, of which so many replications and twins are from a cache that may have failed.
+    pub(crate) fn reusing(self, reused: usize, failure: Option<CacheError>) -> Self {
+        Self { reused, cache_failure: failure.map(|failure| failure.to_string()), ..self }
+    }
+
+    /// How many replications and twins were not simulated now, but taken from the [cache](crate::Run::cache).
+    #[must_use]
+    pub const fn reused(&self) -> usize {
+        self.reused
+    }
+
+    /// Why the [cache](crate::Run::cache) could not be written, if it could not: the results are whole, and another run has to
+    /// simulate them again.
+    #[must_use]
+    pub fn cache_failure(&self) -> Option<&str> {
+        self.cache_failure.as_deref()
     }
 
     /// Throughput, delay and drops of each flow: by point, replication and flow.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use apportion_cache::{Cache, CacheError};
 use apportion_report::WriteError;
 use apportion_report::phases::{Sample, Twin};
 use apportion_runtime::outcome::Outcome;
@@ -10,6 +11,7 @@ use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::replicate::ReplicateError;
 
+use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::results::Results;
@@ -43,6 +45,7 @@ pub struct Run<'a> {
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
+    cache: Option<(Cache, u64)>,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
 }
@@ -59,6 +62,7 @@ impl<'a> Run<'a> {
             progress: None,
             folder: None,
             force: false,
+            cache: None,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
         }
@@ -155,6 +159,31 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Takes replications and twins that were simulated before from this cache, and keeps those that are simulated now in it, each as
+    /// it ends: a run that was interrupted or killed goes on where it was. At the end what was not used for the longest time is
+    /// deleted until the cache has at most `most` bytes. Equal keys mean equal results: the key of a point is the hash of all that
+    /// its results depend on, with the sources of this program. Scenarios with [disciplines of your own](crate::Catalog) are not
+    /// cached. Default: no cache.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let cache = apportion::Cache::at(folder);
+    /// let run = || apportion::Run::new(&scenario).cache(&cache, 1 << 30).simulate();
+    /// assert_eq!((run()?.reused(), run()?.reused()), (0, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
+        self.cache = Some((cache.clone(), most));
+        self
+    }
+
     /// What it takes in the simulator: time and packets of all points, replications and [twins](Self::perturb), memory of those
     /// that run at once.
     ///
@@ -202,8 +231,11 @@ impl<'a> Run<'a> {
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         let seeds = self.seeds_of_points();
         let captures = self.folder.as_deref().map(Captures::new);
-        let Replications { outcomes, twins } = self.replications(&seeds, captures.as_ref())?;
-        let results = Results::with_twins(self.scenario, &seeds, outcomes, self.has_twins().then_some(twins));
+        let Replications { outcomes, twins, reused, cache_failure } =
+            self.replications(&seeds, captures.as_ref())?;
+        let twins = self.has_twins().then_some(twins);
+        let results =
+            Results::with_twins(self.scenario, &seeds, outcomes, twins).reusing(reused, cache_failure);
         if let (Some(folder), Some(captures)) = (&self.folder, captures) {
             results.write(folder)?;
             captures.publish()?;
@@ -221,45 +253,64 @@ impl<'a> Run<'a> {
         let points = self.scenario.points();
         let openers: Vec<_> =
             (0..points.len()).map(|at| captures.map(|captures| captures.opener(at, points))).collect();
-        let mut jobs = Vec::new();
-        for ((point, seeds), opener) in points.iter().zip(seeds).zip(&openers) {
+        let cached = Cached::new(self.cache.as_ref().map(|(cache, _)| cache), self.scenario);
+        // In the order of the results, each with what there is of it, and the place in `all` of those that are run.
+        let (mut all, mut jobs, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, ((point, seeds), opener)) in points.iter().zip(seeds).zip(&openers).enumerate() {
             let scenario = &point.scenario;
-            let has_captures = point.scenario.links.iter().any(|link| link.pcap);
-            for (k, &seed) in seeds.iter().enumerate() {
+            let has_captures = scenario.links.iter().any(|link| link.pcap);
+            let wanted = self.simulations(scenario, seeds);
+            for (which, found) in wanted.iter().zip(cached.read(at, &wanted)) {
                 // One replication is captured: the others differ by chance alone and would fill the disk.
+                let is_first = which.seed == seeds[0] && which.twin_of.is_none();
                 let captures: Option<&(dyn Fn(usize) -> _ + Sync)> = match opener {
-                    Some(opener) if k == 0 && has_captures => Some(opener),
+                    Some(opener) if is_first && has_captures => Some(opener),
                     _ => None,
                 };
-                jobs.push(Job { scenario, seed, twin_of: None, captures });
-                if self.has_twins() {
-                    jobs.push(Job { scenario, seed, twin_of: Some(k as u64), captures: None });
+                if found.is_none() || captures.is_some() {
+                    let twin_of = which.twin_of.map(|(k, _)| k);
+                    jobs.push(Job { scenario, seed: which.seed, twin_of, captures });
+                    places.push((at, *which, all.len()));
                 }
+                all.push((which.twin_of.is_some(), found));
             }
         }
-        let counter = Counter::new(self.progress.as_ref(), jobs.len());
-        let each = |at: usize, outcome: Option<Outcome>| {
+        let reused = all.len() - jobs.len();
+        let counter = Counter::new(self.progress.as_ref(), reused, all.len());
+        let each = |job: usize, outcome: Option<Outcome>| {
+            let ended = ended(&jobs[job], outcome?);
+            let (point, which, _) = places[job];
+            cached.keep(point, which, &ended);
             counter.step();
-            match jobs[at].twin_of {
-                Some(k) => Ended::Twin(outcome.map(|outcome| {
-                    let dues = apportion_runtime::due::dues(jobs[at].scenario, &outcome);
-                    Twin { moves: model::Scenario::moves_of(k), sample: Sample::of(&outcome, dues.as_ref()) }
-                })),
-                None => Ended::Replication(outcome.map(Box::new)),
-            }
+            Some(ended)
         };
-        let ended = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
+        let simulated = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
         captures.map(Captures::check).transpose()?;
-        let ended = ended
+        let simulated = simulated
             .map_err(|cause| RunError::Simulator { scenario: self.scenario.origin().to_owned(), cause })?;
+        for ((_, _, place), ended) in places.into_iter().zip(simulated) {
+            all[place].1 = ended;
+        }
+        let cache_failure = cached.finish(self.cache.as_ref().map_or(u64::MAX, |(_, most)| *most));
         let (mut outcomes, mut twins) = (Vec::new(), Vec::new());
-        for ended in ended {
+        for ended in all {
             match ended {
-                Ended::Replication(outcome) => outcomes.push(outcome.map(|outcome| *outcome)),
-                Ended::Twin(sample) => twins.push(sample),
+                (false, Some(Ended::Replication(outcome))) => outcomes.push(Some(*outcome)),
+                (true, Some(Ended::Twin(twin))) => twins.push(Some(twin)),
+                (false, _) => outcomes.push(None),
+                (true, _) => twins.push(None),
             }
         }
-        Ok(Replications { outcomes, twins })
+        Ok(Replications { outcomes, twins, reused, cache_failure })
+    }
+
+    /// The replications of a point, each followed by its twin.
+    fn simulations(&self, scenario: &model::Scenario, seeds: &[u64]) -> Vec<Which> {
+        let twin = |k: u64| self.has_twins().then_some(Some((k, scenario.seed)));
+        let of = |(k, &seed): (u64, &u64)| {
+            [Some(None), twin(k)].into_iter().flatten().map(move |twin_of| Which { seed, twin_of })
+        };
+        (0..).zip(seeds).flat_map(of).collect()
     }
 
     /// The seeds of each point.
@@ -275,12 +326,23 @@ struct Replications {
     outcomes: Vec<Option<Outcome>>,
     /// What is compared of the twins; empty if there are none.
     twins: Vec<Option<Twin>>,
+    /// How many of both are from the cache.
+    reused: usize,
+    cache_failure: Option<CacheError>,
 }
 
-/// What is kept of a simulation; none if it was cancelled.
-enum Ended {
-    Replication(Option<Box<Outcome>>),
-    Twin(Option<Twin>),
+/// What is kept of a simulation.
+fn ended(job: &Job<'_>, outcome: Outcome) -> Ended {
+    match job.twin_of {
+        None => Ended::Replication(Box::new(outcome)),
+        Some(k) => {
+            let dues = apportion_runtime::due::dues(job.scenario, &outcome);
+            Ended::Twin(Twin {
+                moves: model::Scenario::moves_of(k),
+                sample: Sample::of(&outcome, dues.as_ref()),
+            })
+        }
+    }
 }
 
 /// Why a run has no results.

@@ -139,6 +139,16 @@ impl Scenario {
         self.suite.hash
     }
 
+    /// All that results of a point depend on, besides seeds.
+    pub(crate) fn inputs(&self, point: &Point) -> String {
+        self.suite.inputs(point)
+    }
+
+    /// Whether its queues may be disciplines that a program has registered.
+    pub(crate) fn has_own_disciplines(&self) -> bool {
+        self.catalog.is_extended()
+    }
+
     /// Its name in messages: the path of its file, or `scenario`.
     #[must_use]
     pub fn origin(&self) -> &Path {

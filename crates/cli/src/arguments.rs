@@ -6,6 +6,7 @@ pub use shell::Shell;
 
 use std::path::PathBuf;
 
+use apportion::units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Divide a link's bandwidth among the flows that share it, and see who gets what.
@@ -45,6 +46,11 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Show, prune or check the cache of simulations
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
+    },
     /// Compare the results of runs with the first of them, or the simulator with the TCP of this machine
     Compare(Compare),
 }
@@ -63,6 +69,13 @@ pub struct Run {
     /// Run each replication once, which takes half the time
     #[arg(long, overrides_with = "perturb")]
     pub no_perturb: bool,
+    /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
+    /// was interrupted or killed goes on where it was [default]
+    #[arg(long, overrides_with = "no_resume")]
+    pub resume: bool,
+    /// Simulate everything anew, and keep nothing
+    #[arg(long, overrides_with = "resume")]
+    pub no_resume: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
@@ -127,6 +140,24 @@ pub struct Wanted {
     /// Print the scenario with defaults filled in, and do not run it
     #[arg(long)]
     pub show_config: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CacheCommand {
+    /// Print where the cache is and what it takes
+    Show,
+    /// Delete what was not used for the longest time
+    Prune {
+        /// What may be left, such as 500MB; 0B deletes everything
+        #[arg(long, value_name = "SIZE", default_value = "0B")]
+        to: Bytes,
+    },
+    /// Read all of it, and list the files that are damaged
+    Verify {
+        /// Delete them
+        #[arg(long)]
+        delete: bool,
+    },
 }
 
 #[derive(Args, Debug)]

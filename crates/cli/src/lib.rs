@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod cache;
 mod catalogue;
 mod compare;
 mod gateway;
@@ -62,6 +63,7 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
             clap_complete::generate(shell, &mut Arguments::command(), "apportion", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
+        Command::Cache { command } => return cache::run(&command),
         Command::Compare(arguments) => return compare::compare(&arguments),
     }
     Ok(Status::SUCCESS)

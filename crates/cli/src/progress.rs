@@ -32,8 +32,11 @@ impl Bar {
     }
 
     /// One more run is done.
-    pub fn show(&self, Progress { done, total }: Progress) {
+    pub fn show(&self, Progress { done, reused, total }: Progress) {
         match self {
+            Self::Lines if reused > 0 && done == reused => {
+                output::note(&format!("{reused} of {total} runs are from the cache"));
+            }
             Self::Drawn(bar) => {
                 bar.set_length(total as u64);
                 bar.set_position(done as u64);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use apportion::{Results, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
+use crate::cache;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
@@ -20,11 +21,18 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let folder = wanted.folder("");
     let cancel = interrupt::listen()?;
     let bar = Bar::new(wanted.is_silent());
-    let run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
+    let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
+    if let Some(cache) = cache::default().filter(|_| !arguments.no_resume) {
+        run = run.cache(&cache, cache::MOST);
+    }
     let run = run.perturb(arguments.has_twins());
     let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
-    print_results(&results?, &folder, wanted)
+    let results = results?;
+    if let Some(failure) = results.cache_failure() {
+        output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));
+    }
+    print_results(&results, &folder, wanted)
 }
 
 impl Wanted {

@@ -283,7 +283,7 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     .unwrap();
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
         .current_dir(folder.path())
-        .args(["run", "long.toml", "--jobs", "1", "--out", "out"])
+        .args(["run", "long.toml", "--jobs", "1", "--out", "out", "--no-resume"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

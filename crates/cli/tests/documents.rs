@@ -93,6 +93,7 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
         let output = Command::new("sh")
             .args(["-c", &command.replacen(CARGO, "\"$APPORTION\" ", 1)])
             .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
+            .env("APPORTION_CACHE_DIR", folder.path().join("cache"))
             .current_dir(folder.path())
             .output()
             .unwrap();
@@ -112,7 +113,7 @@ fn the_first_command_of_the_readme_writes_the_report_it_promises() {
     assert!(first.starts_with("cargo run --release -- run scenarios/quickstart.toml"), "{first}");
     let folder = tempfile::tempdir().unwrap();
     let run = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .args(["run", root().join("scenarios/quickstart.toml").to_str().unwrap(), "--quiet"])
+        .args(["run", root().join("scenarios/quickstart.toml").to_str().unwrap(), "--quiet", "--no-resume"])
         .current_dir(folder.path())
         .status()
         .unwrap();

@@ -257,8 +257,7 @@ fn a_disk_too_full_for_a_capture_leaves_nothing_by_halves() {
         let before = files(&out);
         // No file may grow beyond 16 blocks, of 512 or 1024 bytes; the capture would have some 70 kB. An
         // error, and not a signal, is what a write beyond that gets if the signal is ignored.
-        let limited =
-            "trap '' XFSZ; ulimit -f 16; exec \"$APPORTION\" run x.toml --quiet --out out --set seed=4";
+        let limited = "trap '' XFSZ; ulimit -f 16; exec \"$APPORTION\" run x.toml --quiet --no-resume --out out --set seed=4";
         let output = Command::new("sh")
             .args(["-c", limited])
             .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))

@@ -6,6 +6,7 @@
 use apportion_core::units::Rate;
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::metrics::judged;
@@ -18,7 +19,7 @@ use crate::tables::{mbps, round6};
 const LEVEL: f64 = 0.05;
 
 /// The numbers of one replication, or of its twin, that are compared.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Throughput of each flow, Mb/s.
     flows: Vec<f64>,
@@ -42,7 +43,7 @@ impl Sample {
 }
 
 /// The numbers of a twin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Twin {
     /// Which moves its delays have: twins with the same number have the same.
     pub moves: u64,

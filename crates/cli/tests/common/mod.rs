@@ -1,5 +1,7 @@
 //! The command under test.
 
+#![allow(dead_code, reason = "each program of tests uses some of it")]
+
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -10,10 +12,17 @@ pub struct Run {
     pub err: String,
 }
 
-/// Runs the command in `folder`.
+/// Runs the command in `folder`, with an empty cache.
 pub fn apportion(folder: &Path, arguments: &[&str]) -> Run {
+    let cache = tempfile::tempdir().unwrap();
+    apportion_with_cache(cache.path(), folder, arguments)
+}
+
+/// Runs the command in `folder`, with the cache in `cache`.
+pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> Run {
+    let mut command = Command::cargo_bin("apportion").unwrap();
     let output =
-        Command::cargo_bin("apportion").unwrap().current_dir(folder).args(arguments).output().unwrap();
+        command.current_dir(folder).env("APPORTION_CACHE_DIR", cache).args(arguments).output().unwrap();
     Run {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),

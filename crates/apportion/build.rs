@@ -1,0 +1,55 @@
+//! Names the build by the sources that results depend on, so that a cache of results never mixes those of different sources.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Whose sources decide about the outcome of a simulation, beside this crate.
+const CRATES: [&str; 5] = ["core", "scenario", "sffc", "runtime", "sim"];
+/// What else does: the comparison of twins, and the versions of libraries.
+const FILES: [&str; 2] = ["../report/src/phases.rs", "../../Cargo.lock"];
+
+fn main() -> io::Result<()> {
+    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    // A published package of a version has one set of sources, and its neighbours are not next to it.
+    let mut build = version.clone();
+    if Path::new("../core/src").is_dir() {
+        let mut files: Vec<PathBuf> = FILES.iter().map(PathBuf::from).filter(|file| file.is_file()).collect();
+        for name in CRATES {
+            let folder = PathBuf::from("..").join(name).join("src");
+            println!("cargo::rerun-if-changed={}", folder.display());
+            add_files(&folder, &mut files)?;
+        }
+        FILES.iter().for_each(|file| println!("cargo::rerun-if-changed={file}"));
+        files.sort();
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        for file in files {
+            hash = fnv1a(hash, file.to_string_lossy().as_bytes());
+            hash = fnv1a(hash, &fs::read(file)?);
+        }
+        build = format!("{version}-{hash:016x}");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=APPORTION_BUILD={build}");
+    println!("cargo::rustc-env=APPORTION_TARGET={}", env::var("TARGET").unwrap_or_default());
+    println!("cargo::rustc-env=APPORTION_PROFILE={}", env::var("PROFILE").unwrap_or_default());
+    Ok(())
+}
+
+fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            add_files(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// FNV-1a, 64 bits.
+fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

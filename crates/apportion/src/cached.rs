@@ -1,0 +1,110 @@
+//! Simulations that were run before, and those that are run now, in a [`Cache`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use apportion_cache::{Cache, CacheError, Key};
+use apportion_report::phases::Twin;
+use apportion_runtime::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::Scenario;
+
+/// The sources that this program was built from: results of different ones are never mixed.
+pub(crate) const BUILD: &str = env!("APPORTION_BUILD");
+/// What it was built for: results do not depend on it as far as is known.
+pub(crate) const TARGET: &str = env!("APPORTION_TARGET");
+
+/// Which simulation of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Which {
+    /// Of the replication.
+    pub seed: u64,
+    /// The replication's number, if this is its [twin](crate::Run::perturb), and the seed of the scenario, from which its moves
+    /// are drawn.
+    pub twin_of: Option<(u64, u64)>,
+}
+
+/// What is kept of a simulation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Ended {
+    Replication(Box<Outcome>),
+    Twin(Twin),
+}
+
+/// An entry of the cache.
+#[derive(Serialize, Deserialize)]
+struct Entry<E> {
+    which: Which,
+    ended: E,
+}
+
+/// The part of a cache that belongs to a scenario.
+pub(crate) struct Cached<'a> {
+    /// None: nothing is read and nothing kept.
+    cache: Option<&'a Cache>,
+    /// Of each point.
+    keys: Vec<Key>,
+    /// Points of which something was kept.
+    is_kept: Vec<AtomicBool>,
+    /// The first failure to write.
+    failure: Mutex<Option<CacheError>>,
+}
+
+impl<'a> Cached<'a> {
+    /// Of disciplines that a program has registered nothing is known: scenarios with them are not cached.
+    pub fn new(cache: Option<&'a Cache>, scenario: &Scenario) -> Self {
+        let cache = cache.filter(|_| !scenario.has_own_disciplines());
+        let key = |point| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), scenario.inputs(point).as_bytes()]);
+        let points = if cache.is_some() { scenario.points() } else { &[] };
+        let keys: Vec<Key> = points.iter().map(key).collect();
+        let is_kept = keys.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { cache, keys, is_kept, failure: Mutex::new(None) }
+    }
+
+    /// What there is of these simulations of a point, in their order.
+    pub fn read(&self, point: usize, all: &[Which]) -> Vec<Option<Ended>> {
+        let mut found = vec![None; all.len()];
+        if let (Some(cache), Some(key)) = (self.cache, self.keys.get(point)) {
+            let places: BTreeMap<Which, usize> = all.iter().copied().zip(0..).collect();
+            cache.read(key, |entry: Entry<Ended>| {
+                if let Some(&at) = places.get(&entry.which) {
+                    found[at] = Some(entry.ended);
+                }
+            });
+        }
+        found
+    }
+
+    /// Keeps a simulation that has ended. A failure does not disturb the run.
+    pub fn keep(&self, point: usize, which: Which, ended: &Ended) {
+        if let (Some(cache), Some(key)) = (self.cache, self.keys.get(point)) {
+            match cache.append(key, &Entry { which, ended }) {
+                Ok(()) => self.is_kept[point].store(true, Ordering::Relaxed),
+                Err(error) => self.note(error),
+            }
+        }
+    }
+
+    /// Makes what was kept small, and the cache no larger than `most` bytes. The first failure, if there was one.
+    pub fn finish(self, most: u64) -> Option<CacheError> {
+        if let Some(cache) = self.cache {
+            let kept =
+                self.keys.iter().zip(&self.is_kept).filter(|(_, is_kept)| is_kept.load(Ordering::Relaxed));
+            let mut is_any = false;
+            for (key, _) in kept {
+                is_any = true;
+                cache.compact(key).unwrap_or_else(|error| self.note(error));
+            }
+            if is_any && let Err(error) = cache.prune(most) {
+                self.note(error);
+            }
+        }
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, error: CacheError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}

@@ -1,0 +1,46 @@
+//! `apportion cache`: care of the simulations that are kept.
+
+use anyhow::{Context as _, bail};
+use apportion::{Cache, Usage};
+
+use crate::arguments::CacheCommand;
+use crate::output;
+use crate::status::Status;
+
+/// Most that the cache takes on disk. Chosen: tens of thousands of runs of some flows with their series.
+pub const MOST: u64 = 2 << 30;
+
+/// The cache of this user; none if the environment names no place for it.
+pub fn default() -> Option<Cache> {
+    Cache::default_folder().map(Cache::at)
+}
+
+pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {
+    let cache = default().context("there is no place for a cache; set APPORTION_CACHE_DIR to a folder")?;
+    let mend = "set APPORTION_CACHE_DIR to a folder that can be read and written";
+    match command {
+        CacheCommand::Show => {
+            let usage = cache.usage().context(mend)?;
+            output::print(&format!("{}\n{}\n", cache.folder().display(), text(usage)))?;
+        }
+        CacheCommand::Prune { to } => {
+            let left = cache.prune(to.get()).context(mend)?;
+            output::print(&format!("left: {}\n", text(left)))?;
+        }
+        CacheCommand::Verify { delete } => {
+            let damaged = cache.verify(*delete).context(mend)?;
+            for damage in &damaged {
+                output::print(&format!("{}: {}\n", damage.path.display(), damage.cause))?;
+            }
+            if !delete && !damaged.is_empty() {
+                bail!("{} files are damaged; delete them with --delete", damaged.len());
+            }
+        }
+    }
+    Ok(Status::SUCCESS)
+}
+
+fn text(Usage { keys, files, bytes }: Usage) -> String {
+    let megabytes = bytes as f64 / 1e6;
+    format!("{megabytes:.1} of at most {:.0} MB, {keys} points, {files} files", MOST as f64 / 1e6)
+}

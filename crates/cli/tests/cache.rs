@@ -1,0 +1,153 @@
+//! What was simulated is not simulated again, also after a kill, and only if nothing has changed.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Run, apportion_with_cache};
+use tempfile::TempDir;
+
+const SCENARIO: &str = r#"
+title = "test"
+seed = 3
+stop = "30s"
+link.bottleneck = { from = "a", to = "b", rate = "4Mbit", delay = "5ms", queue = ["fifo", "red"], watch = true }
+flow.tcp = { count = 2, from = "a", to = "b", tcp = "rfc" }
+"#;
+
+/// A folder with the scenario, and an empty one for a cache.
+fn folders() -> [TempDir; 2] {
+    let folders = [(); 2].map(|()| TempDir::new().unwrap());
+    fs::write(folders[0].path().join("x.toml"), SCENARIO).unwrap();
+    folders
+}
+
+fn run([folder, cache]: &[TempDir; 2], out: &str, more: &[&str]) -> Run {
+    let arguments = [&["run", "x.toml", "--no-perturb", "--out", out], more].concat();
+    apportion_with_cache(cache.path(), folder.path(), &arguments)
+}
+
+/// How many runs were taken from the cache, by what the command says.
+fn reused(run: &Run) -> u64 {
+    assert_eq!(run.status, 0, "{}", run.err);
+    let line = run.err.lines().find(|line| line.ends_with("runs are from the cache"));
+    line.map_or(0, |line| line.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn table(folder: &TempDir, out: &str, name: &str) -> String {
+    fs::read_to_string(folder.path().join(out).join(name)).unwrap()
+}
+
+/// Files under a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let folders = folders();
+    let [folder, cache] = &folders;
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .args(["run", "x.toml", "--no-perturb", "--seeds", "20", "--jobs", "1", "--out", "killed"])
+        .current_dir(folder.path())
+        .env("APPORTION_CACHE_DIR", cache.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A line for each tenth of the 40 runs.
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "4/40 runs done");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // One that is cut short in the middle of a write is simulated again, with what that process wrote after it.
+    let [file] = &files(&cache.path().join("1"))[..] else { panic!("one process, one point") };
+    let length = file.metadata().unwrap().len();
+    fs::File::options().write(true).open(file).unwrap().set_len(length - 1).unwrap();
+
+    let resumed = run(&folders, "resumed", &["--seeds", "20"]);
+    assert!((3..40).contains(&reused(&resumed)), "{}", resumed.err);
+    let anew = run(&folders, "anew", &["--seeds", "20", "--no-resume"]);
+    assert_eq!(reused(&anew), 0);
+    for name in ["flows.csv", "links.csv", "series.csv", "statistics.csv", "report.html"] {
+        assert!(table(folder, "resumed", name) == table(folder, "anew", name), "{name}");
+    }
+    assert_eq!(reused(&run(&folders, "again", &["--seeds", "20"])), 40);
+}
+
+#[test]
+fn only_what_has_changed_is_simulated() {
+    let folders = folders();
+    let reused = |out: &str, more: &[&str]| reused(&run(&folders, out, more));
+    assert_eq!(reused("one", &["--seeds", "2"]), 0);
+    // More seeds; another name; one more queue; the same queues at another rate; twins; and no replication of another seed.
+    assert_eq!(reused("more", &["--seeds", "3"]), 4);
+    assert_eq!(reused("title", &["--seeds", "3", "--set", "title=other"]), 6);
+    let queues = r#"link.bottleneck.queue=["drr", "red", "fifo"]"#;
+    assert_eq!(reused("queues", &["--seeds", "3", "--set", queues]), 6);
+    assert_eq!(reused("rate", &["--seeds", "3", "--set", "link.bottleneck.rate=5Mbit"]), 0);
+    assert_eq!(reused("back", &["--seeds", "3", "--set", "link.bottleneck.rate=4000kbit"]), 6);
+    assert_eq!(reused("twins", &["--seeds", "3", "--perturb"]), 6);
+    assert_eq!(reused("both", &["--seeds", "3", "--perturb"]), 12);
+    assert_eq!(reused("seed", &["--seeds", "3", "--set", "seed=4"]), 0);
+}
+
+#[test]
+fn what_a_file_holds_counts() {
+    let folders = folders();
+    let trace = folders[0].path().join("frames.txt");
+    fs::write(&trace, "1000\n2000\n").unwrap();
+    let video =
+        r#"flow.video={ from = "a", to = "b", source = { kind = "video", file = "frames.txt", fps = 25 } }"#;
+    let once = |out: &str| run(&folders, out, &["--set", video]);
+    assert_eq!([reused(&once("one")), reused(&once("two"))], [0, 2]);
+    fs::write(&trace, "1000\n2001\n").unwrap();
+    assert_eq!(reused(&once("three")), 0);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_a_warning() {
+    let folders = folders();
+    let file = folders[0].path().join("file");
+    fs::write(&file, "mine").unwrap();
+    let run = apportion_with_cache(&file, folders[0].path(), &["run", "x.toml", "--quiet"]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.starts_with("warning: the cache at `") && run.err.lines().count() == 1, "{}", run.err);
+    assert_eq!(fs::read(file).unwrap(), b"mine");
+}
+
+#[test]
+fn it_is_shown_pruned_and_verified() {
+    let folders = folders();
+    let cache = |arguments: &[&str]| {
+        apportion_with_cache(folders[1].path(), folders[0].path(), &[&["cache"], arguments].concat())
+    };
+    let show = || cache(&["show"]).out;
+    assert!(show().contains("0.0 of at most 2147 MB, 0 points, 0 files"), "{}", show());
+    run(&folders, "one", &[]);
+    assert!(show().contains("2 points, 2 files"), "{}", show());
+    assert_eq!(cache(&["verify"]).status, 0);
+    let file = files(&folders[1].path().join("1")).remove(0);
+    fs::write(&file, "no zstd").unwrap();
+    let verify = cache(&["verify"]);
+    assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);
+    assert!(verify.out.starts_with(&file.display().to_string()), "{}", verify.out);
+    assert!(
+        verify.err.starts_with("error: 1 files are damaged; delete them with --delete"),
+        "{}",
+        verify.err
+    );
+    assert_eq!(cache(&["verify", "--delete"]).status, 0);
+    assert!(show().contains("1 points, 1 files"), "{}", show());
+    assert_eq!(cache(&["prune"]).out, "left: 0.0 of at most 2147 MB, 0 points, 0 files\n");
+}
