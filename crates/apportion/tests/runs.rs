@@ -89,7 +89,7 @@ fn progress_counts_every_replication_and_twin_in_order() {
     let scenario = scenario();
     let run = Run::new(&scenario).seeds(4);
     run.progress(|progress| seen.lock().unwrap().push(progress)).simulate().unwrap();
-    let all: Vec<_> = (1..=16).map(|done| Progress { done, total: 16 }).collect();
+    let all: Vec<_> = (1..=16).map(|done| Progress { done, reused: 0, total: 16 }).collect();
     assert_eq!(*seen.lock().unwrap(), all);
 }
 

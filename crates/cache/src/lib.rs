@@ -92,8 +92,7 @@ impl Cache {
         for path in files {
             let Ok(file) = File::open(&path) else { continue };
             frames::entries(&file, &mut each).ok();
-            // What is used stays longest. It may belong to another user.
-            file.set_modified(SystemTime::now()).ok();
+            touch(&file);
         }
     }
 
@@ -166,6 +165,15 @@ impl Cache {
         let tag = self.folder.join("CACHEDIR.TAG");
         if tag.exists() { Ok(()) } else { fs::write(tag, TAG) }
     }
+}
+
+/// Notes that a file was used: what is used stays longest. It may belong to another user, and then stays as it is.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "which files are deleted first depends on real time, and nothing that is computed does"
+)]
+fn touch(file: &File) {
+    file.set_modified(SystemTime::now()).ok();
 }
 
 impl CacheError {

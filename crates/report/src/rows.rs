@@ -28,6 +28,8 @@ pub struct Column {
     pub kind: Kind,
     /// Whether cells may be missing.
     pub optional: bool,
+    /// What it is.
+    pub doc: &'static str,
 }
 
 /// What the cells of a column hold.
@@ -104,11 +106,11 @@ impl<T: Field> Field for Option<T> {
 /// A table's columns, each written once: name, type and unit.
 macro_rules! row {
     ($(#[$meta:meta])* $name:ident of $table:literal {
-        $($(#[$doc:meta])* $field:ident: $type:ty, $unit:literal;)*
+        $($(#[doc = $doc:literal])* $field:ident: $type:ty, $unit:literal;)*
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+        pub struct $name { $($(#[doc = $doc])* pub $field: $type,)* }
         impl Row for $name {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [Column] = &[$(Column {
@@ -116,6 +118,7 @@ macro_rules! row {
                 unit: $unit,
                 kind: <$type as Field>::KIND,
                 optional: <$type as Field>::OPTIONAL,
+                doc: concat!($($doc),*),
             }),*];
             fn cells(&self) -> Vec<Cell<'_>> {
                 vec![$(self.$field.cell()),*]

@@ -1,0 +1,57 @@
+//! The page of results lists every column of every table.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use apportion_report::rows::{
+    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
+
+const PAGE: &str = "../../docs/results.md";
+const BEGIN: &str = "<!-- Columns: written by the test `columns` of crates/report with WRITE=1. -->\n";
+const END: &str = "<!-- End of columns. -->\n";
+
+/// The columns of a table as Markdown.
+fn columns<R: Row>() -> String {
+    let mut text = format!("\n### {}\n\n| column | type | unit | |\n|---|---|---|---|\n", R::TABLE);
+    for column in R::COLUMNS {
+        let kind = match column.kind {
+            Kind::Text => "text",
+            Kind::Integer => "integer",
+            Kind::Number => "number",
+            Kind::Flag => "true or false",
+        };
+        let kind = if column.optional { format!("{kind}, may be empty") } else { kind.to_owned() };
+        // Lines of a comment begin with a space each.
+        let doc = column.doc.trim().replace('|', "\\|");
+        writeln!(text, "| `{}` | {kind} | {} | {doc} |", column.name, column.unit).unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_page_of_results_has_every_column() {
+    let all = [
+        columns::<FlowRow>(),
+        columns::<LinkRow>(),
+        columns::<SeriesRow>(),
+        columns::<AllocationRow>(),
+        columns::<CompletionRow>(),
+        columns::<StatisticRow>(),
+        columns::<ResponseRow>(),
+        columns::<PhaseRow>(),
+    ];
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let expected = format!("{before}{BEGIN}{}\n{END}{after}", all.concat());
+    if std::env::var_os("WRITE").is_some() {
+        fs::write(path, expected).unwrap();
+    } else {
+        assert!(page == expected, "docs/results.md is out of date; write it with WRITE=1");
+    }
+}
