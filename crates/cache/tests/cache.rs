@@ -102,7 +102,7 @@ fn damage_is_found_and_deleted() {
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     let found: Vec<PathBuf> = cache.verify(false).unwrap().into_iter().map(|damage| damage.path).collect();
-    assert_eq!(found, [file.clone()]);
+    assert_eq!(found, std::slice::from_ref(&file));
     // Its first entry is whole.
     let key = keys.iter().find(|key| file.to_string_lossy().contains(&key.to_string())).unwrap();
     assert_eq!(entries(&cache, key), [(7, vec![1.0])]);
