@@ -404,9 +404,9 @@ mod tests {
             .collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), defined);
         // Editors read it for every file they open. Without `$defs` it had 364 kB; each discipline and marker of
-        // the catalogue adds its parameters once.
+        // the catalogue adds its parameters once: a third of that leaves room for more of them, and none for copies.
         let size = schema.to_string().len();
-        assert!((1..90_000).contains(&size), "{size}");
+        assert!((1..120_000).contains(&size), "{size}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Flows: groups into members, sources, transports and paths.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -28,6 +29,10 @@ use crate::transport;
 
 /// IPv4 (20, RFC 791) and UDP (8, RFC 768).
 pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
+/// Of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two draws.
+const SHORTEST_PERIOD: Span = Span::from_micros(10);
+/// Of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the host must hold.
+const FRAMES_PER_SECOND: RangeInclusive<f64> = 0.1..=10_000.0;
 
 /// Builds all flows of the table `flow`, in the order of their names.
 pub(crate) struct Builder<'a> {
@@ -507,8 +512,8 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
             Source::OnOff {
                 rate: fields.rate("rate", i, problems)?,
                 write: fields.bytes("packet", i, problems)?,
-                on: DurationDistribution { mean: fields.span("on", i, problems)?, shape },
-                off: DurationDistribution { mean: fields.span("off", i, problems)?, shape },
+                on: DurationDistribution { mean: period("on", fields, i, problems)?, shape },
+                off: DurationDistribution { mean: period("off", fields, i, problems)?, shape },
             }
         }
         "short_flows" => Source::ShortFlows {
@@ -521,7 +526,7 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
                 _ => Frames::Gop { mean: rate("mean")? },
             },
-            fps: fields.number("fps", i, problems)?,
+            fps: frames_per_second(fields, i, problems)?,
             least: {
                 let least = fields.ratio("least", i, problems)?;
                 (fields.flag("adaptive") == Some(true)).then_some(least)
@@ -556,6 +561,27 @@ fn check_arrivals(
     );
     fields.refuse("per_second", message, problems);
     None
+}
+
+/// The mean length of on or off periods.
+fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Span> {
+    let mean = fields.span(name, i, problems)?;
+    if mean < SHORTEST_PERIOD {
+        fields.refuse(
+            name,
+            "periods below 10us are shorter than packets; write for example \"100ms\"",
+            problems,
+        );
+    }
+    Some(mean)
+}
+
+fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
+    let fps = fields.number("fps", i, problems)?;
+    if !FRAMES_PER_SECOND.contains(&fps) {
+        fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);
+    }
+    Some(fps)
 }
 
 fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {

@@ -573,3 +573,32 @@ fn a_stream_belongs_to_one_flow() {
         ]
     );
 }
+
+#[test]
+fn sources_that_would_take_all_memory_or_time_are_refused() {
+    let text = |source: &str| {
+        format!(
+            "seed = 1\nstop = \"3s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+             [flow.x]\nfrom = \"a\"\nto = \"b\"\nsource = {source}\n"
+        )
+    };
+    let video = |fps| text(&format!("{{ kind = \"video\", mean = \"1Mbit\", fps = {fps} }}"));
+    for (fps, is_fine) in [("1e-308", false), ("0.1", true), ("10000", true), ("10001", false)] {
+        if is_fine {
+            scenario(&video(fps));
+        } else {
+            let message = "dir/x.toml:11: flow.x.source.fps: a video has 0.1 to 10000 frames a second; write for example 25";
+            assert_eq!(errors(&video(fps)), [message]);
+        }
+    }
+    let bursts =
+        |on, off| text(&format!("{{ kind = \"on_off\", rate = \"1Mbit\", on = \"{on}\", off = \"{off}\" }}"));
+    scenario(&bursts("10us", "10us"));
+    let message = |key| {
+        format!(
+            "dir/x.toml:11: flow.x.source.{key}: periods below 10us are shorter than packets; write for example \"100ms\""
+        )
+    };
+    assert_eq!(errors(&bursts("1ns", "1s")), [message("on")]);
+    assert_eq!(errors(&bursts("1s", "9999ns")), [message("off")]);
+}
