@@ -41,7 +41,7 @@ pub enum ReplicateError {
     Capture(#[from] CaptureError),
 }
 
-/// Runs all `jobs` on `threads` threads (0: one per core) and calls `done` with the index of each as it ends.
+/// Runs all `jobs` on `threads` threads (0: one per core; 1: that of the caller) and calls `done` with the index of each as it ends.
 ///
 /// A job that had not ended when `cancel` was set has no outcome.
 ///
@@ -67,6 +67,10 @@ pub fn replicate_with<T: Send>(
     each: &(dyn Fn(usize, Option<Outcome>) -> T + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<T>, ReplicateError> {
+    let ended = |(index, job)| Ok(each(index, run(job, cancel)?));
+    if threads == 1 {
+        return jobs.iter().enumerate().map(ended).collect();
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -74,11 +78,7 @@ pub fn replicate_with<T: Send>(
     pool.install(|| {
         // One job at a time per thread: they differ in length, and the first ones are the user's first
         // points.
-        jobs.par_iter()
-            .enumerate()
-            .with_max_len(1)
-            .map(|(index, job)| Ok(each(index, run(job, cancel)?)))
-            .collect()
+        jobs.par_iter().enumerate().with_max_len(1).map(ended).collect()
     })
 }
 
