@@ -11,12 +11,15 @@ A scenario describes a network with its flows, a run simulates it, and results a
 The same scenario with the same seed gives the same results, bit for bit, with any number of threads.
 """
 
-from . import fairness
+from . import fairness, laws
 from ._catalogue import Entry, disciplines, examples, experiments, explain, names
+from ._disciplines import register
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
-from ._results import IncompleteWarning, Results
-from ._scenario import Point, Scenario, dumbbell, example
+from ._results import IncompleteWarning, Point, Results
+from ._scenario import Scenario, dumbbell, example
+from ._shares import Share, Shares
+from ._sweep import Sweep, sweep
 from ._table import Column, Table
 
 __all__ = [
@@ -28,6 +31,9 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Share",
+    "Shares",
+    "Sweep",
     "Table",
     "__version__",
     "disciplines",
@@ -37,5 +43,8 @@ __all__ = [
     "experiments",
     "explain",
     "fairness",
+    "laws",
     "names",
+    "register",
+    "sweep",
 ]

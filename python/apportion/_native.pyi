@@ -1,6 +1,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 VERSION: Final[str]
@@ -54,6 +55,7 @@ class Results:
     def faults(self) -> list[str]: ...
     @property
     def points(self) -> list[tuple[str, list[tuple[str, str]], int]]: ...
+    def delays(self) -> list[tuple[str, str, list[tuple[float, float]]]]: ...
     def summary(self) -> str: ...
     def json_lines(self) -> str: ...
     def report(self) -> str: ...
@@ -70,6 +72,82 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
+class Packet:
+    """A packet in a discipline. It leaves by being returned from ``dequeue``, or by ``drop``."""
+
+    @property
+    def flow(self) -> int:
+        """The flow that it belongs to: a small number."""
+    @property
+    def size(self) -> int:
+        """Its size on the wire in bytes."""
+    @property
+    def arrived(self) -> float:
+        """When it came, s."""
+    @property
+    def protocol(self) -> str:
+        """What its header says: ``tcp``, ``udp`` or ``control``."""
+    @property
+    def ecn(self) -> bool:
+        """Whether congestion can be signalled by marking it."""
+    def mark(self) -> bool:
+        """Mark it "congestion experienced"; returns False, without effect, if it is not ECN-capable."""
+    def drop(self, reason: str = "overflow") -> None:
+        """Drop it, counted under ``early``, ``forced``, ``overflow``, ``policy`` or ``push_out``."""
+
+class Buffer:
+    """The packets that wait behind a policy."""
+
+    @property
+    def packets(self) -> int:
+        """Packets that wait."""
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait."""
+    @property
+    def next_flow(self) -> int | None:
+        """The flow that is served next; None if nothing waits."""
+    @property
+    def longest(self) -> int | None:
+        """The flow with the most bytes; None if nothing waits."""
+    def packets_of(self, flow: int) -> int:
+        """Packets of a flow that wait."""
+    def bytes_of(self, flow: int) -> int:
+        """Bytes of a flow that wait."""
+    def pop(self) -> Packet | None:
+        """Take out the next packet, in ``dequeue``; None if nothing waits."""
+    def __len__(self) -> int: ...
+
+class Link:
+    """The link that a discipline is built for."""
+
+    @property
+    def rate(self) -> float:
+        """Its rate in bit/s."""
+    @property
+    def name(self) -> str:
+        """A name that no other queue of the run has."""
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+    def weight(self, flow: int) -> float:
+        """The weight of a flow at the start."""
+    def random(self) -> Random:
+        """A new generator whose numbers depend on the seed of the run and the link alone."""
+
+def register(
+    cls: type, name: str, summary: str, scheduler: str | None, parameters: Sequence[tuple[str, str]]
+) -> None: ...
+def check_laws(
+    cls: type,
+    name: str,
+    scheduler: str | None,
+    parameters: Sequence[tuple[str, str]],
+    limit: int | None,
+    holds_back: bool,
+    cases: int,
+) -> str | None: ...
+def interval(samples: Sequence[float]) -> tuple[float, float | None]: ...
 def main(words: Sequence[str]) -> int: ...
 def explain(name: str) -> str: ...
 def names() -> list[tuple[str, list[tuple[str, str, str]]]]: ...

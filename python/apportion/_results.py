@@ -7,10 +7,30 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from os import PathLike
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import _native
 from ._progress import Bar
+from ._shares import Shares
 from ._table import Table
+
+if TYPE_CHECKING:
+    from ._plot import Plots
+
+
+class Point(NamedTuple):
+    """A point of the sweep of a scenario.
+
+    Attributes
+    ----------
+    label : str
+        What tables call it, such as ``queue=drr, rate=10Mbit``; empty without a sweep.
+    settings : dict of str to str
+        The values that it sets, by key path.
+    """
+
+    label: str
+    settings: dict[str, str]
 
 
 class IncompleteWarning(UserWarning):
@@ -94,6 +114,23 @@ class Results:
         """Where results depend on phases, and by how much; empty without ``perturb``."""
         return Table(self._native.table("phases"))
 
+    @cached_property
+    def shares(self) -> Shares:
+        """What each flow got compared with what it was due, by point: means over replications. ``shares.plot()`` draws it."""
+        return Shares(self.flows)
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: ``plot.throughput()`` over time, ``plot.cdf("delay")``. They need matplotlib."""
+        from ._plot import Plots
+
+        return Plots(self)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points, in the order of the scenario."""
+        return tuple(Point(label, dict(settings)) for label, settings, _ in self._native.points)
+
     @property
     def complete(self) -> bool:
         """Whether every replication of every point has ended; False after an interrupt."""
@@ -143,4 +180,5 @@ class Results:
         return f"<apportion.Results: {len(points)} points, {done} replications{state}>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.summary())}</pre>"
+        text = html.escape(self.summary())
+        return f"{self.shares._repr_html_()}<details><summary>summary</summary><pre>{text}</pre></details>"

@@ -6,25 +6,10 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import _native
-from ._results import Results, run
-
-
-class Point(NamedTuple):
-    """A point of the sweep of a scenario.
-
-    Attributes
-    ----------
-    label : str
-        What tables call it, such as ``queue=drr, rate=10Mbit``; empty without a sweep.
-    settings : dict of str to str
-        The values that it sets, by the keys that the label has.
-    """
-
-    label: str
-    settings: dict[str, str]
+from ._results import Point, Results, run
 
 
 class Scenario:
@@ -245,7 +230,7 @@ def example(name: str) -> Scenario:
 
 
 def dumbbell(
-    flows: int | Mapping[str, Mapping[str, Any]] = 2,
+    flows: int | Mapping[str, Any] = 2,
     *,
     rate: str | Sequence[str] = "10Mbit",
     delay: str | Sequence[str] = "10ms",

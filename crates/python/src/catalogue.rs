@@ -1,14 +1,15 @@
 //! What scenarios can name.
 
-use apportion::{Catalog, catalogue};
+use apportion::catalogue;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
+use crate::discipline::catalog;
 use crate::errors::of_run;
 
 #[pyfunction]
 pub fn explain(name: &str) -> PyResult<String> {
-    catalogue::explain(&Catalog::default(), name).map_err(|error| PyKeyError::new_err(error.to_string()))
+    catalogue::explain(&catalog(), name).map_err(|error| PyKeyError::new_err(error.to_string()))
 }
 
 /// A list of names: its title, and entries of name, role and summary.
@@ -16,7 +17,7 @@ type List = (&'static str, Vec<(String, &'static str, String)>);
 
 #[pyfunction]
 pub fn names() -> Vec<List> {
-    let lists = catalogue::list(&Catalog::default()).into_iter();
+    let lists = catalogue::list(&catalog()).into_iter();
     lists
         .map(|list| {
             let entries = list.entries.into_iter().map(|entry| (entry.name, entry.role, entry.summary));

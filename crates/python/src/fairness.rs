@@ -1,6 +1,7 @@
 //! Indices and entitlements.
 
 use apportion::apportion_core::fairness::{self, Claim};
+use apportion::statistics;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -20,4 +21,12 @@ pub fn max_min(
     let claims: Vec<Claim> = flows.into_iter().map(claim).collect();
     let shares = py.detach(|| fairness::max_min(&capacities, &claims));
     shares.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The mean of independent samples and the half width of its 95 % interval, which a single sample has not.
+#[pyfunction]
+pub fn interval(samples: Vec<f64>) -> PyResult<(f64, Option<f64>)> {
+    let estimate = statistics::Estimate::of(&samples);
+    let estimate = estimate.ok_or_else(|| PyValueError::new_err("there are no samples"))?;
+    Ok((estimate.mean, estimate.ci95))
 }

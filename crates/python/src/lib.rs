@@ -5,6 +5,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "arguments that come from Python are owned")]
 
 mod catalogue;
+mod discipline;
 mod errors;
 mod fairness;
 mod results;
@@ -23,9 +24,11 @@ mod _native {
     #[pymodule_export]
     use crate::catalogue::{example_names, experiments, explain, names};
     #[pymodule_export]
+    use crate::discipline::{Buffer, Link, Packet, check_laws, register};
+    #[pymodule_export]
     use crate::errors::{RunError, ScenarioError};
     #[pymodule_export]
-    use crate::fairness::{jain, max_min};
+    use crate::fairness::{interval, jain, max_min};
     #[pymodule_export]
     use crate::main;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use apportion::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
+use apportion::{PointRecord, statistics};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
@@ -29,6 +30,9 @@ impl Results {
 
 /// What a point sets: key paths with values.
 type Settings = Vec<(String, String)>;
+
+/// Delays of a group at a point: its label, the group, and pairs of the share of packets at or below and ms.
+type Delays = (String, String, Vec<(f64, f64)>);
 
 #[pymethods]
 impl Results {
@@ -72,6 +76,11 @@ impl Results {
         points.map(|point| (point.label.clone(), point.settings.clone(), point.outcomes.len())).collect()
     }
 
+    /// One-way delays of the packets of each group of flows.
+    fn delays(&self, py: Python<'_>) -> Vec<Delays> {
+        py.detach(|| self.inner.points().iter().flat_map(delays).collect())
+    }
+
     fn summary(&self, py: Python<'_>) -> String {
         py.detach(|| self.inner.summary())
     }
@@ -87,4 +96,22 @@ impl Results {
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
         py.detach(|| self.inner.write(&folder)).map_err(of_run)
     }
+}
+
+fn delays(point: &PointRecord) -> Vec<Delays> {
+    let mut groups: Vec<&str> = Vec::new();
+    for flow in &point.flows {
+        if !groups.contains(&&*flow.group) {
+            groups.push(&flow.group);
+        }
+    }
+    let of_group = |group: &str| {
+        let flows = point.outcomes.iter().flat_map(|outcome| outcome.flows.iter().zip(&point.flows));
+        let parts: Vec<_> =
+            flows.filter(|(_, info)| info.group == group).map(|(flow, _)| &flow.delay).collect();
+        let merged = statistics::merge(&parts);
+        let quantiles = merged.quantiles.iter().map(|(share, delay)| (*share, delay.as_secs_f64() * 1e3));
+        (point.label.clone(), group.to_owned(), quantiles.collect())
+    };
+    groups.into_iter().map(of_group).collect()
 }

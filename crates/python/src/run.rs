@@ -10,6 +10,7 @@ use apportion::{Cancel, Results, Run, Scenario};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::discipline::{Session, is_used};
 use crate::errors::of_run;
 
 /// How often signals are looked at and progress is reported. Chosen: an interrupt is to take effect within 0.2 s.
@@ -35,11 +36,23 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_>) -> Py
     let Options { seeds, jobs, perturb, force, progress, folder } = options;
     let cancel = Cancel::new();
     let counts = Counts::default();
+    // Disciplines in Python share the interpreter's lock: a second thread would only wait for it.
+    let in_python = is_used(scenario.canonical());
+    let jobs = if in_python { 1 } else { jobs };
     let run = Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel);
     let run = perturb.into_iter().fold(run, Run::perturb);
     let run = folder.into_iter().fold(run, Run::folder);
     let run = run.progress(|progress| counts.set(progress));
-    let (result, stopped) = watched(py, &cancel, || counts.report(progress.as_ref()), || run.simulate());
+    let session = Session::new(&cancel);
+    // The interpreter knows the thread from the start to the end: to introduce it for each packet would take longer than the packet.
+    let work = || match in_python {
+        true => Python::attach(|py| py.detach(|| session.during(|| run.simulate()))),
+        false => run.simulate(),
+    };
+    let (result, stopped) = watched(py, &cancel, || counts.report(progress.as_ref()), work);
+    if let Some(error) = session.failure() {
+        return Err(error);
+    }
     let results = result.map_err(of_run)?;
     let is_empty = results.points().iter().all(|point| point.outcomes.is_empty());
     match stopped {

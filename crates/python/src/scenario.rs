@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use toml::{Table, Value};
 
+use crate::discipline;
 use crate::errors::{Given, of_key, of_scenario};
 use crate::results::Results;
 use crate::run::{self, Options};
@@ -26,6 +27,7 @@ pub struct Scenario {
 impl Scenario {
     fn load(py: Python<'_>, builder: ScenarioBuilder, given: Given) -> PyResult<Self> {
         // It may read files, such as traces.
+        let builder = builder.catalog(&discipline::catalog());
         let loaded = py.detach(|| builder.load());
         match loaded {
             Ok(inner) => Ok(Self { inner, given }),

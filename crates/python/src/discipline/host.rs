@@ -1,0 +1,334 @@
+//! The discipline that the simulator sees, in front of an object of Python.
+
+use std::sync::Arc;
+
+use apportion::apportion_core::limit::Limit;
+use apportion::apportion_core::packet::{FlowId, SimplePacket};
+use apportion::apportion_core::schedule::End;
+use apportion::apportion_core::system::{LinkContext, System};
+use apportion::apportion_core::{Backlog, DropReason, Queue, Sink};
+use apportion::units::{Rate, Time, Weight};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use super::buffer::Buffer;
+use super::packet::{Mailbox, Packet};
+use super::session::Session;
+use super::spec::{Argument, Kind, Spec};
+
+/// The link that a discipline is built for.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Link {
+    rate: Rate,
+    name: String,
+    seed: u64,
+    weights: Vec<Weight>,
+}
+
+#[pymethods]
+impl Link {
+    /// Its rate in bit/s.
+    #[getter]
+    fn rate(&self) -> f64 {
+        self.rate.as_bit() as f64
+    }
+
+    /// A name that no other queue of the run has.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The seed of the run.
+    #[getter]
+    const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The weight of a flow at the start.
+    fn weight(&self, flow: usize) -> f64 {
+        self.weights.get(flow).copied().unwrap_or(Weight::ONE).get()
+    }
+
+    /// A new `random.Random` whose numbers depend on the seed of the run and the link alone.
+    fn random<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let seed = format!("{} {}", self.seed, self.name);
+        py.import("random")?.getattr("Random")?.call1((seed,))
+    }
+}
+
+/// An object of a class of Python as a discipline. After the first exception it drops everything: the run stops.
+pub struct Host {
+    /// None if the object could not be made, or has raised something.
+    object: Option<Object>,
+    session: Session,
+    backlog: Backlog,
+    wakeup: Option<Time>,
+}
+
+/// The object with its methods, looked up once.
+struct Object {
+    mailbox: Py<Mailbox>,
+    methods: Methods,
+    wakeup: Option<Py<PyAny>>,
+    set_limit: Option<Py<PyAny>>,
+    set_rate: Option<Py<PyAny>>,
+    set_weight: Option<Py<PyAny>>,
+}
+
+enum Methods {
+    Queue { enqueue: Py<PyAny>, dequeue: Py<PyAny> },
+    Policy { buffer: Py<Buffer>, admit: Py<PyAny>, victim: Option<Py<PyAny>>, dequeue: Option<Py<PyAny>> },
+}
+
+impl Host {
+    /// Makes an object of the class for a link.
+    pub fn new(spec: &Arc<Spec>, arguments: &[(&'static str, Argument)], link: &LinkContext<'_>) -> Self {
+        let session = Session::current();
+        let object = Python::attach(|py| Object::new(py, spec, arguments, link));
+        let object = object.map_err(|error| session.fail(error)).ok();
+        Self { object, session, backlog: Backlog::EMPTY, wakeup: None }
+    }
+
+    /// Does something with the object, unless it has failed.
+    fn with<T>(&mut self, work: impl FnOnce(Python<'_>, &Object) -> PyResult<T>) -> Option<T> {
+        let object = self.object.as_ref()?;
+        match Python::attach(|py| work(py, object)) {
+            Ok(result) => Some(result),
+            Err(error) => {
+                self.session.fail(error);
+                self.object = None;
+                None
+            }
+        }
+    }
+
+    /// Passes on what the object did to packets.
+    fn collect(&mut self, now: Time, sink: &mut dyn Sink<SimplePacket>) {
+        if let Some(object) = &self.object {
+            object.mailbox.get().empty(now, sink, |packet| self.backlog.remove(packet));
+        }
+    }
+}
+
+impl Object {
+    fn new(
+        py: Python<'_>,
+        spec: &Spec,
+        arguments: &[(&'static str, Argument)],
+        link: &LinkContext<'_>,
+    ) -> PyResult<Self> {
+        let keywords = PyDict::new(py);
+        for (name, value) in arguments {
+            keywords.set_item(name, value)?;
+        }
+        let seen = Link {
+            rate: link.link_rate,
+            name: link.name.to_owned(),
+            seed: link.seed,
+            weights: link.weights.to_vec(),
+        };
+        let object = spec.class.bind(py).call((seen,), Some(&keywords))?;
+        let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
+        let mailbox = Py::new(py, Mailbox::default())?;
+        let methods = match &spec.kind {
+            Kind::Queue => Methods::Queue {
+                enqueue: object.getattr("enqueue")?.unbind(),
+                dequeue: object.getattr("dequeue")?.unbind(),
+            },
+            Kind::Policy { scheduler } => Methods::Policy {
+                buffer: Py::new(py, Buffer::new(scheduler, link, mailbox.clone_ref(py)))?,
+                admit: object.getattr("admit")?.unbind(),
+                victim: method("victim")?,
+                dequeue: method("dequeue")?,
+            },
+        };
+        Ok(Self {
+            mailbox,
+            methods,
+            wakeup: method("wakeup")?,
+            set_limit: method("set_limit")?,
+            set_rate: method("set_rate")?,
+            set_weight: method("set_weight")?,
+        })
+    }
+
+    fn enqueue(
+        &self,
+        py: Python<'_>,
+        now: Time,
+        seen: SimplePacket,
+        out: &mut Vec<SimplePacket>,
+    ) -> PyResult<()> {
+        let packet = Py::new(py, Packet::new(seen, now, self.mailbox.clone_ref(py)))?;
+        let seconds = now.as_secs_f64();
+        match &self.methods {
+            Methods::Queue { enqueue, .. } => {
+                enqueue.bind(py).call1((seconds, packet))?;
+            }
+            Methods::Policy { buffer, admit, victim, .. } => {
+                buffer.get().set_now(now);
+                let answer = admit.bind(py).call1((seconds, packet.clone_ref(py), buffer.clone_ref(py)))?;
+                let Ok(admitted) = answer.cast::<PyBool>() else {
+                    let message = format!("admit returned {}; return True or False", answer.repr()?);
+                    return Err(PyTypeError::new_err(message));
+                };
+                if packet.get().is_gone() {
+                    return Ok(());
+                }
+                if !admitted.is_true() {
+                    return packet.get().refuse();
+                }
+                buffer.get().push(now, packet.get().seen());
+                while let Some((flow, end)) = victim.as_ref().map_or(Ok(None), |victim| {
+                    let answer = victim.bind(py).call1((seconds, buffer.clone_ref(py)))?;
+                    chosen(&answer)
+                })? {
+                    let Some(packet) = buffer.get().push_out(now, flow, end) else {
+                        let message = format!("victim returned flow {}, of which no packet waits", flow.0);
+                        return Err(PyTypeError::new_err(message));
+                    };
+                    out.push(packet);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dequeue(&self, py: Python<'_>, now: Time) -> PyResult<Option<SimplePacket>> {
+        let seconds = now.as_secs_f64();
+        let answer = match &self.methods {
+            Methods::Queue { dequeue, .. } => dequeue.bind(py).call1((seconds,))?,
+            Methods::Policy { buffer, dequeue: Some(dequeue), .. } => {
+                buffer.get().set_now(now);
+                dequeue.bind(py).call1((seconds, buffer.clone_ref(py)))?
+            }
+            Methods::Policy { buffer, dequeue: None, .. } => {
+                return Ok(buffer.get().take(now).map(|queued| queued.packet));
+            }
+        };
+        if answer.is_none() {
+            return Ok(None);
+        }
+        let Ok(packet) = answer.cast::<Packet>() else {
+            let message = format!("dequeue returned {}; return a packet or None", answer.repr()?);
+            return Err(PyTypeError::new_err(message));
+        };
+        packet.get().take(&self.mailbox).map(Some)
+    }
+
+    /// When to ask again.
+    fn wakeup(&self, py: Python<'_>, now: Time) -> PyResult<Option<Time>> {
+        let Some(wakeup) = &self.wakeup else { return Ok(None) };
+        let seconds: Option<f64> = wakeup.bind(py).call0()?.extract()?;
+        Ok(seconds
+            .map(|seconds| at_or_after(seconds).max(Time::from_nanos(now.as_nanos().saturating_add(1)))))
+    }
+}
+
+/// The first nanosecond that is not before `seconds` when it is read as such: what is refused before a time is not refused at it.
+fn at_or_after(seconds: f64) -> Time {
+    let time = Time::from_nanos((seconds * 1e9).ceil() as u64);
+    if time.as_secs_f64() < seconds { Time::from_nanos(time.as_nanos().saturating_add(1)) } else { time }
+}
+
+/// The flow that loses a packet, and at which end: `flow`, or `(flow, "head")`.
+fn chosen(answer: &Bound<'_, PyAny>) -> PyResult<Option<(FlowId, End)>> {
+    if answer.is_none() {
+        return Ok(None);
+    }
+    if let Ok(flow) = answer.extract() {
+        return Ok(Some((FlowId(flow), End::Tail)));
+    }
+    let pair = answer.cast::<PyTuple>().ok().and_then(|pair| pair.extract::<(u32, String)>().ok());
+    match pair {
+        Some((flow, end)) if end == "head" => Ok(Some((FlowId(flow), End::Head))),
+        Some((flow, end)) if end == "tail" => Ok(Some((FlowId(flow), End::Tail))),
+        _ => {
+            let message = format!(
+                "victim returned {}; return the number of a flow, (flow, \"head\"), or None",
+                answer.repr()?
+            );
+            Err(PyTypeError::new_err(message))
+        }
+    }
+}
+
+impl Queue<SimplePacket> for Host {
+    fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
+        self.backlog.add(&packet);
+        let mut pushed_out = Vec::new();
+        let done = self.with(|py, object| object.enqueue(py, now, packet, &mut pushed_out));
+        if done.is_none() {
+            self.backlog.remove(&packet);
+            return sink.dropped(now, packet, DropReason::Policy);
+        }
+        self.collect(now, sink);
+        for packet in pushed_out {
+            self.backlog.remove(&packet);
+            sink.dropped(now, packet, DropReason::PushOut);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
+        let packet = self.with(|py, object| object.dequeue(py, now)).flatten();
+        self.collect(now, sink);
+        self.wakeup = None;
+        match packet {
+            Some(packet) => self.backlog.remove(&packet),
+            None if self.backlog.is_empty() => {}
+            None => self.wakeup = self.with(|py, object| object.wakeup(py, now)).flatten(),
+        }
+        packet
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.wakeup
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl System<SimplePacket> for Host {
+    /// What a policy holds; of a queue, the adapter of the library takes the packets in the order of arrival.
+    fn drain(&mut self, now: Time) -> Option<SimplePacket> {
+        let buffer = match &self.object.as_ref()?.methods {
+            Methods::Policy { buffer, .. } => buffer,
+            Methods::Queue { .. } => return None,
+        };
+        let packet = buffer.get().take(now)?.packet;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.with(|py, object| match (&object.set_limit, limit) {
+            (Some(method), Limit::Packets(packets)) => method.call1(py, (packets.get(),)).map(drop),
+            _ => Ok(()),
+        });
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.with(|py, object| match &object.set_rate {
+            Some(method) => method.call1(py, (rate.as_bit() as f64,)).map(drop),
+            None => Ok(()),
+        });
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        let used = self.with(|py, object| {
+            let scheduled = match &object.methods {
+                Methods::Policy { buffer, .. } => buffer.get().set_weight(flow, weight),
+                Methods::Queue { .. } => false,
+            };
+            match &object.set_weight {
+                Some(method) => method.call1(py, (flow.0, weight.get())).map(|_| true),
+                None => Ok(scheduled),
+            }
+        });
+        used.unwrap_or(false)
+    }
+}

@@ -1,0 +1,25 @@
+//! Disciplines that are classes of Python.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `spec` | what is registered: the class, its parameters, its entry of the catalogue |
+//! | `host` | the discipline that the simulator sees, in front of an object of the class |
+//! | `buffer` | the scheduler of a policy, as the policy sees it |
+//! | `packet` | packets as objects, and what was done to them |
+//! | `session` | the run that a discipline belongs to: the first exception stops it |
+//! | `laws` | the laws of every discipline |
+
+mod buffer;
+mod host;
+mod laws;
+mod packet;
+mod session;
+mod spec;
+
+pub use laws::check_laws;
+pub use packet::Packet;
+pub use session::Session;
+pub use spec::{catalog, is_used, register};
+
+pub use buffer::Buffer;
+pub use host::Link;

@@ -1,0 +1,160 @@
+//! Packets as objects, and what disciplines did to them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use apportion::apportion_core::packet::{Ecn, Protocol, SimplePacket};
+use apportion::apportion_core::{DropReason, Sink};
+use apportion::units::Time;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// What a discipline did to packets in the call under way.
+#[pyclass(frozen)]
+#[derive(Default)]
+pub struct Mailbox(Mutex<Vec<Event>>);
+
+enum Event {
+    Dropped(SimplePacket, DropReason),
+    Marked(SimplePacket),
+}
+
+impl Mailbox {
+    fn put(&self, event: Event) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    /// Passes everything on to `sink`, and calls `gone` with each packet that was dropped.
+    pub fn empty(&self, now: Time, sink: &mut dyn Sink<SimplePacket>, mut gone: impl FnMut(&SimplePacket)) {
+        for event in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            match event {
+                Event::Dropped(packet, reason) => {
+                    gone(&packet);
+                    sink.dropped(now, packet, reason);
+                }
+                Event::Marked(packet) => sink.marked(now, &packet),
+            }
+        }
+    }
+}
+
+/// A packet in a discipline. It leaves by being returned from `dequeue` or by `drop`.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Packet {
+    seen: SimplePacket,
+    arrived: Time,
+    is_marked: AtomicBool,
+    is_gone: AtomicBool,
+    mailbox: Py<Mailbox>,
+}
+
+impl Packet {
+    pub fn new(seen: SimplePacket, arrived: Time, mailbox: Py<Mailbox>) -> Self {
+        let is_marked = AtomicBool::new(seen.ecn == Ecn::Ce);
+        Self { seen, arrived, is_marked, is_gone: AtomicBool::new(false), mailbox }
+    }
+
+    /// The packet as it is now.
+    pub fn seen(&self) -> SimplePacket {
+        let ecn = if self.is_marked.load(Ordering::Relaxed) { Ecn::Ce } else { self.seen.ecn };
+        SimplePacket { ecn, ..self.seen }
+    }
+
+    /// Whether the discipline has given it up.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Takes it from the discipline that has this mailbox.
+    ///
+    /// # Errors
+    /// If it has given it up before, or it is of another one.
+    pub fn take(&self, mailbox: &Py<Mailbox>) -> PyResult<SimplePacket> {
+        if !self.mailbox.is(mailbox) {
+            return Err(PyValueError::new_err(format!("{} is a packet of another queue", self.__repr__())));
+        }
+        self.give_up()?;
+        Ok(self.seen())
+    }
+
+    /// Drops it because it was not admitted.
+    ///
+    /// # Errors
+    /// If it has left already.
+    pub fn refuse(&self) -> PyResult<()> {
+        self.drop(DropReason::Overflow.name())
+    }
+
+    fn give_up(&self) -> PyResult<()> {
+        if self.is_gone.swap(true, Ordering::Relaxed) {
+            let message = format!("{} has left already: it was returned or dropped before", self.__repr__());
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Packet {
+    /// The flow that it belongs to: a small number.
+    #[getter]
+    const fn flow(&self) -> u32 {
+        self.seen.flow.0
+    }
+
+    /// Its size on the wire in bytes.
+    #[getter]
+    const fn size(&self) -> u64 {
+        self.seen.size.get()
+    }
+
+    /// When it came, s.
+    #[getter]
+    fn arrived(&self) -> f64 {
+        self.arrived.as_secs_f64()
+    }
+
+    /// What its header says: `tcp`, `udp` or `control`.
+    #[getter]
+    const fn protocol(&self) -> &'static str {
+        match self.seen.protocol {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Control => "control",
+        }
+    }
+
+    /// Whether congestion can be signalled by marking it.
+    #[getter]
+    const fn ecn(&self) -> bool {
+        self.seen.ecn.is_capable()
+    }
+
+    /// Marks it "congestion experienced"; returns False, without effect, if it is not ECN-capable.
+    fn mark(&self) -> bool {
+        if !self.seen.ecn.is_capable() || self.is_gone() {
+            return false;
+        }
+        if !self.is_marked.swap(true, Ordering::Relaxed) {
+            self.mailbox.get().put(Event::Marked(self.seen()));
+        }
+        true
+    }
+
+    /// Drops it. The reason, `early`, `forced`, `overflow`, `policy` or `push_out`, is where results count it.
+    #[pyo3(signature = (reason = "overflow"))]
+    fn drop(&self, reason: &str) -> PyResult<()> {
+        let Some(reason) = DropReason::ALL.into_iter().find(|known| known.name() == reason) else {
+            let names = DropReason::ALL.map(DropReason::name).join(", ");
+            return Err(PyValueError::new_err(format!("`{reason}` is no reason; reasons are {names}")));
+        };
+        self.give_up()?;
+        self.mailbox.get().put(Event::Dropped(self.seen(), reason));
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        let SimplePacket { id, flow, size, .. } = &self.seen;
+        format!("<apportion.Packet {id} of flow {}, {size}>", flow.0)
+    }
+}

@@ -1,0 +1,49 @@
+//! The run that disciplines belong to.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apportion::Cancel;
+use pyo3::prelude::*;
+
+thread_local! {
+    /// The run of this thread. Disciplines are built on the thread that runs them, by code that knows no run.
+    static CURRENT: RefCell<Session> = RefCell::default();
+}
+
+/// What stops a run, and what it raises then.
+#[derive(Clone, Default)]
+pub struct Session {
+    cancel: Cancel,
+    failure: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl Session {
+    pub fn new(cancel: &Cancel) -> Self {
+        Self { cancel: cancel.clone(), failure: Arc::default() }
+    }
+
+    /// That of this thread.
+    pub fn current() -> Self {
+        CURRENT.with_borrow(Self::clone)
+    }
+
+    /// Does `work` as a part of this run, on this thread.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = CURRENT.replace(self.clone());
+        let result = work();
+        CURRENT.set(before);
+        result
+    }
+
+    /// Stops the run with an exception; the first one counts.
+    pub fn fail(&self, error: PyErr) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.cancel.cancel();
+    }
+
+    /// The exception, if there was one.
+    pub fn failure(&self) -> Option<PyErr> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

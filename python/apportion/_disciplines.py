@@ -1,0 +1,125 @@
+"""Disciplines that are classes of Python."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from . import _native
+from ._native import Buffer, Link, Packet
+
+__all__ = ["Buffer", "Link", "Packet", "describe", "register"]
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@overload
+def register(cls: _Class, /, *, name: str | None = None) -> _Class: ...
+@overload
+def register(cls: None = None, /, *, name: str | None = None) -> Callable[[_Class], _Class]: ...
+def register(cls: Any = None, /, *, name: str | None = None) -> Any:
+    """Register a class as a queue discipline, for scenarios to name; also as a decorator.
+
+    A class is one of two things. One object is made for each queue of each replication, as ``cls(link, **parameters)``.
+
+    *A whole discipline* has ``enqueue(self, now, packet)``, which keeps the packet or calls ``packet.drop()``, and
+    ``dequeue(self, now)``, which returns the packet to send, or None. One that holds packets back has ``wakeup(self)`` too, which
+    returns the time at which to ask again.
+
+    *A buffer policy* has ``admit(self, now, packet, buffer)``, which returns True or False, and perhaps ``victim(self, now, buffer)``, called
+    after each arrival until it returns None, which returns the flow that loses its last packet, or ``(flow, "head")``; and perhaps
+    ``dequeue(self, now, buffer)``, which takes packets by ``buffer.pop()`` and returns one of them. Its attribute ``scheduler`` is ``"fifo"``
+    (the default), ``"drr"``, ``"rr"``, ``"stfq"``, ``"scfq"`` or ``"wf2q_plus"``.
+
+    Times are in seconds. Both may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
+    scenarios that change these while they run. What a method raises ends the run, and comes out of :meth:`apportion.Scenario.run`.
+
+    Parameters
+    ----------
+    cls : type
+        The class. Its parameters are the arguments of ``__init__`` behind ``link``; all have defaults: numbers, True or False, or
+        quantities as scenarios write them, which arrive as numbers: ``"50p"`` as packets, ``"64kB"`` as bytes, ``"5ms"`` as seconds,
+        ``"10Mbit"`` as bit/s, ``"2%"`` as a share. Names that every queue has are taken: ``kind``, ``drop``, ``shaper``, ``rate`` and others.
+    name : str, optional
+        What scenarios call it. Default: its attribute ``name``, or the name of the class in lower case with underscores. A name that is registered
+        again means the new class in scenarios that are made from then on.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken, or the class has not what it needs.
+
+    Notes
+    -----
+    Replications with such a discipline run one after the other, since the interpreter runs one thread at a time. For more, run several
+    processes.
+
+    Examples
+    --------
+    >>> import apportion as ap
+    >>> from collections import deque
+    >>> @ap.register
+    ... class Last:
+    ...     "The last packet first."
+    ...     def __init__(self, link, limit="50p"):
+    ...         self.limit, self.waiting = limit, deque()
+    ...     def enqueue(self, now, packet):
+    ...         self.waiting.append(packet)
+    ...         if len(self.waiting) > self.limit:
+    ...             self.waiting.popleft().drop("push_out")
+    ...     def dequeue(self, now):
+    ...         return self.waiting.pop() if self.waiting else None
+    >>> s = ap.dumbbell(2, queue=["fifo", {"kind": "last", "limit": "20p"}], stop="2s", measure_from="1s")
+    >>> len(s.run().flows)
+    4
+    """
+    if cls is None:
+        return lambda cls: register(cls, name=name)
+    described = describe(cls)
+    _native.register(cls, name or described[0], _summary(cls), *described[1:])
+    return cls
+
+
+def describe(cls: type) -> tuple[str, str | None, list[tuple[str, str]]]:
+    """Return name, scheduler (None for a whole discipline) and parameters with defaults of a class."""
+    if not isinstance(cls, type):
+        raise ValueError(f"{cls!r} is no class")
+    if hasattr(cls, "admit"):
+        scheduler = getattr(cls, "scheduler", "fifo")
+    else:
+        scheduler = None
+        missing = [name for name in ("enqueue", "dequeue") if not hasattr(cls, name)]
+        if missing:
+            raise ValueError(f"{cls.__name__} has no {' and no '.join(missing)}: write both, or admit for a buffer policy")
+    return _name(cls), scheduler, _parameters(cls)
+
+
+def _name(cls: type) -> str:
+    name = getattr(cls, "name", None)
+    return name if isinstance(name, str) else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _summary(cls: type) -> str:
+    return (inspect.getdoc(cls) or "A discipline in Python.").split("\n\n")[0].replace("\n", " ")
+
+
+def _parameters(cls: type) -> list[tuple[str, str]]:
+    arguments = list(inspect.signature(cls).parameters.values())
+    if not arguments or arguments[0].kind not in (arguments[0].POSITIONAL_ONLY, arguments[0].POSITIONAL_OR_KEYWORD):
+        raise ValueError(f"{cls.__name__} is made as {cls.__name__}(link, ...): give __init__ an argument `link`")
+    found = []
+    for argument in arguments[1:]:
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            continue
+        if argument.default is argument.empty:
+            raise ValueError(f"{cls.__name__}: the parameter `{argument.name}` has no default")
+        default = argument.default
+        found.append((argument.name, str(default).lower() if isinstance(default, bool) else str(default)))
+    return found

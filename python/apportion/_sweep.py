@@ -1,0 +1,183 @@
+"""Sweeps whose results have the axes of the sweep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._results import Results
+from ._scenario import Scenario
+
+if TYPE_CHECKING:
+    import xarray
+
+# Quantities in base units, as coordinates have them.
+_UNITS = {
+    "bit": (1.0, "bit/s"),
+    "kbit": (1e3, "bit/s"),
+    "Mbit": (1e6, "bit/s"),
+    "Gbit": (1e9, "bit/s"),
+    "ns": (1e-9, "s"),
+    "us": (1e-6, "s"),
+    "µs": (1e-6, "s"),
+    "ms": (1e-3, "s"),
+    "s": (1.0, "s"),
+    "B": (1.0, "bytes"),
+    "kB": (1e3, "bytes"),
+    "MB": (1e6, "bytes"),
+    "p": (1.0, "packets"),
+    "%": (1e-2, ""),
+    "": (1.0, ""),
+}
+
+
+def sweep(
+    scenario: Scenario,
+    settings: Mapping[str, Any],
+    /,
+    *,
+    seeds: int = 1,
+    jobs: int = 0,
+    perturb: bool | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+    force: bool = False,
+    client: object | None = None,
+) -> Sweep:
+    """Run a scenario for every combination of values.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    settings : mapping of str to sequence
+        Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
+    seeds, jobs, perturb, progress, force
+        As of :meth:`apportion.Scenario.run`.
+    client : optional
+        For a cluster. There is none yet: anything but None raises NotImplementedError.
+
+    Returns
+    -------
+    Sweep
+        The results, with the axes of the sweep.
+
+    Examples
+    --------
+    >>> import apportion as ap
+    >>> s = ap.dumbbell(2, stop="2s", measure_from="1s")
+    >>> w = ap.sweep(s, {"rate": ["2Mbit", "4Mbit"], "queue": ["fifo", "drr"]}, seeds=2)
+    >>> w.axes
+    {'rate': ['2Mbit', '4Mbit'], 'queue': ['fifo', 'drr']}
+    """
+    if client is not None:
+        raise NotImplementedError("sweeps run on this machine only; leave `client` out")
+    swept = scenario.set(settings)
+    results = swept.run(seeds, jobs=jobs, perturb=perturb, progress=progress, force=force)
+    return Sweep(swept, results, list(settings))
+
+
+class Sweep:
+    """The results of a sweep. See :func:`apportion.sweep`.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What was run.
+    results : Results
+        All tables.
+    """
+
+    def __init__(self, scenario: Scenario, results: Results, order: list[str]) -> None:
+        self.scenario = scenario
+        self.results = results
+        keys = list(scenario.points[0].settings)
+        last = [key.rsplit(".", 1)[-1] for key in keys]
+        names = {name if last.count(name) == 1 else key: key for key, name in zip(keys, last)}
+        places = {key.rsplit(".", 1)[-1]: place for place, key in enumerate(order)}
+        # Those that were asked for here come last, in the order of the question.
+        self._keys = dict(sorted(names.items(), key=lambda pair: places.get(pair[1].rsplit(".", 1)[-1], -1)))
+
+    @property
+    def axes(self) -> dict[str, list[str]]:
+        """The values of each axis, by the last part of its key path where that is unique, else by the path."""
+        points = self.scenario.points
+        return {name: list(dict.fromkeys(point.settings[key] for point in points)) for name, key in self._keys.items()}
+
+    def to_xarray(self, table: str = "flows") -> xarray.Dataset:
+        """Return a table as a data set with a dimension for each axis.
+
+        Parameters
+        ----------
+        table : str
+            ``"flows"`` (the default) or ``"links"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            Its dimensions are the axes, ``replication``, and ``flow`` or ``link``; its variables are the columns of numbers, with units as
+            attributes. Axes of quantities have their numbers as coordinates, in bit/s, s, bytes or packets. Replications that
+            an interrupt left out are NaN. Needs xarray: ``pip install 'apportion[xarray]'``.
+
+        Raises
+        ------
+        ValueError
+            If the table has another form.
+        """
+        import numpy
+        import xarray
+
+        if table not in ("flows", "links"):
+            raise ValueError(f"{table!r} has no form with axes; `flows` and `links` have, and `results` has all tables")
+        source = getattr(self.results, table)
+        item = table[:-1]
+        axes = self.axes
+        points = {
+            point.label: tuple(point.settings[key] for key in self._keys.values()) for point in self.scenario.points
+        }
+        places = [{value: place for place, value in enumerate(values)} for values in axes.values()]
+        items = {name: place for place, name in enumerate(dict.fromkeys(source[item]))}
+        shape = (*map(len, places), len(self.results.seeds), len(items))
+
+        # Seeds differ between points that set another one, so a replication is known by its order.
+        cells = []
+        replications: dict[str, dict[int, int]] = {}
+        for point, seed, name in zip(source["point"], source["seed"], source[item]):
+            of_point = replications.setdefault(point, {})
+            values = tuple(axis[value] for axis, value in zip(places, points[point]))
+            cells.append((*values, of_point.setdefault(seed, len(of_point)), items[name]))
+        index = tuple(numpy.array(cells, dtype=numpy.intp).reshape(len(cells), len(shape)).T)
+
+        dimensions = (*axes, "replication", item)
+        data = xarray.Dataset(coords={name: _coordinate(name, values) for name, values in axes.items()})
+        data = data.assign_coords({"replication": range(len(self.results.seeds)), item: list(items)})
+        if table == "flows":
+            group_of = dict(zip(source["flow"], source["group"]))
+            data = data.assign_coords(group=(item, [group_of[name] for name in items]))
+        for column in source.columns:
+            if column.kind in ("number", "integer") and column.name != "seed":
+                array = numpy.full(shape, numpy.nan)
+                array[index] = [numpy.nan if cell is None else cell for cell in source[column.name]]
+                attributes = {"units": column.unit} if column.unit else {}
+                data[column.name] = (dimensions, array, attributes)
+        return data
+
+    def __repr__(self) -> str:
+        """Show the axes."""
+        axes = ", ".join(f"{name} × {len(values)}" for name, values in self.axes.items())
+        return f"<apportion.Sweep of {axes}: {self.results!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_()
+
+
+def _coordinate(name: str, values: list[str]) -> tuple[str, list[Any], dict[str, str]]:
+    """Numbers, where all values are numbers with units of one kind."""
+    found = [re.fullmatch(r"(-?[0-9.]+(?:e-?[0-9]+)?)\s*(\D*)", value) for value in values]
+    units = [_UNITS.get(match[2]) if match else None for match in found]
+    kinds = {unit[1] if unit else None for unit in units}
+    if len(kinds) != 1 or None in kinds:
+        return (name, list(values), {})
+    numbers = [float(match[1]) * unit[0] for match, unit in zip(found, units) if match and unit]
+    kind = next(iter(kinds))
+    return (name, numbers, {"units": kind} if kind else {})
