@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Okabe and Ito: distinguishable with all common forms of colour blindness.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 # Chosen: more lines or panels than these cannot be told apart.
-_MOST_LINES = 12
+_MOST_LINES = 8
 _MOST_PANELS = 12
 
 
@@ -55,7 +55,7 @@ def shares(rows: Sequence[Share]) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_xticks(range(len(points)), [_wrapped(point) for point in points])
     axes.set_xlim(-0.5, len(points) - 0.5)
-    _finish(axes, len(groups))
+    _finish(figure)
     return figure
 
 
@@ -66,7 +66,7 @@ class Plots:
         self._results = results
 
     def throughput(self) -> Figure:
-        """Draw throughput over time: a panel for each point, a line for each flow (each group, with more than twelve flows).
+        """Draw throughput over time: a panel for each point, a line for each flow (each group, with more than eight flows).
 
         Lines are means over replications; of a group, of its flows.
 
@@ -161,7 +161,8 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
     for axes, point in zip(grid, points):
         for name, line in lines[point].items():
             place = names.index(name)
-            style = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": ("-", "--")[place // len(_COLOURS) % 2]}
+            style: dict[str, Any] = {"color": _COLOURS[place % len(_COLOURS)]}
+            style["linestyle"] = ("-", "--", ":")[place // len(_COLOURS) % 3]
             xs, ys = zip(*line) if line else ((), ())
             axes.plot(xs, ys, label=name, linewidth=1.2, **style)
         axes.set_title(_wrapped(point), fontsize="medium")
@@ -170,15 +171,19 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
         axes.set_visible(False)
     figure.supxlabel(x, fontsize="medium")
     figure.supylabel(y, fontsize="medium")
-    for axes in grid[: len(points)]:
-        _finish(axes, len(names) if axes is grid[0] else 1)
+    _finish(figure)
     return figure
 
 
-def _finish(axes: Any, lines: int) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    if lines > 1:
-        axes.legend(frameon=False, fontsize="small")
+def _finish(figure: Figure) -> None:
+    """Leave out what says nothing, and put one legend beside all panels."""
+    known: dict[str, Any] = {}
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        handles, labels = axes.get_legend_handles_labels()
+        known.update(zip(labels, handles))
+    if len(known) > 1:
+        figure.legend(list(known.values()), list(known), loc="outside right upper", frameon=False, fontsize="small")
 
 
 def _wrapped(point: str) -> str:

@@ -67,6 +67,9 @@ class _Page:
     def _repr_html_(self) -> str:
         return self._text
 
+    def __repr__(self) -> str:
+        return ""
+
 
 def _in_notebook() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

@@ -175,6 +175,8 @@ pub fn register(
     let spec = Arc::new(Spec::new(class, name, summary, scheduler, &parameters)?);
     let refused = add(&mut Catalog::default(), &spec);
     refused.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    registered().insert(name.to_owned(), spec);
+    // What it replaces is dropped when the lock is free: that may call Python.
+    let replaced = registered().insert(name.to_owned(), spec);
+    drop(replaced);
     Ok(())
 }
