@@ -72,6 +72,9 @@ mutants! {
     PfdOldTag, "pfd-old-tag", "a flow that comes back has the start tag of its past, not of now",
         "schedule::start_time_fq::tests::nothing_is_owed_after_the_link_was_idle_and_something_is_after_it_was_only_empty";
 
+    PfdFixedLimit, "pfd-fixed-limit", "a buffer without a size of its own holds 50 packets on a link of any rate",
+        "aqm::push_out::tests::a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link";
+
     CsfqNoRelabel, "csfq-no-relabel", "packets keep the label with which they came",
         "aqm::csfq::tests::a_narrow_label_holds_the_share_roughly";
     CsfqShareByArrivals, "csfq-share-by-arrivals", "the share is scaled by what arrives, not by what is accepted",
@@ -241,6 +244,8 @@ mutants! {
         "system::guarded::tests::who_says_tcp_and_ignores_losses_is_found_out";
     SffcUncrowded, "sffc-uncrowded", "a discipline is trusted to divide among more flows than it can hold packets",
         "system::guarded::tests::more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue";
+    SffcFixedLimit, "sffc-fixed-limit", "a buffer without a size of its own holds 64 kB on a link of any rate",
+        "system::guarded::tests::a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -233,6 +233,15 @@ pub const LIMIT: Param = Param {
     doc: "Size of the buffer, without the packet in transmission.",
 };
 
+/// The same of a buffer that [follows the rate of its link](crate::limit::LinkLimit) unless it is set.
+pub(crate) const LINK_LIMIT: Param = Param {
+    default: None,
+    paper: Paper::Is("50p"),
+    source: "chosen: a round trip of most paths, in which TCP answers; a fixed size is too short on fast links",
+    doc: "Size of the buffer, without the packet in transmission; if not set 100 ms of the link, at least 96 kB.",
+    ..LIMIT
+};
+
 /// What can stand inside another discipline, by the names of the catalogue. The last two write labels, for which only the
 /// discipline of a whole queue is asked.
 pub(crate) const INNER: [&str; 18] = [

@@ -307,7 +307,7 @@ fn push_out_splits_an_overload_evenly_over_any_fair_scheduler_whichever_end_it_d
 /// the flow that came after the one dropped, on average over the drops of flow 0.
 fn services_until_the_gap_shows(end: End) -> f64 {
     let params = PfdParams {
-        limit: "40p".parse().expect("a limit"),
+        limit: Some("40p".parse().expect("a limit")),
         p: Ratio::clamped(0.1),
         thresh: Ratio::clamped(0.5),
         thresholds: Thresholds::Equal,

@@ -16,11 +16,11 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, Ties, thresholds};
-use super::push_out::{PushOut, Rule};
-use crate::param::LIMIT;
+use super::push_out::{PushOut, Rule, limit_of};
+use crate::param::LINK_LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
-use crate::units::{Span, Time};
+use crate::units::{Rate, Span, Time};
 
 /// Longest queue drop in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: &[
-        LIMIT,
+        LINK_LIMIT,
         thresholds("weights", "chosen: flows that may send more may hold more"),
         RTT_OF,
         Param::new(
@@ -55,8 +55,8 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`LongestQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LongestQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    pub limit: Option<Limit>,
     /// How the buffer is divided into a threshold for each flow. Default by weights.
     pub thresholds: Thresholds,
     /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
@@ -74,7 +74,7 @@ impl LongestQueueDropParams {
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             thresholds: Thresholds::of(args.choice("thresholds")),
             rtt_of: RttOf::of(args.choice("rtt_of")),
             victim: Choice::of(args.choice("victim")),
@@ -91,13 +91,14 @@ pub type LongestQueueDrop = PushOut<WhenFull>;
 pub struct WhenFull(());
 
 impl LongestQueueDrop {
-    /// Pushes out beyond the limit. `rtts` are the round-trip times by flow; zero, or beyond its end:
+    /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
     /// unknown.
     #[must_use]
-    pub fn new(params: &LongestQueueDropParams, rtts: &[Span]) -> Self {
-        let occupancy = Occupancy::new(params.limit, params.thresholds, params.victim, rtts);
+    pub fn new(params: &LongestQueueDropParams, link_rate: Rate, rtts: &[Span]) -> Self {
+        let limit = limit_of(params.limit, link_rate);
+        let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
-        Self::with(occupancy.with_ties(params.ties), dimensioning, WhenFull(()))
+        Self::with(limit, occupancy.with_ties(params.ties), dimensioning, WhenFull(()))
     }
 }
 
@@ -127,8 +128,8 @@ mod tests {
     /// Four packets of flow 0 and two of flow 1 in a buffer of five.
     fn dropped(weight_of_flow_0: f64) -> Vec<u32> {
         let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(5)), ..params };
-        let mut policy = LongestQueueDrop::new(&params, &[]);
+        let params = LongestQueueDropParams { limit: Some(Limit::Packets(Packets::new(5))), ..params };
+        let mut policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[]);
         let weight = Weight::new(weight_of_flow_0).unwrap();
         assert!(BufferPolicy::<crate::packet::SimplePacket>::set_weight(&mut policy, FlowId(0), weight));
         let mut queue = Buffer::new(Fifo::new(), policy);
@@ -145,8 +146,10 @@ mod tests {
         // front packet of flow 0 is packet 0, that of flow 3 packet 3.
         let of_equals = |ties| {
             let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-            let params = LongestQueueDropParams { limit: Limit::Packets(Packets::new(7)), ties, ..params };
-            let mut queue = Buffer::new(Fifo::new(), LongestQueueDrop::new(&params, &[]));
+            let limit = Some(Limit::Packets(Packets::new(7)));
+            let params = LongestQueueDropParams { limit, ties, ..params };
+            let policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[]);
+            let mut queue = Buffer::new(Fifo::new(), policy);
             let mut log = Log::default();
             for id in 0..8 {
                 queue.enqueue(Time::ZERO, packet(id, id % 4, 100), &mut log);

@@ -31,9 +31,9 @@ use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
-use super::push_out::{PushOut, Rule};
+use super::push_out::{PushOut, Rule, limit_of};
 use crate::mutant::Mutant;
-use crate::param::LIMIT;
+use crate::param::LINK_LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -49,7 +49,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion; 88 more with thresholds by \
            round-trip time",
     params: &[
-        LIMIT,
+        LINK_LIMIT,
         Param::new(
             "p",
             "p",
@@ -98,8 +98,8 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Pfd`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PfdParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    pub limit: Option<Limit>,
     /// Probability of an early drop for an arrival above `thresh`, 0 to 1. Default 0.02.
     pub p: Ratio,
     /// Share of the buffer above which packets are dropped early, 0 to 1. Default 0.65.
@@ -132,7 +132,7 @@ impl PfdParams {
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             p: args.ratio("p"),
             thresh: args.ratio("thresh"),
             thresholds: Thresholds::of(args.choice("thresholds")),
@@ -183,7 +183,8 @@ impl Pfd {
         let victim = Mutant::PfdUniform.pick(params.victim, Choice::Uniform);
         let thresholds = Mutant::PfdEqualThresholds.pick(params.thresholds, Thresholds::Equal);
         let dimensioning = Dimensioning::new(thresholds, params.rtt_of, rtts);
-        Self::with(Occupancy::new(params.limit, thresholds, victim, rtts), dimensioning, early)
+        let limit = limit_of(params.limit, link_rate);
+        Self::with(limit, Occupancy::new(limit.get(), thresholds, victim, rtts), dimensioning, early)
     }
 }
 
@@ -268,7 +269,7 @@ mod tests {
 
     fn pfd(limit: &str, rtts: &[Span], change: impl FnOnce(&mut PfdParams)) -> Pair {
         let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = limit.parse().unwrap();
+        params.limit = limit.parse().ok();
         change(&mut params);
         Buffer::new(Fifo::new(), Pfd::new(&params, Rate::from_mbit(4), rtts, Stream::new(1, "pfd")))
     }
@@ -475,7 +476,7 @@ mod tests {
         let most = 2 * (32 + 16) + 2 * 23;
         for weights in [0, 8] {
             let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-            params.limit = "1000000p".parse().unwrap();
+            params.limit = "1000000p".parse().ok();
             (params.thresh, params.thresholds) = (Ratio::ZERO, Thresholds::Weights);
             let pfd = Pfd::new(&params, Rate::from_mbit(4), &[], Stream::new(1, "pfd"));
             let mut queue = Buffer::new(StartTimeFq::new(Weight::ONE), pfd);

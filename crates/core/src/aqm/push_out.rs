@@ -5,11 +5,12 @@
 use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
 use super::{Admission, BufferPolicy, Victim};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
+use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Packets, Rate, Span, Time, Weight};
 
 /// When a flow has to give up a packet, and which.
 pub(crate) trait Rule {
@@ -37,9 +38,16 @@ pub(crate) trait Rule {
     fn set_mean_rtt(&mut self, _rtt: Span) {}
 }
 
+/// The size of the buffer: `set`, or that of a link of `link_rate`.
+pub(super) fn limit_of(set: Option<Limit>, link_rate: Rate) -> LinkLimit {
+    let fixed = set.unwrap_or(Limit::Packets(Packets::new(50)));
+    LinkLimit::new(Mutant::PfdFixedLimit.pick(set, Some(fixed)), link_rate)
+}
+
 /// A policy that pushes out by the rule `R`.
 #[derive(Clone, Debug)]
 pub struct PushOut<R> {
+    limit: LinkLimit,
     pub(super) occupancy: Occupancy,
     pub(super) rule: R,
     /// Round-trip times, if thresholds follow them.
@@ -47,9 +55,14 @@ pub struct PushOut<R> {
 }
 
 impl<R> PushOut<R> {
-    /// With nothing in the buffer.
-    pub(super) const fn with(occupancy: Occupancy, dimensioning: Option<Dimensioning>, rule: R) -> Self {
-        Self { occupancy, rule, dimensioning }
+    /// With nothing in the buffer, whose size is now that of `limit`.
+    pub(super) const fn with(
+        limit: LinkLimit,
+        occupancy: Occupancy,
+        dimensioning: Option<Dimensioning>,
+        rule: R,
+    ) -> Self {
+        Self { limit, occupancy, rule, dimensioning }
     }
 }
 
@@ -109,10 +122,13 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     }
 
     fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
         self.occupancy.set_limit(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+        self.occupancy.set_limit(self.limit.get());
         self.rule.set_link_rate(rate);
     }
 
@@ -128,5 +144,45 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         self.occupancy.set_unknown_rtt(dimensioning.mean());
         self.rule.set_mean_rtt(dimensioning.mean());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimplePacket;
+    use crate::queue::Queue;
+    use crate::system::catalog::Selection;
+    use crate::system::{Discipline, DisciplineParams, LinkContext};
+    use crate::testing::{Log, packet};
+    use crate::units::Bytes;
+
+    #[test]
+    fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {
+        for name in ["lqd", "rnd", "pfd"] {
+            let selection = Selection::new(name, None, None).unwrap();
+            let link = LinkContext::new(Rate::from_mbit(16), 1, "link");
+            let mut queue: Discipline<SimplePacket> =
+                DisciplineParams::from_args(&selection).unwrap().build(&link);
+            // It is never above what 100 ms of the link are, and early drops leave it above thresh of that, 0.65.
+            let filled = |queue: &mut Discipline<SimplePacket>, bytes| {
+                for id in 0..1_000 {
+                    queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut Log::default());
+                }
+                let held = queue.backlog().bytes;
+                assert!(held <= Bytes::new(bytes), "{name}: {held}");
+                assert!(held >= Bytes::new(bytes * 65 / 100), "{name}: {held}");
+            };
+            filled(&mut queue, 200_000);
+            queue.set_link_rate(Rate::from_mbit(40));
+            filled(&mut queue, 500_000);
+            // 80 kB are less than 64 full packets.
+            queue.set_link_rate(Rate::from_mbit(6));
+            filled(&mut queue, 96_000);
+            queue.set_limit(Limit::Packets(Packets::new(30)));
+            filled(&mut queue, 30_000);
+            queue.set_link_rate(Rate::from_mbit(40));
+            filled(&mut queue, 30_000);
+        }
     }
 }

@@ -13,12 +13,12 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
-use super::push_out::{PushOut, Rule};
-use crate::param::LIMIT;
+use super::push_out::{PushOut, Rule, limit_of};
+use crate::param::LINK_LIMIT;
 use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
-use crate::units::{Span, Time};
+use crate::units::{Rate, Span, Time};
 
 /// RND in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -27,14 +27,14 @@ pub const ENTRY: Entry = Entry {
     summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
+    params: &[LINK_LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
 };
 
 /// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    pub limit: Option<Limit>,
     /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
     /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
@@ -48,7 +48,7 @@ impl RandomQueueDropParams {
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             thresholds: Thresholds::of(args.choice("thresholds")),
             rtt_of: RttOf::of(args.choice("rtt_of")),
         })
@@ -63,13 +63,14 @@ pub type RandomQueueDrop = PushOut<AtRandom>;
 pub struct AtRandom(Stream);
 
 impl RandomQueueDrop {
-    /// Pushes out beyond the limit. `rtts` are the round-trip times by flow; zero, or beyond its end:
+    /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
     /// unknown.
     #[must_use]
-    pub fn new(params: &RandomQueueDropParams, rtts: &[Span], random: Stream) -> Self {
+    pub fn new(params: &RandomQueueDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
+        let limit = limit_of(params.limit, link_rate);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
-        let occupancy = Occupancy::new(params.limit, params.thresholds, Choice::Uniform, rtts);
-        Self::with(occupancy, dimensioning, AtRandom(random))
+        let occupancy = Occupancy::new(limit.get(), params.thresholds, Choice::Uniform, rtts);
+        Self::with(limit, occupancy, dimensioning, AtRandom(random))
     }
 }
 
@@ -100,11 +101,11 @@ mod tests {
     /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
     /// the thirteenth is flow 3's second.
     fn drops(thresholds: Thresholds, limit: &str, weights: [f64; 4], rtts: &[Span]) -> [f64; 4] {
-        let params = RandomQueueDropParams { limit: limit.parse().unwrap(), thresholds, rtt_of: RttOf::All };
+        let params = RandomQueueDropParams { limit: limit.parse().ok(), thresholds, rtt_of: RttOf::All };
         let mut counts = [0.0; 4];
         let mut random = Stream::new(1, "rnd");
         for _ in 0..20_000 {
-            let mut policy = RandomQueueDrop::new(&params, rtts, random.clone());
+            let mut policy = RandomQueueDrop::new(&params, Rate::from_mbit(1), rtts, random.clone());
             for (flow, weight) in (0..).map(FlowId).zip(weights) {
                 BufferPolicy::<SimplePacket>::set_weight(&mut policy, flow, Weight::new(weight).unwrap());
             }

@@ -77,6 +77,7 @@ use self::printed::max_min_estimate;
 use self::recognition::{Method, Recognition};
 pub use self::report::FlowReport;
 use crate::fairness::water_filling;
+use crate::limit::{Limit, LinkLimit};
 use crate::mutant::Mutant;
 use crate::packet::FlowId;
 use crate::queue::Backlog;
@@ -93,6 +94,7 @@ const FULL_PACKET: Bytes = Bytes::new(1_500);
 #[derive(Clone, Debug)]
 pub struct Sffc {
     pub(crate) params: SffcParams,
+    limit: LinkLimit,
     link_rate: Rate,
     /// When the current interval ends.
     interval_ends: Time,
@@ -130,9 +132,12 @@ impl Sffc {
     /// which packets are discarded; `test_random` is for tests of responsiveness.
     #[must_use]
     pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, test_random: Stream) -> Self {
+        let fixed = Limit::Bytes(Bytes::new(64_000));
+        let limit = Mutant::SffcFixedLimit.pick(params.limit, params.limit.or(Some(fixed)));
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
+            limit: LinkLimit::new(limit, link_rate),
             link_rate,
             interval_ends: Time::ZERO + params.interval + Span::from_nanos(first),
             flows: Flows::default(),
@@ -162,6 +167,11 @@ impl Sffc {
             self.recognition = Some(Recognition::new(Method::Losses, random));
         }
         self
+    }
+
+    /// The size of the buffer now.
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit.get()
     }
 
     /// When the current interval ends.
@@ -266,7 +276,7 @@ impl Sffc {
         let packets = self.flows.len() as u64;
         let bytes = Bytes::new(FULL_PACKET.get() * packets);
         let of_each = Backlog { packets: Packets::new(packets), bytes };
-        self.divided && (!self.params.limit.is_exceeded_by(of_each) || Mutant::SffcUncrowded.is_on())
+        self.divided && (!self.limit.get().is_exceeded_by(of_each) || Mutant::SffcUncrowded.is_on())
     }
 
     fn cuts_rates(&self) -> bool {

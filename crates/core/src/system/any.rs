@@ -67,10 +67,10 @@ family! {
     Head(head::HeadDrop, head::HeadDropParams), [head::ENTRY],
         |params, _link| head::HeadDrop::new(params);
     LongestQueue(longest_queue::LongestQueueDrop, longest_queue::LongestQueueDropParams), [longest_queue::ENTRY],
-        |params, link| longest_queue::LongestQueueDrop::new(params, link.rtts),
+        |params, link| longest_queue::LongestQueueDrop::new(params, link.link_rate, link.rtts),
         same |_policy, _params| true;
     RandomQueue(random_queue::RandomQueueDrop, random_queue::RandomQueueDropParams), [random_queue::ENTRY],
-        |params, link| random_queue::RandomQueueDrop::new(params, link.rtts, link.stream()),
+        |params, link| random_queue::RandomQueueDrop::new(params, link.link_rate, link.rtts, link.stream()),
         same |_policy, _params| true;
     Pfd(pfd::Pfd, pfd::PfdParams), [pfd::ENTRY],
         |params, link| pfd::Pfd::new(params, link.link_rate, link.rtts, link.stream()),

@@ -76,8 +76,8 @@ impl<P: Packet> Guarded<P> {
         let inside = LinkContext { name: &name, ..*link };
         let fifo = CoreParams::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
         let mut inner = Core::new(fifo.as_ref().unwrap_or(&params.discipline), &inside);
-        inner.set_limit(params.sffc.limit);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
+        inner.set_limit(sffc.limit());
         if gives_shares(&params.discipline) {
             sffc = sffc.before_shares(link.stream_for("trials"));
         }
@@ -138,6 +138,7 @@ impl<P: Packet> System<P> for Guarded<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         BufferPolicy::<P>::set_link_rate(&mut self.sffc, rate);
         self.inner.set_link_rate(rate);
+        self.inner.set_limit(self.sffc.limit());
     }
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         self.inner.set_weight(flow, weight)

@@ -99,7 +99,7 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         if !self.lets_pass(now, packet) {
             return Admission::Drop(DropReason::Policy);
         }
-        if !self.params.limit.admits(packet, backlog) {
+        if !self.limit.get().admits(packet, backlog) {
             self.lost(packet);
             return Admission::Drop(DropReason::Overflow);
         }
@@ -141,10 +141,12 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.params.limit = Some(limit);
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.link_rate = rate;
+        self.limit.set_link_rate(rate);
     }
 }

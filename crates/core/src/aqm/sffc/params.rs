@@ -5,7 +5,7 @@ use alloc::format;
 use super::flows;
 use crate::limit::Limit;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
-use crate::param::{INNER, LIMIT};
+use crate::param::{INNER, LINK_LIMIT};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.
@@ -30,7 +30,11 @@ pub const NBQ: Entry = Entry {
 /// How many of the parameters NBQ has.
 const NBQ_PARAMS: usize = 15;
 static PARAMS: [Param; 22] = [
-    Param { default: Some("64kB"), source: "section 5: a buffer of 64 KB", ..LIMIT },
+    Param {
+        paper: Paper::Is("64kB"),
+        source: "chosen: a round trip of most paths, in which TCP answers; section 5: 64 KB, on links of 10 Mbit/s",
+        ..LINK_LIMIT
+    },
     Param::new(
         "interval",
         "N",
@@ -222,8 +226,9 @@ pub const FIFO: &str = "fifo";
 /// Parameters of [`Sffc`](super::Sffc); [`SFFC`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SffcParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 64 kB.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the
+    /// link](crate::limit::LinkLimit::new).
+    pub limit: Option<Limit>,
     /// N: time between measurements of rates, reports and new discard rates, from 1 ms. Default 50 ms.
     pub interval: Span,
     /// I: part of the link's rate by which a flow may grow after each interval without a report. Default
@@ -373,7 +378,7 @@ impl SffcParams {
         let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
         require(args.ratio("increment") > Ratio::ZERO, "increment", rises)?;
         Ok(Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             interval,
             increment: args.ratio("increment"),
             group: args.switch("group"),

@@ -234,3 +234,27 @@ fn more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue() {
     let [by_discarder, by_discipline] = dropped("61p");
     assert!(by_discarder == 0 && by_discipline > 5_000, "{by_discarder} {by_discipline}");
 }
+
+#[test]
+fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {
+    // 100 ms of 8 Mbit/s are 100 kB, of 40 Mbit/s 500 kB.
+    for discipline in ["stfq", "lqd", "fifo"] {
+        let mut queue = queue(&[("discipline", discipline)]);
+        let fill = |queue: &mut Discipline<SimplePacket>| {
+            for id in 0..1_000 {
+                let packet = SimplePacket { protocol: Tcp, ..packet(id, id % 2, 1_000) };
+                queue.enqueue(Time::ZERO, packet, &mut Log::default());
+            }
+            queue.backlog().bytes
+        };
+        assert_eq!(fill(&mut queue), Bytes::new(100_000), "{discipline}");
+        queue.set_link_rate(Rate::from_mbit(40));
+        assert_eq!(fill(&mut queue), Bytes::new(500_000), "{discipline}");
+        queue.set_limit("7p".parse().unwrap());
+        queue.set_link_rate(Rate::from_mbit(80));
+        for _ in 0..500 {
+            queue.dequeue(Time::ZERO, &mut Log::default());
+        }
+        assert_eq!(fill(&mut queue), Bytes::new(7_000), "{discipline}");
+    }
+}
