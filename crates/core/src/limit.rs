@@ -81,7 +81,12 @@ impl LinkLimit {
     }
 
     fn of(rate: Rate) -> Limit {
-        Limit::Bytes(rate.bytes_in(Self::TIME).max(Self::LEAST))
+        Limit::Bytes(Self::bytes_of(rate))
+    }
+
+    /// The size for a link of `rate`.
+    pub(crate) fn bytes_of(rate: Rate) -> Bytes {
+        rate.bytes_in(Self::TIME).max(Self::LEAST)
     }
 
     /// This, whatever the rate.

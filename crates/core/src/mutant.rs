@@ -148,6 +148,8 @@ mutants! {
         "mark::ticket_policer::tests::a_change_of_what_is_issued_takes_effect_as_an_average_would_follow_it";
     PpsMiddle, "pps-middle", "adaptive max_p aims at the middle of the thresholds, however far apart they are",
         "aqm::tred::tests::by_default_adaptive_max_p_keeps_the_average_at_twice_min_thresh";
+    PpsFixedThresholds, "pps-fixed-thresholds", "buffer, thresholds and w_q are the paper's on a link of any rate",
+        "aqm::tred::tests::on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s";
     PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
         "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 

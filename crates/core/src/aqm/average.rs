@@ -78,6 +78,11 @@ impl AverageQueue {
         queued
     }
 
+    /// The weight of each observation from now on.
+    pub(crate) const fn set_weight(&mut self, w_q: Ratio) {
+        self.w_q = w_q.get();
+    }
+
     /// The rate at which packets could have left in idle time, from now on.
     pub(crate) const fn set_link_rate(&mut self, rate: Rate) {
         self.link_rate = rate;

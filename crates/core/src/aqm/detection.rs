@@ -87,10 +87,20 @@ impl DetectionParams {
     /// # Errors
     /// When they contradict each other or the limit.
     pub(crate) fn from_args(args: &EntryArgs<'_>, limit: Limit) -> Result<Self, ParamError> {
+        Self::with_sizes(args, limit, [args.threshold("min_th"), args.threshold("max_th")], args.ratio("w_q"))
+    }
+
+    /// The same with these thresholds and this weight.
+    pub(crate) fn with_sizes(
+        args: &EntryArgs<'_>,
+        limit: Limit,
+        [min_th, max_th]: [Threshold; 2],
+        w_q: Ratio,
+    ) -> Result<Self, ParamError> {
         let params = Self {
-            min_th: args.threshold("min_th"),
-            max_th: args.threshold("max_th"),
-            w_q: args.ratio("w_q"),
+            min_th,
+            max_th,
+            w_q,
             max_p: args.ratio("max_p"),
             gentle: args.switch("gentle"),
             wait: args.switch("wait"),

@@ -77,6 +77,11 @@ impl DropSpacing {
         Self { curve, wait, count: 0.0, above: false }
     }
 
+    /// Another curve from now on.
+    pub(crate) const fn set_curve(&mut self, curve: DropCurve) {
+        self.curve = curve;
+    }
+
     /// Counts an arrival worth `step` that finds `queued` packets, and says what the average `avg` means for
     /// it.
     pub(crate) fn arrival(&mut self, avg: f64, queued: Packets, step: f64) -> Zone {

@@ -30,6 +30,12 @@
 //!   so the flow's tickets survive the drops, and the next link and the exchange see what was issued.
 //! - `per`: tickets are compared for bytes, so that packets of any size divide a link by bits.
 //!
+//! - `limit`, `min_th`, `max_th`, `w_q`: RED needs a queue between its thresholds that outlasts the windows of TCP, and an average
+//!   that outlasts its round trips. 55 packets are a quarter of a second at the paper's 1 Mb/s, and 3 ms at 200 Mb/s: there single
+//!   bursts cross all of the curve, tickets decide little, and the link idles after each. Unless one of the four is set, the buffer
+//!   is 100 ms of a link that is faster than 13 Mb/s, the thresholds are the same parts of it as in the paper, and the average
+//!   takes as many times more packets. Nothing but the unit of queues changes.
+//!
 //! Off unless set: `min_tkt_rank` above 1 keeps single packets with stray tags from setting
 //! MinTkt; `adaptive` moves `max_p` (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the paper's future
 //! work).
@@ -45,14 +51,14 @@ use crate::estimate::RateEstimator;
 use crate::estimate::least_labels::LeastLabels;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::mark::ticket_policer::read;
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
 
 pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 
@@ -60,6 +66,12 @@ pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 #[derive(Clone, Debug)]
 pub struct Tred {
     pub(crate) params: TredParams,
+    /// The size of the buffer now.
+    limit: Limit,
+    /// Whether that does not follow the link any more.
+    limit_is_set: bool,
+    /// How many times the paper's sizes those of this link are.
+    scale: f64,
     random: Stream,
     avg_q_len: AverageQueue,
     spacing: DropSpacing,
@@ -85,12 +97,12 @@ impl Tred {
     /// TRED in front of a link of `link_rate`, with an average of 0 and nothing known of tickets.
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
-        let curve = params.detection.curve();
-        // Normal operation ends above MinThresh, where RED's ends at it.
-        let curve = DropCurve { min_th: curve.min_th.next_up(), ..curve };
-        Self {
+        let mut tred = Self {
+            limit: params.limit,
+            limit_is_set: false,
+            scale: 1.0,
             avg_q_len: params.detection.average(link_rate),
-            spacing: DropSpacing::new(curve, params.detection.wait),
+            spacing: DropSpacing::new(params.detection.curve(), params.detection.wait),
             min_tkt: LeastLabels::new(
                 Mutant::PpsOldMinimum.pick(params.min_tkt_window, Span::from_secs(1_000_000)),
                 params.min_tkt_rank,
@@ -101,7 +113,30 @@ impl Tred {
             params: params.clone(),
             random,
             stats: TredStats::default(),
-        }
+        };
+        tred.follow(link_rate);
+        tred
+    }
+
+    /// Sizes for a link of `rate`.
+    fn follow(&mut self, rate: Rate) {
+        let detection = &self.params.detection;
+        self.scale = match self.params.follows_link && !Mutant::PpsFixedThresholds.is_on() {
+            true => (LinkLimit::bytes_of(rate).get() as f64 / PAPER_BUFFER.get() as f64).max(1.0),
+            false => 1.0,
+        };
+        self.limit = match self.params.limit {
+            Limit::Packets(limit) if !self.limit_is_set => {
+                Limit::Packets(Packets::new((limit.get() as f64 * self.scale) as u64))
+            }
+            limit => limit,
+        };
+        let curve = detection.curve();
+        // Normal operation ends above MinThresh, where RED's ends at it.
+        let (min_th, max_th) = ((self.scale * curve.min_th).next_up(), self.scale * curve.max_th);
+        self.spacing.set_curve(DropCurve { min_th, max_th, ..curve });
+        self.avg_q_len.set_weight(Ratio::clamped(detection.w_q.get() / self.scale));
+        self.avg_q_len.set_link_rate(rate);
     }
 
     /// What it has seen.
@@ -186,6 +221,9 @@ impl Tred {
     }
 }
 
+/// The paper's buffer of 110 packets, if all are full.
+const PAPER_BUFFER: Bytes = Bytes::new(110 * 1_500);
+
 /// What the tickets of a packet are compared for, in bytes, unless packet by packet: the largest packet, so that one ticket on
 /// any is at least one.
 const UNIT: f64 = 65_536.0;
@@ -210,7 +248,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.avg_q_len.update(now, self.params.detection.min_th.measure(backlog));
         if self.params.adaptive {
-            self.max_p.adapt(now, self.avg_q_len.get(), &self.params);
+            self.max_p.adapt(now, self.avg_q_len.get() / self.scale, &self.params);
         }
         let label = packet.label(LabelKind::Tickets);
         let tickets = label.map(|label| self.arrival(now, packet.size(), label));
@@ -219,7 +257,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             Zone::Forced => (0.0, Some(DropReason::Forced)),
             Zone::Curve(p) => (p, self.random.chance(p).then_some(DropReason::Early)),
         };
-        let full = !self.params.limit.admits(packet, backlog);
+        let full = !self.limit.admits(packet, backlog);
         let reason = if full { Some(DropReason::Overflow) } else { early };
         if let Some(tickets) = tickets {
             self.settle(now, &tickets, reason.is_none());
@@ -254,11 +292,12 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        (self.params.limit, self.limit) = (limit, limit);
+        self.limit_is_set = true;
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.avg_q_len.set_link_rate(rate);
+        self.follow(rate);
     }
 }
 

@@ -19,14 +19,36 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, no state per flow",
     params: &[
         Param {
-            default: Some("110p"),
-            source: "chosen: twice max_th, so that the average can reach it",
+            default: None,
+            paper: Paper::Is("110p"),
+            source: "chosen: 100 ms of the link and twice max_th, so that the average can reach it",
+            doc: "Size of the buffer. If none of limit, min_th, max_th and w_q is set: 110 packets, and 100 ms of full packets on a \
+                  faster link, where thresholds are as many times the paper's and w_q a part of it; else 110 packets.",
             ..LIMIT
         },
-        Param { symbol: "MinThresh", source: PAPER, ..detection::MIN_TH },
-        Param { symbol: "MaxThresh", default: Some("55p"), source: PAPER, ..detection::MAX_TH },
+        Param {
+            symbol: "MinThresh",
+            default: None,
+            paper: Paper::Is("5p"),
+            source: "the paper, section III, on links of 1 Mbit/s",
+            doc: "Average below which nothing is dropped early; if not set 5 packets, or as `limit` says.",
+            ..detection::MIN_TH
+        },
+        Param {
+            symbol: "MaxThresh",
+            default: None,
+            paper: Paper::Is("55p"),
+            source: "the paper, section III, on links of 1 Mbit/s",
+            doc: "Average from which on all is dropped; if not set 55 packets, or as `limit` says.",
+            ..detection::MAX_TH
+        },
         Param { symbol: "MaxP", default: Some("0.2"), source: PAPER, ..detection::MAX_P },
-        detection::W_Q,
+        Param {
+            default: None,
+            paper: Paper::Is("0.002"),
+            doc: "Weight of the present queue in the average; if not set 0.002, or as `limit` says.",
+            ..detection::W_Q
+        },
         Param { source: "the paper: all packets are dropped from MaxThresh on", ..detection::GENTLE },
         detection::WAIT,
         detection::MEAN_PKTSIZE,
@@ -185,6 +207,8 @@ pub enum Target {
 pub struct TredParams {
     /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 110 packets.
     pub limit: Limit,
+    /// Whether buffer and thresholds grow, and w_q falls, with the rate of a fast link. Default true, unless one of them is set.
+    pub follows_link: bool,
     /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
     pub detection: DetectionParams,
     /// Window of the average number of tickets on a packet. Default 5 s.
@@ -225,10 +249,17 @@ impl TredParams {
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let rank = args.count("min_tkt_rank");
         require((1..=MAX_RANKS as u64).contains(&rank), "min_tkt_rank", "write a rank from 1 to 4")?;
-        let limit = args.limit("limit");
+        let sizes = ["limit", "min_th", "max_th", "w_q"];
+        let follows_link = sizes.iter().all(|name| args.value(name).is_none());
+        let paper = EntryArgs::of_paper(&ENTRY);
+        let threshold = |name| args.threshold_if_set(name).unwrap_or_else(|| paper.threshold(name));
+        let limit = args.limit_if_set("limit").unwrap_or_else(|| paper.limit("limit"));
+        let w_q = args.ratio_if_set("w_q").unwrap_or_else(|| paper.ratio("w_q"));
+        let thresholds = [threshold("min_th"), threshold("max_th")];
         let params = Self {
             limit,
-            detection: DetectionParams::from_args(args, limit)?,
+            follows_link,
+            detection: DetectionParams::with_sizes(args, limit, thresholds, w_q)?,
             window: args.span("window"),
             factor: args.switch("factor"),
             n: args.number("n"),

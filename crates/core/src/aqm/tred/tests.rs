@@ -309,3 +309,56 @@ fn what_is_expected_follows_the_least_tickets_when_poor_flows_leave() {
     let expect_tkt = tred.expect_tkt().unwrap() * 500.0 / UNIT;
     assert!((expect_tkt / 40.0 - 1.0).abs() < 0.05, "{expect_tkt}");
 }
+
+#[test]
+fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() {
+    // 100 ms of 132 Mbit/s are 1.65 MB, ten times 110 full packets.
+    let mut tred = of_link(&[], 132);
+    let is_full = |tred: &mut Tred, queued| {
+        let dropped = admit(tred, Time::ZERO, packet(0, 0, 500), queued);
+        dropped == Admission::Drop(DropReason::Overflow)
+    };
+    assert_eq!([1_099, 1_100].map(|queued| is_full(&mut tred, queued)), [false, true]);
+    // Each arrival moves the average by 0.0002 of the queue: 1000 of them that find 600 packets to 109.
+    let mut tred = of_link(&[], 132);
+    let average = |tred: &Tred| tred.avg_q_len.get();
+    for _ in 0..1_000 {
+        admit(&mut tred, Time::ZERO, packet(0, 0, 500), 600);
+    }
+    assert!((average(&tred) - 600.0 * (1.0 - libm::exp(-0.2))).abs() < 0.1, "{}", average(&tred));
+    // From 550 on all is dropped, and up to 50 nothing.
+    let zones = |tred: &mut Tred, averages: [f64; 4]| {
+        averages.map(|avg| {
+            tred.spacing.arrival(avg, Packets::new(100), 1.0);
+            tred.spacing.arrival(avg, Packets::new(100), 1.0)
+        })
+    };
+    assert_eq!(
+        zones(&mut tred, [50.0, 300.0, 549.0, 550.0]),
+        [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 499.0 / 500.0), Zone::Forced]
+    );
+    // The link changes its rate; below 13 Mbit/s sizes are the paper's.
+    BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(2));
+    assert_eq!([109, 110].map(|queued| is_full(&mut tred, queued)), [false, true]);
+    assert_eq!(
+        zones(&mut tred, [5.0, 30.0, 54.0, 55.0]),
+        [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 49.0 / 50.0), Zone::Forced]
+    );
+    // A size that is set later stays.
+    BufferPolicy::<SimplePacket>::set_limit(&mut tred, Limit::Packets(Packets::new(700)));
+    BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(132));
+    assert_eq!([699, 700].map(|queued| is_full(&mut tred, queued)), [false, true]);
+    // One that is set keeps the others.
+    for set in [("limit", "120p"), ("min_th", "6p"), ("max_th", "54p"), ("w_q", "0.01"), ("preset", "paper")] {
+        assert!(is_full(&mut of_link(&[set], 132), 120), "{set:?}");
+    }
+}
+
+fn of_link(pairs: &[(&str, &str)], mbit: u64) -> Tred {
+    let mut selection = Selection::of(Role::Policy, "tred").unwrap();
+    for (key, value) in pairs {
+        selection.set(key, value).unwrap();
+    }
+    let params = TredParams::from_args(&selection.args.of(&ENTRY)).unwrap();
+    Tred::new(&params, Rate::from_mbit(mbit), Stream::new(1, "tred"))
+}
