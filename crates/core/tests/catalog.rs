@@ -267,7 +267,8 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 /// Whether a parameter may be unset.
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
-        ("csfq" | "mcsfq" | "hcsfq", "limit") | ("ramp", "target_delay" | "patience") => true,
+        ("csfq" | "mcsfq" | "hcsfq" | "lqd" | "rnd" | "pfd" | "sffc" | "nbq", "limit") => true,
+        ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }
 }

@@ -349,7 +349,8 @@ fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() 
     BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(132));
     assert_eq!([699, 700].map(|queued| is_full(&mut tred, queued)), [false, true]);
     // One that is set keeps the others.
-    for set in [("limit", "120p"), ("min_th", "6p"), ("max_th", "54p"), ("w_q", "0.01"), ("preset", "paper")] {
+    for set in [("limit", "120p"), ("min_th", "6p"), ("max_th", "54p"), ("w_q", "0.01"), ("preset", "paper")]
+    {
         assert!(is_full(&mut of_link(&[set], 132), 120), "{set:?}");
     }
 }
