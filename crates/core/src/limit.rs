@@ -66,6 +66,8 @@ impl Limit {
 pub struct LinkLimit {
     is_set: bool,
     now: Limit,
+    time: Span,
+    least: Bytes,
 }
 
 impl LinkLimit {
@@ -77,11 +79,15 @@ impl LinkLimit {
     /// `set`, or 100 ms of a link of `rate` and at least 96 kB.
     #[must_use]
     pub fn new(set: Option<Limit>, rate: Rate) -> Self {
-        Self { is_set: set.is_some(), now: set.unwrap_or(Self::of(rate)) }
+        Self::of_time(set, rate, Self::TIME, Self::LEAST)
     }
 
-    fn of(rate: Rate) -> Limit {
-        Limit::Bytes(Self::bytes_of(rate))
+    /// `set`, or what a link of `rate` sends in `time` and at least so much.
+    #[must_use]
+    pub fn of_time(set: Option<Limit>, rate: Rate, time: Span, least: Bytes) -> Self {
+        let mut limit = Self { is_set: set.is_some(), now: set.unwrap_or(Limit::Bytes(least)), time, least };
+        limit.set_link_rate(rate);
+        limit
     }
 
     /// The size for a link of `rate`.
@@ -91,13 +97,13 @@ impl LinkLimit {
 
     /// This, whatever the rate.
     pub const fn set(&mut self, limit: Limit) {
-        *self = Self { is_set: true, now: limit };
+        (self.is_set, self.now) = (true, limit);
     }
 
     /// The rate of the link from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
         if !self.is_set {
-            self.now = Self::of(rate);
+            self.now = Limit::Bytes(rate.bytes_in(self.time).max(self.least));
         }
     }
 

@@ -247,7 +247,7 @@ mutants! {
     SffcUncrowded, "sffc-uncrowded", "a discipline is trusted to divide among more flows than it can hold packets",
         "system::guarded::tests::more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue";
     SffcFixedLimit, "sffc-fixed-limit", "a buffer without a size of its own holds 64 kB on a link of any rate",
-        "system::guarded::tests::a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link";
+        "system::guarded::tests::a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -87,6 +87,10 @@ use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
 /// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times the default I.
 const ROOM: f64 = 0.02;
 
+/// The paper's buffer, and about what that is of the paper's 10 Mbit/s.
+const PAPER_BUFFER: Bytes = Bytes::new(64_000);
+const BUFFER: Span = Span::from_millis(50);
+
 /// The largest packet that most links carry.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
@@ -132,12 +136,12 @@ impl Sffc {
     /// which packets are discarded; `test_random` is for tests of responsiveness.
     #[must_use]
     pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, test_random: Stream) -> Self {
-        let fixed = Limit::Bytes(Bytes::new(64_000));
+        let fixed = Limit::Bytes(PAPER_BUFFER);
         let limit = Mutant::SffcFixedLimit.pick(params.limit, params.limit.or(Some(fixed)));
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
-            limit: LinkLimit::new(limit, link_rate),
+            limit: LinkLimit::of_time(limit, link_rate, BUFFER, PAPER_BUFFER),
             link_rate,
             interval_ends: Time::ZERO + params.interval + Span::from_nanos(first),
             flows: Flows::default(),

@@ -32,7 +32,8 @@ const NBQ_PARAMS: usize = 15;
 static PARAMS: [Param; 22] = [
     Param {
         paper: Paper::Is("64kB"),
-        source: "chosen: a round trip of most paths, in which TCP answers; section 5: 64 KB, on links of 10 Mbit/s",
+        source: "section 5: 64 KB on links of 10 Mbit/s, which is 50 ms; a fixed size is too short on faster links",
+        doc: "Size of the buffer, without the packet in transmission; if not set 50 ms of the link, at least 64 kB.",
         ..LINK_LIMIT
     },
     Param::new(
@@ -226,8 +227,8 @@ pub const FIFO: &str = "fifo";
 /// Parameters of [`Sffc`](super::Sffc); [`SFFC`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SffcParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the
-    /// link](crate::limit::LinkLimit::new).
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 ms of the
+    /// link, at least 64 kB.
     pub limit: Option<Limit>,
     /// N: time between measurements of rates, reports and new discard rates, from 1 ms. Default 50 ms.
     pub interval: Span,

@@ -236,8 +236,8 @@ fn more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue() {
 }
 
 #[test]
-fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {
-    // 100 ms of 8 Mbit/s are 100 kB, of 40 Mbit/s 500 kB.
+fn a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link() {
+    // 50 ms of 8 Mbit/s are 50 kB, of 40 Mbit/s 250 kB.
     for discipline in ["stfq", "lqd", "fifo"] {
         let mut queue = queue(&[("discipline", discipline)]);
         let fill = |queue: &mut Discipline<SimplePacket>| {
@@ -247,9 +247,9 @@ fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {
             }
             queue.backlog().bytes
         };
-        assert_eq!(fill(&mut queue), Bytes::new(100_000), "{discipline}");
+        assert_eq!(fill(&mut queue), Bytes::new(64_000), "{discipline}");
         queue.set_link_rate(Rate::from_mbit(40));
-        assert_eq!(fill(&mut queue), Bytes::new(500_000), "{discipline}");
+        assert_eq!(fill(&mut queue), Bytes::new(250_000), "{discipline}");
         queue.set_limit("7p".parse().unwrap());
         queue.set_link_rate(Rate::from_mbit(80));
         for _ in 0..500 {
