@@ -107,6 +107,10 @@ mutants! {
         "aqm::csfq::tests::the_last_of_the_buffer_is_for_guaranteed_packets";
     CsfqNoFloors, "csfq-no-floors", "a customer has no more than its share, whatever its flows are guaranteed",
         "aqm::hcsfq::tests::a_customer_has_at_least_what_its_guarantees_cover";
+    CsfqPartByLoad, "csfq-part-by-load", "a customer may have all of the link whenever less arrives than that",
+        "aqm::hcsfq::tests::by_delay_the_part_of_a_customer_does_not_follow_what_arrives";
+    CsfqDropsBelowPart, "csfq-drops-below-part", "a customer that sends less than its part is dropped from too",
+        "estimate::fair_share::by_delay::tests::a_share_of_a_part_applies_while_more_arrives_than_that";
     CsfqUnmarked, "csfq-unmarked", "the edge marks the excess as guaranteed and what is guaranteed as excess",
         "mark::rate_label::tests::a_bucket_covers_a_burst_as_deep_as_it_is";
     CsfqOldLabels, "csfq-old-labels", "the largest label of all time counts, not that of a window",

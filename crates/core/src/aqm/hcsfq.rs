@@ -8,8 +8,8 @@
 //! A link of rate C has customers n of weight W_n, which have flows i of weight w_i and rate r_i. A_n is the
 //! rate at which customer n arrives here, measured here.
 //!
-//! - The root: FS is such that Σ_n min(A_n, W_n FS) = C. Customer n may have C_n = W_n FS while more than C
-//!   arrives, and C while not.
+//! - The root: FS is such that Σ_n min(A_n, W_n FS) = C. Customer n may have C_n = W_n FS. With the papers' law it may have
+//!   C while not more than C arrives.
 //! - A customer: FS_n is such that Σ_i min(r_i, w_i FS_n) = C_n, over its own flows.
 //! - A packet carries the label r_i / w_i. It is dropped with probability max(0, 1 - FS_n / label) and leaves
 //!   with min(label, FS_n).
@@ -39,6 +39,11 @@
 //! - When C_n changes, FS_n and F of a customer that sends more are multiplied by as much, at once: for one
 //!   whose flows are all held back this is the solution, and others are corrected by their loop. Otherwise each
 //!   change of the root would take a second K_c to arrive.
+//! - By queueing delay (`target_delay`) C_n is W_n FS also while less than C arrives: FS does not fall then, and above all
+//!   labels it limits nobody. TCP arrives at C on average, so that C_n would go to C and back within milliseconds, and
+//!   with it F of those customers that are above their part just then: with thirty customers thirty times what arrives,
+//!   for which FS_n is halved in each of the next windows.
+//! - By queueing delay a customer that sends less than C_n is not dropped from: the queue is that of all customers.
 //! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not on the edge of being so.
 //!   FS_n is bounded by C for a weight of 1; bounded by C_n a customer with one flow would lose half of the
 //!   noise.
@@ -264,12 +269,13 @@ impl Hcsfq {
         if n < self.customers.len() { n } else { 0 }
     }
 
-    /// C_n, which is C while not more than that arrives in all.
+    /// C_n; with the papers' law C while not more than that arrives in all.
     fn capacity(&self, n: usize) -> f64 {
         let c = self.root.share.link();
         let customer = &self.customers[n];
+        let by_delay = Mutant::CsfqPartByLoad.pick(self.root.share.is_by_delay(), false);
         match self.root.share.fair_share() {
-            FairShare::Rate(fs) if self.root.share.is_congested() => {
+            FairShare::Rate(fs) if by_delay || self.root.share.is_congested() => {
                 (customer.weight.get() * fs).max(customer.guaranteed()).min(c)
             }
             _ => c,

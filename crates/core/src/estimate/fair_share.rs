@@ -246,6 +246,12 @@ impl FairShareEstimator {
         self.congested
     }
 
+    /// AR, as of the last arrival.
+    #[cfg(test)]
+    pub(crate) fn arrival_rate(&self) -> f64 {
+        self.rates.last_rates()[0]
+    }
+
     /// FR, as of the last arrival.
     #[must_use]
     pub fn accepted_rate(&self) -> f64 {

@@ -94,6 +94,28 @@ fn a_customer_has_its_weight_of_the_root_s_share_once_more_arrives_than_fits() {
 }
 
 #[test]
+fn by_delay_the_part_of_a_customer_does_not_follow_what_arrives() {
+    let mut hcsfq = hcsfq(&[1.0; 10], |params| {
+        params.fair_share.target_delay = Span::from_millis(20);
+        params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
+    });
+    assert_eq!(hcsfq.capacity(3), SHARE, "also while nothing arrives");
+    // 1.2 of the link for 200 ms, then .8, in packets of ten customers, for 10 s. The queue stands at 30 ms.
+    let (mut now, mut most) = (Time::ZERO, 0.0_f64);
+    for i in 0_u32.. {
+        if now >= Time::from_secs(10) {
+            break;
+        }
+        let is_peak = now.as_nanos() / 200_000_000 % 2 == 0;
+        now += Span::from_micros(if is_peak { 833 } else { 1_250 });
+        hcsfq.admit(now, &mut labelled(i % 10, C / 10.0), queued(30));
+        let customer = &hcsfq.customers[(i % 10) as usize].share;
+        most = most.max(customer.accepted_rate() / customer.arrival_rate());
+    }
+    assert!(most < 1.05, "F of a customer is {most} of what arrives");
+}
+
+#[test]
 fn the_root_counts_what_would_pass_if_customers_were_flows() {
     // Customer 1 arrives at 80 Mb/s and so passes one in 80e6/SHARE = 76 in the root's eyes once A_n is
     // known; its own share is known to be more. F after 20 ms at most: (1 - e^-0.2)·80e6 = 14.5e6 if all

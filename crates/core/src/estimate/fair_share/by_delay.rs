@@ -14,6 +14,8 @@
 //! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a share above
 //!   all labels limits no flow.
 //! - Until the next window, f min(FS, L) applies to packets that arrive above the target.
+//! - In front of a part of a link (HCSFQ) no share applies while less arrives than that part: the queue is that of the whole
+//!   link, and others have filled it. FS would need several windows to rise above the labels again.
 //!
 //! Up to the target FS never falls, as the share of MCSFQ on an uncongested link (Pelsser02 figure 3), and what applies
 //! between windows depends on K_c only through L. The factor f is the queue control of ERICA: Kalyanaraman, Jain,
@@ -82,11 +84,22 @@ impl FairShareEstimator {
         self.by_delay.as_ref().map_or(1.0, |law| law.part(queue, self.link()))
     }
 
-    /// The share that applies when this part is divided.
+    /// The share that applies when this part is divided: none while less arrives than a part of a link carries.
     #[must_use]
     #[inline]
     pub fn share_at(&self, part: f64) -> FairShare {
+        if self.is_below_part() {
+            return FairShare::Unknown;
+        }
         if part < 1.0 && self.congested { self.share_in_use().scaled(part) } else { self.fs }
+    }
+
+    /// Whether less arrives than a part of a link carries.
+    #[inline]
+    fn is_below_part(&self) -> bool {
+        let [ar, _, _] = self.rates.last_rates();
+        let is_below = self.by_delay.is_some() && self.whole.is_some() && ar < self.available();
+        Mutant::CsfqDropsBelowPart.pick(is_below, false)
     }
 
     /// FS, or the largest label if none is as large: a share above all labels limits no flow.

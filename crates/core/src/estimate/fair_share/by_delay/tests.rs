@@ -96,6 +96,21 @@ fn between_windows_the_largest_label_and_the_queue_say_what_applies() {
 }
 
 #[test]
+fn a_share_of_a_part_applies_while_more_arrives_than_that() {
+    let applies = |arrives, c| {
+        let mut part = standing(FairShare::Rate(1e6), [arrives, arrives]);
+        part.set_part(c, C);
+        part.share_at(0.9)
+    };
+    assert_eq!(
+        [3.9e6, 4.1e6].map(|rate| applies(rate, C / 2.0)),
+        [FairShare::Unknown, FairShare::Rate(0.45e6)]
+    );
+    // A link that is not a part goes by its queue alone.
+    assert_eq!(standing(FairShare::Rate(1e6), [3.9e6; 2]).share_at(1.0), FairShare::Rate(1e6));
+}
+
+#[test]
 fn a_slow_link_may_hold_two_full_packets() {
     let law = ByDelay::new(Span::from_millis(20)).unwrap();
     assert_eq!(law.part(waiting(3_000), 100e3), 1.0);
