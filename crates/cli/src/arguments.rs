@@ -70,7 +70,7 @@ pub struct Run {
     #[arg(long, overrides_with = "perturb")]
     pub no_perturb: bool,
     /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
-    /// was interrupted or killed goes on where it was [default]
+    /// was interrupted or killed goes on where it was [by default]
     #[arg(long, overrides_with = "no_resume")]
     pub resume: bool,
     /// Simulate everything anew, and keep nothing
