@@ -300,5 +300,5 @@ def test_it_is_fast_enough_to_be_used() -> None:
         r = s.run(progress=False)
         best = max(best, r.flows["sent_packets"][0] / (time.process_time() - started))
     print(f"{best:.0f} packets/s")
-    # 900 thousand on an idle machine.
+    # 700 to 900 thousand on two cores that others use too.
     assert best > 200_000
