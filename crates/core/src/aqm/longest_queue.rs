@@ -55,7 +55,7 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`LongestQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LongestQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
     pub limit: Option<Limit>,
     /// How the buffer is divided into a threshold for each flow. Default by weights.
     pub thresholds: Thresholds,

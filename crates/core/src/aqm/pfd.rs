@@ -98,7 +98,7 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Pfd`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PfdParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
     pub limit: Option<Limit>,
     /// Probability of an early drop for an arrival above `thresh`, 0 to 1. Default 0.02.
     pub p: Ratio,

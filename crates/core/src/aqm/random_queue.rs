@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default [that of the link](LinkLimit::new).
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
     pub limit: Option<Limit>,
     /// How the buffer is divided into a threshold for each flow. Default equal.
     pub thresholds: Thresholds,
