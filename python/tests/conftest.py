@@ -1,8 +1,13 @@
 """What tests share."""
 
+import signal
+
 import pytest
 
 import apportion as ap
+
+# Programs that a shell starts in the background ignore interrupts, and Python then leaves it at that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
