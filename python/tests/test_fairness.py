@@ -28,7 +28,7 @@ def test_no_flow_can_have_more_without_one_that_has_no_more() -> None:
         load = {link: sum(s for s, f in zip(shares, flows) if link in f.path) for link in links}
         for share, flow in zip(shares, flows):
             full = [link for link in flow.path if load[link] > links[link] - 1e-6]
-            # At a full link of its path, nobody has more for its weight.
+            # At a full link of its path, no flow has more for its weight.
             level = share / flow.weight
             assert any(
                 all(s / f.weight <= level + 1e-6 for s, f in zip(shares, flows) if link in f.path) for link in full

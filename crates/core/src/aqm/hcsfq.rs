@@ -40,7 +40,7 @@
 //!   whose flows are all held back this is the solution, and others are corrected by their loop. Otherwise each
 //!   change of the root would take a second K_c to arrive.
 //! - By queueing delay (`target_delay`) C_n is W_n FS also while less than C arrives: FS does not fall then, and above all
-//!   labels it limits nobody. TCP arrives at C on average, so that C_n would go to C and back within milliseconds, and
+//!   labels it limits no flow. TCP arrives at C on average, so that C_n would go to C and back within milliseconds, and
 //!   with it F of those customers that are above their part just then: with thirty customers thirty times what arrives,
 //!   for which FS_n is halved in each of the next windows.
 //! - By queueing delay a customer that sends less than C_n is not dropped from: the queue is that of all customers.

@@ -327,7 +327,7 @@ impl RampParams {
         }
     }
 
-    /// Nobody is to change what does nothing.
+    /// Refuses changes of parameters without effect.
     fn refuse_unused(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         let is_designed = self.gains == Tuning::Designed;
         let is_in_parts = !is_designed && self.units == Units::Fraction;

@@ -163,7 +163,7 @@ fn calls_that_fit_the_link_make_no_overload_by_their_floors() {
 
 #[test]
 fn floors_are_paid_from_what_is_left() {
-    // Nobody sends: the floor of 2 %. Four flows that want 9.2 of 9.5 Mb/s leave 0.3 for five floors of 0.2.
+    // No flow sends: the floor of 2 %. Four flows that want 9.2 of 9.5 Mb/s leave 0.3 for five floors of 0.2.
     let mut link =
         Link::new(&["preset=default"], 5, (0..5).map(|flow| cbr(flow, 1_000, &[(900, 2.3)])).collect());
     link.sources[4] = cbr(4, 1_000, &[(0, 0.01)]);
