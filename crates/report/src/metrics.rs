@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::queue::DropReason;
 use serde::Serialize;
 
 use crate::record::PointRecord;
@@ -67,6 +68,8 @@ impl Metrics {
             all.add_completions(replication);
             all.add_statistics(replication);
         }
+        // Reasons for which nothing was dropped or marked in any replication would bury the others.
+        all.0.retain(|metric| !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0));
         all
     }
 
@@ -114,9 +117,16 @@ impl Metrics {
                 mean(&members.iter().filter_map(|f| field(f)).collect::<Vec<_>>())
             };
             self.push(format!("throughput_mbps/{group}"), "Mb/s", of(|f| Some(f.throughput_mbps)));
+            self.push(format!("share/{group}"), "", share(members));
             self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
             self.push(format!("delay_p50_ms/{group}"), "ms", of(|f| f.delay_p50_ms));
             self.push(format!("delay_p95_ms/{group}"), "ms", of(|f| f.delay_p95_ms));
+            for reason in DropReason::ALL {
+                let count = members.iter().map(|f| f.drops_by(reason) as f64).sum();
+                self.push(format!("drops_{}_packets/{group}", reason.name()), "packets", Some(count));
+            }
+            let marked = members.iter().map(|f| f.marked_packets as f64).sum();
+            self.push(format!("marked_packets/{group}"), "packets", Some(marked));
         }
     }
 
@@ -128,6 +138,11 @@ impl Metrics {
             self.push(format!("queue_delay_p50_ms/{name}"), "ms", link.queue_delay_p50_ms);
             self.push(format!("queue_delay_p95_ms/{name}"), "ms", link.queue_delay_p95_ms);
             self.push(format!("queue_delay_p99_ms/{name}"), "ms", link.queue_delay_p99_ms);
+            for reason in DropReason::ALL {
+                let count = link.drops_by(reason) as f64;
+                self.push(format!("link_drops_{}_packets/{name}", reason.name()), "packets", Some(count));
+            }
+            self.push(format!("link_marked_packets/{name}"), "packets", Some(link.marked_packets as f64));
         }
         let sum = |field: fn(&LinkRow) -> u64| links.iter().map(|l| field(l) as f64).sum::<f64>();
         self.push("drops_packets".into(), "packets", Some(sum(LinkRow::drops)));
@@ -159,6 +174,18 @@ impl Metrics {
             }
         }
     }
+}
+
+/// Whether a metric counts the packets of a group or link that were dropped for one reason, or marked.
+fn is_by_reason(name: &str) -> bool {
+    let prefixes = ["drops_", "marked_packets/", "link_drops_", "link_marked_packets/"];
+    name.contains('/') && prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Throughput over entitlement of these flows together; `None` if one of them has no entitlement.
+fn share(flows: &[&FlowRow]) -> Option<f64> {
+    let due: f64 = flows.iter().map(|flow| flow.entitlement_mbps).sum::<Option<f64>>()?;
+    (due > 0.0).then(|| flows.iter().map(|flow| flow.throughput_mbps).sum::<f64>() / due)
 }
 
 /// The rows of one replication.

@@ -4,6 +4,7 @@
 //! where there was nothing to measure. Times, rates and shares are rounded to six decimals: a bit per second of a
 //! Mb/s, a nanosecond of a millisecond.
 
+use apportion_core::queue::DropReason;
 use serde::{Deserialize, Serialize};
 
 /// A row of a table.
@@ -389,14 +390,28 @@ row! {
     }
 }
 
-impl LinkRow {
-    /// Packets dropped for any reason. Saturates, since a file can hold any numbers.
-    #[must_use]
-    pub const fn drops(&self) -> u64 {
-        self.drops_early
-            .saturating_add(self.drops_forced)
-            .saturating_add(self.drops_overflow)
-            .saturating_add(self.drops_policy)
-            .saturating_add(self.drops_push_out)
-    }
+macro_rules! drops {
+    ($row:ident) => {
+        impl $row {
+            /// Packets dropped for this reason.
+            #[must_use]
+            pub const fn drops_by(&self, reason: DropReason) -> u64 {
+                match reason {
+                    DropReason::Early => self.drops_early,
+                    DropReason::Forced => self.drops_forced,
+                    DropReason::Overflow => self.drops_overflow,
+                    DropReason::Policy => self.drops_policy,
+                    DropReason::PushOut => self.drops_push_out,
+                }
+            }
+
+            /// Packets dropped for any reason. Saturates, since a file can hold any numbers.
+            #[must_use]
+            pub fn drops(&self) -> u64 {
+                DropReason::ALL.iter().fold(0, |sum, reason| sum.saturating_add(self.drops_by(*reason)))
+            }
+        }
+    };
 }
+drops!(FlowRow);
+drops!(LinkRow);
