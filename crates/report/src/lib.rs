@@ -16,7 +16,8 @@
 //! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
-//! | [`figure`], [`html`] | figures as SVG, and HTML text: for other pages too |
+//! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
+//! | [`figure`], [`html`] | figures, and HTML text: for other pages too |
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod headline;
 pub mod html;
 pub mod metrics;
 mod page;
+mod panels;
 pub mod parity;
 pub mod phases;
 pub mod record;
@@ -35,6 +37,7 @@ mod shares;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+mod sweep;
 mod tables;
 
 pub use compare::{Comparison, compare};

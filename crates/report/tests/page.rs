@@ -133,7 +133,7 @@ fn ids_are_unique() {
 fn a_large_run_stays_small_and_says_what_it_leaves_out() {
     let html = page(&large(&[7, 8]));
     assert!(html.len() < 1_500_000, "{} bytes", html.len());
-    assert!(html.contains("The first 12 of 20 points are drawn"));
+    assert!(html.contains("<summary>8 more points</summary>"));
     assert!(html.contains("of 20 points are shown to keep this page small"));
     assert!(html.contains("Shown: 6 of 9 groups"));
 }
@@ -226,4 +226,68 @@ fn a_discipline_that_broke_its_contract_makes_the_point_invalid_on_the_page_and_
     assert_eq!(page(&broken).matches(sentence).count(), 1);
     assert_eq!(summary(&broken).matches(sentence).count(), 1);
     assert!(!page(&quickstart(&[7])).contains("NOT VALID"));
+}
+
+/// A run with these settings at its points, each a copy of the same point.
+fn swept(settings: &[&[(&str, &str)]]) -> Run {
+    let made = |settings: &&[(&str, &str)]| {
+        let mut made = point(&DRR, &ten_and_one(900, 0.0, 0.1, 5.0), &[7]);
+        made.settings = settings.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
+        made.label =
+            settings.iter().map(|(path, value)| format!("{path}={value}")).collect::<Vec<_>>().join(", ");
+        made
+    };
+    run("swept", &[7], settings.iter().map(made).collect())
+}
+
+/// The part of the page about the parameters.
+fn sweep_of(html: &str) -> &str {
+    let (_, from) = html.split_once("<h2 id=\"sweep\">").expect("a section of the sweep");
+    from.split_once("<h2").expect("a section after it").0
+}
+
+#[test]
+fn numbers_are_axes_and_names_are_lines() {
+    let html = page(&swept(&[
+        &[("link.x.rate", "2Mbit"), ("link.x.queue", "fifo")],
+        &[("link.x.rate", "2Mbit"), ("link.x.queue", "drr")],
+        &[("link.x.rate", "10Mbit"), ("link.x.queue", "fifo")],
+        &[("link.x.rate", "10Mbit"), ("link.x.queue", "drr")],
+    ]));
+    let sweep = sweep_of(&html);
+    assert!(sweep.contains(">rate, Mb/s</text>") && sweep.contains(">10</text>"), "{sweep}");
+    assert!(sweep.contains("</span>fifo</li>") && sweep.contains("</span>drr</li>"), "{sweep}");
+}
+
+#[test]
+fn two_numbers_are_a_heat_map_and_names_alone_are_not_joined() {
+    let html = page(&swept(&[
+        &[("rate", "2Mbit"), ("delay", "5ms")],
+        &[("rate", "2Mbit"), ("delay", "9ms")],
+        &[("rate", "5Mbit"), ("delay", "5ms")],
+        &[("rate", "5Mbit"), ("delay", "9ms")],
+    ]));
+    let sweep = sweep_of(&html);
+    assert!(sweep.contains(">delay, ms</text>") && sweep.contains("#FEE838"), "{sweep}");
+
+    let html =
+        page(&swept(&[&[("queue", "fifo")], &[("queue", "red")], &[("queue", "drr limit=50p flows=8")]]));
+    let sweep = sweep_of(&html);
+    assert!(sweep.contains(">drr limit=50p flows=8</text>") && sweep.contains("<circle"), "{sweep}");
+    assert!(!sweep.contains("<polyline fill=\"none\" stroke=\"#0072B2\""), "joined: {sweep}");
+}
+
+#[test]
+fn a_third_parameter_is_small_multiples() {
+    let points = ["2Mbit", "5Mbit"].iter().flat_map(|rate| {
+        ["5ms", "9ms"].iter().flat_map(move |delay| {
+            ["fifo", "drr"].map(|queue| [("rate", *rate), ("delay", *delay), ("queue", queue)])
+        })
+    });
+    let points: Vec<_> = points.collect();
+    let html = page(&swept(&points.iter().map(|point| &point[..]).collect::<Vec<_>>()));
+    let sweep = sweep_of(&html);
+    assert!(sweep.contains("<br/>delay = 5ms<") || sweep.contains("<br/>rate = 2Mbit<"), "{sweep}");
+    // Every point has a panel too.
+    assert_eq!(html.matches("aria-label=\"Throughput and entitlement: ").count(), 8);
 }

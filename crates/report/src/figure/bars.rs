@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{GRID, INK, MUTED, axis_end, axis_text, colour, px, shorten, svg, text, tick};
+use super::canvas::{GRID, INK, MUTED, WIDTH, axis_end, axis_text, colour, draw, px, text, tick};
+use super::drawing::Drawing;
+use super::named_rows::NamedRows;
 
 /// One row.
 pub(crate) struct Bar {
@@ -17,31 +19,26 @@ pub(crate) struct Bar {
     pub(crate) note: String,
 }
 
-const WIDTH: u32 = 320;
 /// Rows are tall where there are few; many rows are kept within one screen.
 const ROW: u32 = 19;
 const NARROW_ROW: u32 = 14;
 const MANY: usize = 16;
+const TOP: u32 = 4;
 const AXIS: u32 = 22;
-/// Width of a letter of a label.
-const LETTER: u32 = 7;
-const MAX_LETTERS: usize = 13;
 const NOTES: u32 = 46;
 
 /// Bars from zero to at most `max` on the common scale.
-pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
+pub(crate) fn bars(rows: &[Bar], max: f64) -> Drawing {
     let max = axis_end(max);
-    let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
-    let labels = longest as u32 * LETTER + 8;
-    let row = if rows.len() > MANY { NARROW_ROW } else { ROW };
-    let height = row * rows.len() as u32 + AXIS + 4;
-    svg(WIDTH, height, |area| {
+    let band = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), band);
+    draw(WIDTH, TOP + names.height() + AXIS, |area| {
         let mut chart = ChartBuilder::on(area)
-            .margin_top(px(4))
+            .margin_top(px(TOP))
             .margin_right(px(NOTES))
-            .set_label_area_size(LabelAreaPosition::Left, px(labels))
+            .set_label_area_size(LabelAreaPosition::Left, px(names.left()))
             .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
-            .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
+            .build_cartesian_2d(0.0..max, f64::from(names.height().max(1))..0.0)?;
         chart
             .configure_mesh()
             .disable_y_mesh()
@@ -55,37 +52,29 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> String {
             .x_label_formatter(&|x| tick(*x))
             .draw()?;
         for (i, row) in rows.iter().enumerate() {
-            let y = i as f64;
+            let (top, height) = names.band(i);
+            let y = |part: f64| top + part * height;
             let fill = colour(row.key);
             if let Some(e) = row.entitlement {
-                let hollow =
-                    Rectangle::new([(0.0, y + 0.12), (e.min(max), y + 0.88)], fill.mix(0.2).filled());
+                let hollow = Rectangle::new([(0.0, y(0.12)), (e.min(max), y(0.88))], fill.mix(0.2).filled());
                 chart.draw_series([hollow])?;
             }
-            chart.draw_series([Rectangle::new(
-                [(0.0, y + 0.24), (row.value.min(max), y + 0.76)],
-                fill.filled(),
-            )])?;
+            let bar = Rectangle::new([(0.0, y(0.24)), (row.value.min(max), y(0.76))], fill.filled());
+            chart.draw_series([bar])?;
             if let Some((low, high)) = row.whisker {
-                let line = PathElement::new(
-                    [(low.max(0.0), y + 0.5), (high.min(max), y + 0.5)],
-                    MUTED.stroke_width(3),
-                );
-                chart.draw_series([line])?;
+                let ends = [(low.max(0.0), y(0.5)), (high.min(max), y(0.5))];
+                chart.draw_series([PathElement::new(ends, MUTED.stroke_width(3))])?;
             }
             if let Some(e) = row.entitlement.filter(|&e| e <= max) {
-                let line = PathElement::new([(e, y + 0.06), (e, y + 0.94)], INK.stroke_width(4));
+                let line = PathElement::new([(e, y(0.06)), (e, y(0.94))], INK.stroke_width(4));
                 chart.draw_series([line])?;
             }
-            let (_, top) = chart.backend_coord(&(0.0, y + 0.5));
-            let label = text(12, INK, HPos::Right, VPos::Center);
-            area.draw(&Text::new(shorten(&row.label, MAX_LETTERS), (px(labels - 6) as i32, top), label))?;
             let reach = row.whisker.map_or(0.0, |w| w.1).max(row.value).max(row.entitlement.unwrap_or(0.0));
-            let (end, _) = chart.backend_coord(&(reach.min(max), y));
+            let (end, middle) = chart.backend_coord(&(reach.min(max), y(0.5)));
             let note = text(11, MUTED, HPos::Left, VPos::Center);
-            area.draw(&Text::new(row.note.clone(), (end + px(5) as i32, top), note))?;
+            area.draw(&Text::new(row.note.clone(), (end + px(5) as i32, middle), note))?;
         }
-        Ok(())
+        names.draw_names(area, TOP)
     })
 }
 
@@ -109,14 +98,16 @@ mod tests {
     fn lengths_are_proportional_to_values_on_the_common_scale() {
         // Half and a quarter of the scale, the second with an entitlement of the whole scale, which is
         // drawn first.
-        let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0));
+        let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0).svg());
         let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };
         assert!((half / whole - 0.5).abs() < 0.01 && (quarter / whole - 0.25).abs() < 0.01, "{widths:?}");
     }
 
     #[test]
     fn nothing_to_draw_is_still_a_figure() {
-        for svg in [bars(&[], 0.0), bars(&[bar(0.0, Some(0.0))], 0.0), bars(&[bar(1.0, None)], f64::NAN)] {
+        for svg in [bars(&[], 0.0), bars(&[bar(0.0, Some(0.0))], 0.0), bars(&[bar(1.0, None)], f64::NAN)]
+            .map(|drawing| drawing.svg())
+        {
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
         }
     }

@@ -1,18 +1,22 @@
 //! Colours, sizes and text of all figures, and the SVG element around them.
 //!
 //! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
-//! Figures are drawn at `SCALE` times the size they are shown at, because the backend rounds coordinates to
-//! whole pixels.
+//! Figures are drawn at `SCALE` times the size they are shown at, because plotters rounds coordinates to whole
+//! pixels.
 
-use std::io;
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::html::escape;
+use super::drawing::{Align, Canvas, Drawing, Paint, Shape};
 
-/// Drawn pixels per shown pixel.
+/// Drawn pixels per CSS pixel.
 pub(super) const SCALE: u32 = 2;
 
 /// Text and strong lines.
@@ -86,36 +90,67 @@ pub(crate) fn style_sheet() -> String {
     )
 }
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+pub(super) type Area = DrawingArea<Canvas, Shift>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 
-/// Draws into a string of SVG; a failure becomes a paragraph with the message.
-pub(super) fn svg(width: u32, height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
-    let mut text = String::new();
-    let area = SVGBackend::with_string(&mut text, (width * SCALE, height * SCALE)).into_drawing_area();
-    let drawn = draw(&area).and_then(|()| area.present());
+/// The width of a figure in CSS pixels, at which its text has its size. Chosen: a phone shows it unscaled, and three
+/// stand side by side on 1280 pixels.
+pub(super) const WIDTH: u32 = 320;
+
+/// Draws on an area of this size in CSS pixels; a failure becomes a line of text.
+pub(super) fn draw(width: u32, height: u32, draw: impl FnOnce(&Area) -> Drawn) -> Drawing {
+    let size = (width * SCALE, height * SCALE);
+    let shapes = Rc::new(RefCell::new(Vec::new()));
+    let area = Canvas { size, shapes: Rc::clone(&shapes) }.into_drawing_area();
+    let drawn = draw(&area);
     drop(area);
-    match drawn {
-        Ok(()) => text,
-        Err(error) => format!("<p>This figure could not be drawn: {}</p>\n", escape(&error.to_string())),
+    let mut shapes = shapes.take();
+    if let Err(error) = drawn {
+        let text = format!("This figure could not be drawn: {error}");
+        let (at, paint) = ((0, px(12) as i32), Paint { rgb: (INK.0, INK.1, INK.2), alpha: 1.0 });
+        let (h, v) = (Align::Start, Align::Middle);
+        shapes.push(Shape::Text { text, at, size: f64::from(px(11)), h, v, paint });
     }
+    Drawing { size, shapes }
 }
 
-/// Shown pixels in drawn pixels.
+/// CSS pixels in drawn pixels.
 pub(super) const fn px(shown: u32) -> u32 {
     shown * SCALE
 }
 
-/// Text of `shown` pixels, anchored.
+/// Text of `shown` CSS pixels, anchored.
 pub(super) fn text(shown: u32, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
-    // The backend divides sizes by 1.24 to get from a font's height to its CSS size.
-    let size = f64::from(px(shown)) * 1.24;
-    ("system-ui, sans-serif", size).into_font().color(&colour).pos(Pos::new(h, v))
+    ("sans-serif", f64::from(px(shown))).into_font().color(&colour).pos(Pos::new(h, v))
 }
 
 /// Labels of axes.
 pub(super) fn axis_text() -> TextStyle<'static> {
     text(11, MUTED, HPos::Center, VPos::Center)
+}
+
+/// Draws the horizontal grid and the axes of a chart, with so many labels on the horizontal one.
+pub(super) fn mesh<X>(
+    chart: &mut ChartContext<'_, Canvas, Cartesian2d<X, RangedCoordf64>>,
+    x_labels: usize,
+    x_label: &dyn Fn(&f64) -> String,
+) -> Drawn
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(x_labels)
+        .y_labels(5)
+        .bold_line_style(GRID.stroke_width(px(1)))
+        .light_line_style(TRANSPARENT)
+        .axis_style(GRID)
+        .set_all_tick_mark_size(px(3))
+        .label_style(axis_text())
+        .x_label_formatter(&x_label)
+        .y_label_formatter(&|y| tick(*y))
+        .draw()
 }
 
 /// A number on an axis: no more decimals than it has.

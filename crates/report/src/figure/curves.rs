@@ -5,9 +5,8 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{
-    Drawn, GRID, INK, LEVEL, MUTED, SHADE, axis_end, axis_text, colour, px, shorten, svg, text, tick,
-};
+use super::canvas::{Drawn, INK, LEVEL, MUTED, SHADE, WIDTH, axis_end, colour, draw, mesh, px, text, tick};
+use super::drawing::{Canvas, Drawing};
 
 /// A line with an optional band around it. Coordinates are those of the axes.
 pub struct Curve {
@@ -79,22 +78,19 @@ pub enum XAxis {
         /// Where it ends.
         high: f64,
     },
-    /// Points by name, at 0, 1 ...
-    Points(Vec<String>),
 }
 
-const WIDTH: u32 = 420;
-const HEIGHT: u32 = 220;
+const HEIGHT: u32 = 200;
 
 /// Draws `all` into one plot.
 #[must_use]
-pub fn curves(plot: &Plot, all: &[Curve]) -> String {
+pub fn curves(plot: &Plot, all: &[Curve]) -> Drawing {
     curves_with_events(plot, all, &[])
 }
 
 /// The same with a thin vertical line at each of these places of the horizontal axis.
-pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> String {
-    svg(WIDTH, HEIGHT, |area| {
+pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> Drawing {
+    draw(WIDTH, HEIGHT, |area| {
         let mut builder = ChartBuilder::on(area);
         builder
             .margin_top(px(8))
@@ -102,49 +98,40 @@ pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> 
             .set_label_area_size(LabelAreaPosition::Left, px(38))
             .set_label_area_size(LabelAreaPosition::Bottom, px(24));
         let y = plot.y_min..axis_end(plot.y_max).max(plot.y_min + f64::EPSILON);
-        match &plot.x {
-            &XAxis::Time { end, warm_up } => {
+        match plot.x {
+            XAxis::Time { end, warm_up } => {
                 let mut chart = builder.build_cartesian_2d(0.0..axis_end(end), y.clone())?;
                 if warm_up > 0.0 {
                     let shade =
                         Rectangle::new([(0.0, y.start), (warm_up.min(axis_end(end)), y.end)], SHADE.filled());
                     chart.draw_series([shade])?;
                     let (left, top) = chart.backend_coord(&(0.0, y.end));
-                    let style = text(10, MUTED, HPos::Left, VPos::Top);
+                    let style = text(11, MUTED, HPos::Left, VPos::Top);
                     area.draw(&Text::new("warm-up", (left + px(4) as i32, top + px(2) as i32), style))?;
                 }
                 finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all, events)
             }
-            &XAxis::Delay { low, high } => {
+            XAxis::Delay { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
                 finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
             }
-            &XAxis::Number { low, high } => {
+            XAxis::Number { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + f64::EPSILON), y)?;
                 finish(chart, &|x| tick(*x), 6, plot, all, events)
             }
-            &XAxis::LogDelay { low, high } => {
+            XAxis::LogDelay { low, high } => {
                 let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;
                 finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
-            }
-            XAxis::Points(names) => {
-                let last = names.len().saturating_sub(1).max(1) as f64;
-                let chart = builder.build_cartesian_2d(-0.25..last + 0.25, y)?;
-                let name = |x: &f64| {
-                    let at = if x.fract() == 0.0 { names.get(*x as usize) } else { None };
-                    at.map_or_else(String::new, |name| shorten(name, 9))
-                };
-                finish(chart, &name, names.len().min(7), plot, all, events)
             }
         }
     })
 }
 
-type Chart<'a, 'b, X> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, RangedCoordf64>>;
+type Chart<'a, X> = ChartContext<'a, Canvas, Cartesian2d<X, RangedCoordf64>>;
 
 /// Draws grid and curves, once the horizontal axis is known.
 fn finish<X>(
-    mut chart: Chart<'_, '_, X>,
+    mut chart: Chart<'_, X>,
     x_label: &dyn Fn(&f64) -> String,
     x_labels: usize,
     plot: &Plot,
@@ -154,19 +141,7 @@ fn finish<X>(
 where
     X: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(x_labels)
-        .y_labels(5)
-        .bold_line_style(GRID.stroke_width(px(1)))
-        .light_line_style(TRANSPARENT)
-        .axis_style(GRID)
-        .set_all_tick_mark_size(px(3))
-        .label_style(axis_text())
-        .x_label_formatter(x_label)
-        .y_label_formatter(&|y| tick(*y))
-        .draw()?;
+    mesh(&mut chart, x_labels, x_label)?;
     for &at in events {
         let line = [(at, plot.y_min), (at, chart.y_range().end)];
         chart.draw_series([PathElement::new(line, MUTED.stroke_width(1))])?;

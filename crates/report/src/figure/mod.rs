@@ -1,9 +1,14 @@
-//! Figures as inline SVG.
+//! Figures as drawings.
 
 mod bars;
 mod canvas;
 mod curves;
+mod dots;
+mod drawing;
 mod groups;
+mod heat;
+mod lines;
+mod named_rows;
 mod ranges;
 mod scatter;
 
@@ -12,6 +17,10 @@ pub use canvas::COLOURS;
 pub(crate) use canvas::style_sheet;
 pub(crate) use curves::curves_with_events;
 pub use curves::{Curve, Level, Plot, XAxis, curves};
+pub(crate) use dots::{DotRow, dots};
+pub use drawing::Drawing;
 pub use groups::{Group, groups};
+pub(crate) use heat::{Heat, heat};
+pub(crate) use lines::{Across, Line, lines};
 pub(crate) use ranges::{Range, ranges};
 pub use scatter::{Scatter, scatter};

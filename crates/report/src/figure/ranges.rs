@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{GRID, INK, MUTED, axis_end, axis_text, px, shorten, svg, text, tick};
+use super::canvas::{GRID, INK, MUTED, WIDTH, axis_end, axis_text, draw, px, text, tick};
+use super::drawing::Drawing;
+use super::named_rows::NamedRows;
 
 /// One row.
 pub(crate) struct Range {
@@ -17,30 +19,26 @@ pub(crate) struct Range {
     pub(crate) note: String,
 }
 
-const WIDTH: u32 = 420;
 /// Few rows are given air, many are kept on a screen.
-const ROW: u32 = 26;
+const ROW: u32 = 22;
 const NARROW_ROW: u32 = 16;
 const MANY: usize = 8;
+const TOP: u32 = 4;
 const AXIS: u32 = 24;
-/// Width of a letter of a label, in the wider of the usual fonts.
-const LETTER: u32 = 8;
-const MAX_LETTERS: usize = 20;
 const NOTES: u32 = 62;
 
 /// Distributions on a common scale from zero.
-pub(crate) fn ranges(rows: &[Range]) -> String {
+pub(crate) fn ranges(rows: &[Range]) -> Drawing {
     let max = axis_end(rows.iter().map(|r| r.wide.1).fold(0.0, f64::max));
-    let longest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(MAX_LETTERS);
-    let labels = longest as u32 * LETTER + 10;
-    let height = if rows.len() > MANY { NARROW_ROW } else { ROW };
-    svg(WIDTH, height * rows.len() as u32 + AXIS + 4, |area| {
+    let band = if rows.len() > MANY { NARROW_ROW } else { ROW };
+    let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), band);
+    draw(WIDTH, TOP + names.height() + AXIS, |area| {
         let mut chart = ChartBuilder::on(area)
-            .margin_top(px(4))
+            .margin_top(px(TOP))
             .margin_right(px(NOTES))
-            .set_label_area_size(LabelAreaPosition::Left, px(labels))
+            .set_label_area_size(LabelAreaPosition::Left, px(names.left()))
             .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
-            .build_cartesian_2d(0.0..max, rows.len() as f64..0.0)?;
+            .build_cartesian_2d(0.0..max, f64::from(names.height().max(1))..0.0)?;
         chart
             .configure_mesh()
             .disable_y_mesh()
@@ -54,18 +52,17 @@ pub(crate) fn ranges(rows: &[Range]) -> String {
             .x_label_formatter(&|x| format!("{} ms", tick(*x)))
             .draw()?;
         for (i, row) in rows.iter().enumerate() {
-            let y = i as f64 + 0.5;
+            let (top, height) = names.band(i);
+            let y = top + height / 2.0;
             chart.draw_series([
                 PathElement::new([(row.wide.0, y), (row.wide.1, y)], MUTED.stroke_width(px(1))),
                 PathElement::new([(row.narrow.0, y), (row.narrow.1, y)], MUTED.stroke_width(px(6))),
             ])?;
             chart.draw_series([Circle::new((row.median, y), px(5), INK.filled())])?;
             let (end, middle) = chart.backend_coord(&(row.wide.1, y));
-            let label = text(12, INK, HPos::Right, VPos::Center);
-            area.draw(&Text::new(shorten(&row.label, MAX_LETTERS), (px(labels - 8) as i32, middle), label))?;
             let note = text(11, MUTED, HPos::Left, VPos::Center);
             area.draw(&Text::new(row.note.clone(), (end + px(8) as i32, middle), note))?;
         }
-        Ok(())
+        names.draw_names(area, TOP)
     })
 }

@@ -2,7 +2,8 @@
 
 use plotters::prelude::*;
 
-use super::canvas::{GRID, LEVEL, axis_end, axis_text, colour, px, svg, tick};
+use super::canvas::{GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, px, tick};
+use super::drawing::Drawing;
 
 /// Marks in the colour of one key.
 pub struct Scatter {
@@ -14,17 +15,16 @@ pub struct Scatter {
     pub ideal: Vec<(f64, f64)>,
 }
 
-const WIDTH: u32 = 420;
-const HEIGHT: u32 = 260;
+const HEIGHT: u32 = 230;
 
 /// Draws `all` into one plane from the origin, with the name of the horizontal axis below.
 #[must_use]
-pub fn scatter(all: &[Scatter], x_label: &str) -> String {
+pub fn scatter(all: &[Scatter], x_label: &str) -> Drawing {
     let marks = || all.iter().flat_map(|one| &one.marks);
     let ideal = || all.iter().flat_map(|one| &one.ideal);
     let x_max = marks().map(|m| m.0).chain(ideal().map(|p| p.0)).fold(0.0, f64::max);
     let y_max = marks().map(|m| m.1 + m.2.unwrap_or(0.0)).chain(ideal().map(|p| p.1)).fold(0.0, f64::max);
-    svg(WIDTH, HEIGHT, |area| {
+    draw(WIDTH, HEIGHT, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(8))
             .margin_right(px(16))
@@ -74,7 +74,7 @@ mod tests {
             marks: vec![(1.0, 0.1, Some(0.01)), (2.0, 0.2, None), (3.0, 0.3, Some(0.02))],
             ideal: vec![(1.0, 0.1), (3.0, 0.3)],
         };
-        let svg = scatter(&[one], "tickets");
+        let svg = scatter(&[one], "tickets").svg();
         assert_eq!(svg.matches("<circle").count(), 3);
         let lines =
             |colour: &str| svg.lines().filter(|l| l.starts_with("<polyline") && l.contains(colour)).count();
@@ -85,6 +85,6 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_still_a_figure() {
-        assert!(scatter(&[], "x").starts_with("<svg"));
+        assert!(scatter(&[], "x").svg().starts_with("<svg"));
     }
 }

@@ -176,7 +176,7 @@ pub(super) fn section(
     open: bool,
 ) -> String {
     let mut out = format!(
-        "<details id=\"point-{}\"{}><summary>{}</summary><div>\n",
+        "<details class=\"point\" id=\"point-{}\"{}><summary>{}</summary><div>\n",
         index + 1,
         if open { " open=\"open\"" } else { "" },
         escape(point.name())
@@ -220,29 +220,29 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
             y_max: scales.throughput,
             levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
         };
-        figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves));
+        figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves).svg());
     }
     let shares = series::shares(point, keys);
     if !shares.is_empty() {
         let all = Level { at: 1.0, span: None };
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: series::MAX_SHARE, levels: vec![all] };
         let title = "Throughput over what is due at the time (cut at 2; thin lines: events)";
-        figure(title, &curves_with_events(&plot, &shares, &event_times(point)));
+        figure(title, &curves_with_events(&plot, &shares, &event_times(point)).svg());
     }
     let windows = series::windows(point, keys);
     if !windows.is_empty() {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.window, levels: Vec::new() };
-        figure("Congestion window of a flow, segments", &curves(&plot, &windows));
+        figure("Congestion window of a flow, segments", &curves(&plot, &windows).svg());
     }
     for link in watched(point).filter(|l| !l.allocations.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.allocation, levels: Vec::new() };
         let title = format!("Allocation at {} (shaded: difference to throughput), Mb/s", escape(&link.name));
-        figure(&title, &curves(&plot, &series::allocations(point, link, keys)));
+        figure(&title, &curves(&plot, &series::allocations(point, link, keys)).svg());
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.backlog, levels: Vec::new() };
         let title = format!("Queue at {}, packets", escape(&link.name));
-        figure(&title, &curves(&plot, &[series::backlog(link, step)]));
+        figure(&title, &curves(&plot, &[series::backlog(link, step)]).svg());
     }
     let mut delays = delay_curves(point, keys);
     if !delays.is_empty() {
@@ -250,7 +250,7 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
             delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
         let plot = Plot { x: scales.delay.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
-        figure("Distribution of one-way delay (share of packets)", &curves(&plot, &delays));
+        figure("Distribution of one-way delay (share of packets)", &curves(&plot, &delays).svg());
     }
     out.push_str("</div>\n");
     out

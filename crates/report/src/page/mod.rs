@@ -15,6 +15,7 @@ mod customers;
 mod detail;
 mod overview;
 mod series;
+mod sweeps;
 
 /// Chosen: keeps the page below 1.5 MB, which opens at once on a phone.
 const BUDGET: usize = 1_300_000;

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use apportion_core::units::Rate;
 use apportion_runtime::outcome::FlowOutcome;
 
-use super::customers;
-use crate::figure::{Bar, COLOURS, Curve, Level, Plot, Range, XAxis, bars, curves, ranges};
+use super::{customers, sweeps};
+use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table};
 use crate::metrics::{Metrics, judged};
@@ -15,18 +15,20 @@ use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
 use crate::shares::{FlowShare, GroupShare, Keys, flow_shares, group_shares};
-use crate::statistics::{Estimate, mean, merge, number};
+use crate::statistics::{Estimate, merge, number};
 
 /// Chosen: more bars than this in a panel are shown by group.
 const MAX_BARS: usize = 40;
-/// Chosen: two or three screens of panels.
-const MAX_PANELS: usize = 12;
+/// Chosen: a screen or two of panels are open; the others are folded.
+const OPEN_PANELS: usize = 12;
+/// Chosen: more points are shown by the figures of the sweep and by tables.
+const MAX_PANELS: usize = 60;
+/// Chosen: bytes of all panels, of which a page has room for some hundred.
+const PANEL_BUDGET: usize = 250_000;
 /// Chosen: as many rows as fit a figure of a screen's height.
 const MAX_RANGES: usize = 32;
-/// Chosen: a point for every second pixel; longer sweeps are drawn at every so many points.
-const MAX_ACROSS: usize = 200;
-/// Chosen: for fewer points the panels are enough.
-const ACROSS_FROM: usize = 5;
+/// Chosen: a sweep of fewer points is shown after their panels.
+const SWEEP_FROM: usize = 5;
 /// Chosen: longer tables are read from the CSV files.
 const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
@@ -39,18 +41,18 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
         out.push_str("<p>No replication has finished.</p>\n");
         return out;
     }
+    let metrics: Vec<Metrics> = run.points.iter().map(Metrics::of).collect();
     let panels = panels(run, keys);
-    let figures = across(run, keys) + &delays(run);
-    let figures =
-        if figures.is_empty() { figures } else { format!("<div class=\"plots\">\n{figures}</div>\n") };
     out.push_str(&panels.legend);
-    // Curves show a sweep; panels show a few alternatives.
-    let mut parts = [panels.cards, figures];
-    if run.points.len() >= ACROSS_FROM {
-        parts.reverse();
+    out.push_str(&panels.cards);
+    let delays = delays(run);
+    if !delays.is_empty() {
+        let _ = writeln!(out, "<h2 id=\"delays\">Queue delay</h2>\n<div class=\"plots\">\n{delays}</div>");
     }
-    out.push_str(&parts.concat());
-    out.push_str(&numbers(run));
+    // Figures show a sweep; panels show a few alternatives.
+    let sweep = sweeps::section(run, &metrics);
+    out.insert_str(if run.points.len() < SWEEP_FROM { out.len() } else { 0 }, &sweep);
+    out.push_str(&numbers(run, &metrics));
     out.push_str(&customers::section(run));
     out.push_str(&phases(run));
     out
@@ -77,28 +79,29 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
     let mut out = reading(shown.len(), by_group, replicated);
-    out.push_str("<div class=\"bars\">\n");
+    let mut cards: Vec<String> = Vec::new();
     for (point, rows) in shown.iter().zip(&rows) {
-        let name = escape(point.name());
-        // The page begins with the sentence of a single point already.
-        let said = match run.points.len() {
-            1 => String::new(),
-            _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
-        };
+        let card = bar_card(run, point, rows, max);
+        if cards.iter().map(String::len).sum::<usize>() + card.len() > PANEL_BUDGET {
+            break;
+        }
+        cards.push(card);
+    }
+    let (open, folded) = cards.split_at(cards.len().min(OPEN_PANELS));
+    let _ = writeln!(out, "<div class=\"bars\">\n{}</div>", open.concat());
+    if !folded.is_empty() {
         let _ = writeln!(
             out,
-            "<section class=\"card\">{said}\
-             <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure>\
-             </section>",
-            bars(rows, max)
+            "<details><summary>{} more points</summary><div class=\"bars\">\n{}</div></details>",
+            folded.len(),
+            folded.concat()
         );
     }
-    out.push_str("</div>\n");
-    if shown.len() < run.points.len() {
+    if cards.len() < run.points.len() {
         let _ = writeln!(
             out,
-            "<p class=\"note\">The first {} of {} points are drawn.</p>",
-            shown.len(),
+            "<p class=\"note\">The first {} of {} points have a panel of their own.</p>",
+            cards.len(),
             run.points.len()
         );
     }
@@ -111,6 +114,20 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
         );
     }
     Panels { legend: legend(keys, &rows), cards: out }
+}
+
+fn bar_card(run: &Run, point: &PointRecord, rows: &[Bar], max: f64) -> String {
+    let name = escape(point.name());
+    // The page begins with the sentence of a single point already.
+    let said = match run.points.len() {
+        1 => String::new(),
+        _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
+    };
+    format!(
+        "<section class=\"card\">{said}\
+         <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure></section>\n",
+        bars(rows, max).svg()
+    )
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -184,7 +201,7 @@ pub(super) fn swatches(keys: &Keys) -> String {
 // ---------------------------------------------------------------------------------------------
 // Numbers
 
-fn numbers(run: &Run) -> String {
+fn numbers(run: &Run, metrics: &[Metrics]) -> String {
     let groups = names(run, |p| p.flows.iter().map(|f| f.group.clone()).collect());
     let links = watched(run);
     let shown_groups = &groups[..groups.len().min(MAX_GROUP_COLUMNS)];
@@ -218,8 +235,7 @@ fn numbers(run: &Run) -> String {
     }
     head.extend(["Drops".into(), "Marks".into()]);
 
-    let row = |point: &PointRecord| {
-        let metrics = Metrics::of(point);
+    let row = |(point, metrics): (&PointRecord, &Metrics)| {
         let show = |name: &str| metrics.show(name).unwrap_or_else(|| "–".to_owned());
         let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
@@ -240,7 +256,7 @@ fn numbers(run: &Run) -> String {
         row.extend([show("drops_packets"), show("marked_packets")]);
         row
     };
-    let rows: Vec<Vec<String>> = run.points.iter().take(MAX_ROWS).map(row).collect();
+    let rows: Vec<Vec<String>> = run.points.iter().zip(metrics).take(MAX_ROWS).map(row).collect();
     let mut out = String::from("<h2 id=\"numbers\">Results by point</h2>\n");
     out.push_str(&table(&head, &rows));
     let mut cut = Vec::new();
@@ -331,56 +347,6 @@ fn watched(run: &Run) -> Vec<String> {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Across points
-
-/// A sweep in one figure: for each key, the ratio of throughput to entitlement at each point, or the throughput if
-/// the scenario has no entitlements.
-fn across(run: &Run, keys: &Keys) -> String {
-    if run.points.len() < ACROSS_FROM {
-        return String::new();
-    }
-    let entitled = run.points.iter().any(|p| p.flows.iter().any(|f| f.entitlement.is_some()));
-    let value = |f: &FlowShare| if entitled { f.ratio() } else { Some(f.throughput.mean) };
-    let mut all: Vec<Curve> = (0..keys.names().len().min(COLOURS)).map(|k| Curve::empty(Some(k))).collect();
-    let stride = run.points.len().div_ceil(MAX_ACROSS);
-    for (i, point) in run.points.iter().enumerate().step_by(stride) {
-        let flows = flow_shares(point);
-        for (key, curve) in all.iter_mut().enumerate() {
-            let members = flows.iter().filter(|f| keys.of_flow(&f.name, &f.group) == key);
-            let values: Vec<f64> = members.filter_map(value).collect();
-            let Some(mean) = mean(&values) else { continue };
-            let x = i as f64;
-            curve.line.push((x, mean));
-            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-            curve.band.push((x, low, values.iter().copied().fold(0.0, f64::max)));
-        }
-    }
-    let reach = all.iter().flat_map(|c| c.band.iter().map(|b| b.2)).fold(0.0, f64::max);
-    let axis: Vec<String> = run.points.iter().enumerate().map(|(i, p)| axis_label(i, p)).collect();
-    let by = match run.points[0].settings.as_slice() {
-        [(path, _)] => format!("by {path}"),
-        _ => "by point, in the order of the table".to_owned(),
-    };
-    let levels = if entitled { vec![Level { at: 1.0, span: None }] } else { Vec::new() };
-    let plot = Plot { x: XAxis::Points(axis), y_min: 0.0, y_max: reach * 1.06, levels };
-    let what = if entitled { "Ratio of throughput to entitlement" } else { "Throughput of a flow, Mb/s" };
-    format!(
-        "<figure class=\"card\" role=\"img\" aria-label=\"{what}\"><figcaption><b>{what}</b><br/>{}. \
-         Line: mean over flows. Shaded: range over flows.</figcaption>\n{}</figure>\n",
-        escape(&by),
-        curves(&plot, &all)
-    )
-}
-
-/// The value of the only setting that differs, or the position.
-fn axis_label(index: usize, point: &PointRecord) -> String {
-    match point.settings.as_slice() {
-        [(_, value)] => value.clone(),
-        _ => (index + 1).to_string(),
-    }
-}
-
-// ---------------------------------------------------------------------------------------------
 // Queue delay
 
 /// Queue delay of each watched link, one row for each point.
@@ -401,7 +367,7 @@ fn delays(run: &Run) -> String {
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
              <figcaption><b>Queue delay at {name}</b><br/>Dot: median. Thick line: p25 to p75. \
              Thin line: p1 to p99. Number: p99.{cut}</figcaption>\n{}</figure>",
-            ranges(&rows)
+            ranges(&rows).svg()
         );
     }
     figures

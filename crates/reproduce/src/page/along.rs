@@ -64,7 +64,7 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         title: &figure.title,
         caption: &caption,
         legend: legend(&names, None),
-        svg: curves(&plot, &all),
+        svg: curves(&plot, &all).svg(),
         wide: false,
         numbers: Some((heads, rows)),
     }
@@ -94,7 +94,7 @@ pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> S
     let plot =
         Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.05, levels: Vec::new() };
     let caption = "Throughput of a connection since the start, Mb/s, mean over connections and seeds.";
-    card(&figure.title, caption, &legend(&names, None), &curves(&plot, &all))
+    card(&figure.title, caption, &legend(&names, None), &curves(&plot, &all).svg())
 }
 
 fn since_start(flows: &Flows<'_>) -> Vec<(f64, f64)> {

@@ -40,18 +40,17 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) 
         std::iter::once(name.clone()).chain(series.iter().chain(&ideal).map(shown)).collect()
     };
     let rows: Vec<Vec<String>> = figure.groups.iter().enumerate().map(row).collect();
+    let drawing = groups(&all);
     Card {
         title: &figure.title,
         caption: &caption,
         legend: legend(&names, dashed),
-        svg: groups(&all),
-        wide: series.len() * all.len() > MANY,
+        svg: drawing.svg(),
+        wide: drawing.is_wide(),
         numbers: Some((heads, rows)),
     }
     .html()
 }
 
-/// Chosen: more bars than this need the full width of the page.
-const MANY: usize = 20;
 /// The label of the line across a group.
 const IDEAL: &str = "ideal";

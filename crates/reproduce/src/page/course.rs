@@ -67,7 +67,7 @@ fn draw(
     let names: Vec<String> = found.iter().map(|(label, _)| (*label).to_owned()).collect();
     let curve = |(key, (_, line))| Curve { key: Some(key), line, band: Vec::new() };
     let all: Vec<Curve> = found.into_iter().enumerate().map(curve).collect();
-    card(title, caption, &legend(&names, dashed), &curves(plot, &all))
+    card(title, caption, &legend(&names, dashed), &curves(plot, &all).svg())
 }
 
 /// Means over seeds unless the figure draws one, and over a bin where there are more intervals than points.

@@ -38,7 +38,7 @@ pub(super) fn figure(
                 title,
                 caption,
                 &legend(&labels, entitled.then_some("entitlement")),
-                &scatter(&all, on.label()),
+                &scatter(&all, on.label()).svg(),
             )
         }
         Figure::OverTime { title, run, of, levels } => {
@@ -57,7 +57,12 @@ pub(super) fn figure(
                 .collect();
             let dashed = (!levels.is_empty()).then_some("target");
             let plot = Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.1, levels };
-            card(title, "Throughput, Mb/s, mean over seeds.", &legend(&names, dashed), &curves(&plot, &all))
+            card(
+                title,
+                "Throughput, Mb/s, mean over seeds.",
+                &legend(&names, dashed),
+                &curves(&plot, &all).svg(),
+            )
         }
         Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
         Figure::Bars(figure) => bars::bars(figure, &runs, results.seeds),

@@ -1,0 +1,85 @@
+//! Rows of dots with intervals: a parameter whose values are names.
+
+use plotters::prelude::*;
+
+use super::canvas::{GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, px, tick};
+use super::drawing::Drawing;
+use super::named_rows::NamedRows;
+
+/// One row.
+pub(crate) struct DotRow {
+    pub(crate) label: String,
+    /// (key, value, half of the interval).
+    pub(crate) dots: Vec<(usize, f64, Option<f64>)>,
+}
+
+const TOP: u32 = 4;
+const AXIS: u32 = 22;
+const RIGHT: u32 = 14;
+/// Height of a dot with its interval.
+const LANE: u32 = 11;
+const AIR: u32 = 8;
+
+/// Draws the rows on a scale from zero to `max`, with a dashed vertical line at `level`.
+pub(crate) fn dots(rows: &[DotRow], max: f64, level: Option<f64>) -> Drawing {
+    let max = axis_end(max);
+    let lanes = rows.iter().map(|row| row.dots.len()).max().unwrap_or(0).max(1) as u32;
+    let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), lanes * LANE + AIR);
+    draw(WIDTH, TOP + names.height() + AXIS, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(px(TOP))
+            .margin_right(px(RIGHT))
+            .set_label_area_size(LabelAreaPosition::Left, px(names.left()))
+            .set_label_area_size(LabelAreaPosition::Bottom, px(AXIS))
+            .build_cartesian_2d(0.0..max, f64::from(names.height().max(1))..0.0)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(0)
+            .x_labels(5)
+            .bold_line_style(GRID.stroke_width(px(1)))
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .set_all_tick_mark_size(0)
+            .label_style(axis_text())
+            .x_label_formatter(&|x| tick(*x))
+            .draw()?;
+        if let Some(level) = level.filter(|level| *level <= max) {
+            let line = [(level, 0.0), (level, f64::from(names.height()))];
+            chart.draw_series([PathElement::new(line, LEVEL.stroke_width(3))])?;
+        }
+        for (i, row) in rows.iter().enumerate() {
+            let (top, height) = names.band(i);
+            for (lane, &(key, value, half)) in row.dots.iter().enumerate() {
+                let y = top + height * (lane as f64 + 0.5) / f64::from(lanes);
+                let ink = colour(key);
+                if let Some(half) = half.filter(|half| half.is_finite()) {
+                    let ends = [((value - half).max(0.0), y), ((value + half).min(max), y)];
+                    chart.draw_series([PathElement::new(ends, ink.stroke_width(px(1) + 1))])?;
+                }
+                chart.draw_series([Circle::new((value.min(max), y), px(4), ink.filled())])?;
+            }
+        }
+        names.draw_names(area, TOP)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_not_joined_by_lines_and_every_one_is_written() {
+        let row = |label: &str, value| DotRow { label: label.into(), dots: vec![(0, value, Some(0.1))] };
+        let svg = dots(&[row("fifo", 1.0), row("fq_codel quantum=300B", 2.0)], 2.0, Some(1.0)).svg();
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert!(svg.contains(">fifo</text>") && svg.contains(">fq_codel quantum=300B</text>"), "{svg}");
+        let coloured = svg.lines().filter(|l| l.starts_with("<polyline") && l.contains("#0072B2"));
+        // The intervals alone, each at one height.
+        for line in coloured {
+            let points = line.split_once("points=\"").unwrap().1.trim_end_matches("\"/>");
+            let heights: Vec<&str> = points.split(' ').map(|p| p.split_once(',').unwrap().1).collect();
+            assert!(heights.windows(2).all(|pair| pair[0] == pair[1]), "{line}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A drawing: the shapes of a figure, and its text as SVG.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::rc::Rc;
+
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters_backend::{
+    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
+};
+
+use super::canvas::{SCALE, WIDTH};
+use crate::html::escape;
+
+/// A figure as shapes, independent of the format in which it is written. The same input gives the same drawing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawing {
+    /// Width and height in drawn pixels.
+    pub(super) size: (u32, u32),
+    pub(super) shapes: Vec<Shape>,
+}
+
+/// Coordinates are in drawn pixels, from the upper left corner.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    Line { points: Vec<(i32, i32)>, paint: Paint, width: u32 },
+    Area { points: Vec<(i32, i32)>, paint: Paint },
+    Box { from: (i32, i32), to: (i32, i32), paint: Paint },
+    Dot { centre: (i32, i32), radius: u32, paint: Paint },
+    Text { text: String, at: (i32, i32), size: f64, h: Align, v: Align, paint: Paint },
+}
+
+/// Where text is anchored: at its left or upper end, in its middle, or at its right or lower end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Start,
+    Middle,
+    End,
+}
+
+/// A colour, and how much of it covers what is below.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Paint {
+    pub(super) rgb: (u8, u8, u8),
+    pub(super) alpha: f64,
+}
+
+impl Paint {
+    fn hex(self) -> String {
+        let (r, g, b) = self.rgb;
+        format!("#{r:02X}{g:02X}{b:02X}")
+    }
+
+    /// The attribute that it needs if it lets through what is below.
+    fn opacity(self) -> String {
+        if self.alpha < 1.0 { format!(" opacity=\"{}\"", self.alpha) } else { String::new() }
+    }
+}
+
+impl From<BackendColor> for Paint {
+    fn from(colour: BackendColor) -> Self {
+        Self { rgb: colour.rgb, alpha: colour.alpha }
+    }
+}
+
+impl Drawing {
+    /// Its width in CSS pixels at its natural size.
+    #[must_use]
+    pub const fn width(&self) -> u32 {
+        self.size.0 / SCALE
+    }
+
+    /// Whether it is wider than most figures.
+    #[must_use]
+    pub const fn is_wide(&self) -> bool {
+        self.width() > WIDTH
+    }
+
+    /// The drawing as an SVG element of its natural size.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let (width, height) = self.size;
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {width} {height}\" \
+             font-family=\"system-ui, sans-serif\">\n",
+            width / SCALE,
+            height / SCALE,
+        );
+        self.shapes.iter().for_each(|shape| shape.write_svg(&mut out));
+        out.push_str("</svg>\n");
+        out
+    }
+}
+
+impl Shape {
+    fn write_svg(&self, out: &mut String) {
+        let _ = match self {
+            Self::Line { points, paint, width } => writeln!(
+                out,
+                "<polyline fill=\"none\" stroke=\"{}\"{} stroke-width=\"{width}\" points=\"{}\"/>",
+                paint.hex(),
+                paint.opacity(),
+                coordinates(points)
+            ),
+            Self::Area { points, paint } => writeln!(
+                out,
+                "<polygon fill=\"{}\"{} points=\"{}\"/>",
+                paint.hex(),
+                paint.opacity(),
+                coordinates(points)
+            ),
+            Self::Box { from, to, paint } => writeln!(
+                out,
+                "<rect fill=\"{}\"{} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                paint.hex(),
+                paint.opacity(),
+                from.0,
+                from.1,
+                to.0 - from.0,
+                to.1 - from.1
+            ),
+            Self::Dot { centre, radius, paint } => writeln!(
+                out,
+                "<circle fill=\"{}\"{} cx=\"{}\" cy=\"{}\" r=\"{radius}\"/>",
+                paint.hex(),
+                paint.opacity(),
+                centre.0,
+                centre.1
+            ),
+            Self::Text { text, at, size, h, v, paint } => {
+                let anchor = match h {
+                    Align::Start => "",
+                    Align::Middle => " text-anchor=\"middle\"",
+                    Align::End => " text-anchor=\"end\"",
+                };
+                let y = f64::from(at.1) + baseline(*v) * size;
+                writeln!(
+                    out,
+                    "<text fill=\"{}\"{} x=\"{}\" y=\"{y:.0}\" font-size=\"{size}\"{anchor}>{}</text>",
+                    paint.hex(),
+                    paint.opacity(),
+                    at.0,
+                    escape(text)
+                )
+            }
+        };
+    }
+}
+
+/// How far below its anchor the baseline of text is, in parts of its size: the height of capitals is about 0.72 of it.
+pub(super) const fn baseline(v: Align) -> f64 {
+    match v {
+        Align::Start => 0.76,
+        Align::Middle => 0.35,
+        Align::End => -0.25,
+    }
+}
+
+fn coordinates(points: &[(i32, i32)]) -> String {
+    let mut out = String::with_capacity(points.len() * 9);
+    for (i, (x, y)) in points.iter().enumerate() {
+        let _ = write!(out, "{}{x},{y}", if i > 0 { " " } else { "" });
+    }
+    out
+}
+
+/// What plotters draws on: it keeps the shapes.
+pub(super) struct Canvas {
+    pub(super) size: (u32, u32),
+    pub(super) shapes: Rc<RefCell<Vec<Shape>>>,
+}
+
+type Done = Result<(), DrawingErrorKind<Infallible>>;
+
+impl Canvas {
+    fn keep(&self, colour: BackendColor, shape: impl FnOnce(Paint) -> Shape) -> Done {
+        if colour.alpha > 0.0 {
+            self.shapes.borrow_mut().push(shape(colour.into()));
+        }
+        Ok(())
+    }
+}
+
+impl DrawingBackend for Canvas {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    fn ensure_prepared(&mut self) -> Done {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Done {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, (x, y): BackendCoord, colour: BackendColor) -> Done {
+        self.keep(colour, |paint| Shape::Box { from: (x, y), to: (x + 1, y + 1), paint })
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Done {
+        self.draw_path([from, to], style)
+    }
+
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+        is_filled: bool,
+    ) -> Done {
+        if is_filled {
+            return self.keep(style.color(), |paint| Shape::Box { from, to, paint });
+        }
+        self.draw_path([from, (to.0, from.1), to, (from.0, to.1), from], style)
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> Done {
+        let points: Vec<_> = path.into_iter().collect();
+        let width = style.stroke_width();
+        self.keep(style.color(), |paint| Shape::Line { points, paint, width })
+    }
+
+    fn draw_circle<S: BackendStyle>(
+        &mut self,
+        centre: BackendCoord,
+        radius: u32,
+        style: &S,
+        _is_filled: bool,
+    ) -> Done {
+        self.keep(style.color(), |paint| Shape::Dot { centre, radius, paint })
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> Done {
+        let points: Vec<_> = path.into_iter().collect();
+        self.keep(style.color(), |paint| Shape::Area { points, paint })
+    }
+
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Done {
+        let anchor = style.anchor();
+        let h = match anchor.h_pos {
+            HPos::Left => Align::Start,
+            HPos::Center => Align::Middle,
+            HPos::Right => Align::End,
+        };
+        let v = match anchor.v_pos {
+            VPos::Top => Align::Start,
+            VPos::Center => Align::Middle,
+            VPos::Bottom => Align::End,
+        };
+        let (text, size) = (text.to_owned(), style.size());
+        self.keep(style.color(), |paint| Shape::Text { text, at, size, h, v, paint })
+    }
+}

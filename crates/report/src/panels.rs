@@ -1,0 +1,264 @@
+//! The figures of a sweep: each quantity over the parameters.
+//!
+//! They need the settings and the metrics of points alone, so that a stored run has the same figures as one in memory.
+
+use crate::figure::{Across, COLOURS, DotRow, Drawing, Heat, Line, dots, heat, lines};
+use crate::metrics::Metrics;
+use crate::statistics::Estimate;
+use crate::sweep::{Axis, Numbers, Sweep};
+
+/// A figure with what stands above it.
+#[derive(Clone, Debug)]
+pub(crate) struct Panel {
+    /// The quantity with its unit, and what it is of.
+    pub(crate) title: String,
+    /// The values of the parameters that all of it has; empty if all are on its axes.
+    pub(crate) note: String,
+    /// Keys of colours with their names; empty where there is one without a name.
+    pub(crate) legend: Vec<(usize, String)>,
+    pub(crate) drawing: Drawing,
+}
+
+/// Chosen: more combinations of the parameters that are on no axis are left to the tables.
+const MAX_PANELS: usize = 24;
+/// Chosen: as many groups or links as can be distinguished.
+const MAX_NAMES: usize = 6;
+
+/// What is drawn: a metric, or the same metric of each group or link.
+struct Quantity {
+    title: &'static str,
+    /// (group or link, metric); the name is empty for a metric of the whole point.
+    metrics: Vec<(String, String)>,
+    /// A dashed line.
+    level: Option<f64>,
+}
+
+impl Quantity {
+    /// The quantities that at least one of the points measured, the most important one first.
+    fn all(metrics: &[&Metrics]) -> Vec<Self> {
+        let by_name = |title, prefix: &str, level| {
+            let mut found: Vec<String> = Vec::new();
+            for metric in metrics.iter().flat_map(|metrics| &metrics.0) {
+                let name = metric.name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
+                if let Some(name) = name.filter(|name| !found.iter().any(|found| found == name)) {
+                    found.push(name.to_owned());
+                }
+            }
+            found.sort();
+            found.truncate(MAX_NAMES);
+            let metrics = found.into_iter().map(|name| (name.clone(), format!("{prefix}/{name}"))).collect();
+            Self { title, metrics, level }
+        };
+        let whole = |title, name: &str, level| {
+            let is_any = |metrics: &&Metrics| metrics.get(name).is_some_and(|estimate| estimate.mean != 0.0);
+            let metrics =
+                if metrics.iter().any(is_any) { vec![(String::new(), name.to_owned())] } else { Vec::new() };
+            Self { title, metrics, level }
+        };
+        let all = [
+            by_name("Throughput over entitlement", "share", Some(1.0)),
+            by_name("Throughput of a flow, Mb/s", "throughput_mbps", None),
+            by_name("Completion time (95th percentile), s", "completion_p95_s", None),
+            by_name("One-way delay (95th percentile), ms", "delay_p95_ms", None),
+            by_name("Queue delay (95th percentile), ms", "queue_delay_p95_ms", None),
+            by_name("Utilisation", "utilisation", Some(1.0)),
+            whole("Jain index", "jain", Some(1.0)),
+            whole("Dropped packets", "drops_packets", None),
+            whole("Marked packets", "marked_packets", None),
+        ];
+        all.into_iter().filter(|quantity| !quantity.metrics.is_empty()).collect()
+    }
+}
+
+/// A point of a sweep.
+#[derive(Clone, Copy)]
+pub(crate) struct Point<'a> {
+    /// Path and value.
+    pub(crate) settings: &'a [(String, String)],
+    pub(crate) metrics: &'a Metrics,
+}
+
+/// Which axis of a sweep is where in a figure.
+enum Arrangement {
+    /// A number on the horizontal axis; lines are the values of the second axis, or groups and links.
+    Lines { x: usize, names: Option<usize> },
+    /// Two numbers.
+    Heat { x: usize, y: usize },
+    /// Rows are names; dots in a row are the values of the second axis, or groups and links.
+    Dots { rows: usize, names: Option<usize> },
+}
+
+impl Arrangement {
+    fn of(sweep: &Sweep) -> Option<Self> {
+        let few = |axis: &usize| sweep.axes[*axis].values.len() <= COLOURS;
+        if let Some(x) = sweep.longest_numbers(&[]) {
+            let names = sweep.longest_names(&[]).filter(few);
+            return Some(match (names, sweep.longest_numbers(&[x])) {
+                (None, Some(y)) => Self::Heat { x, y },
+                _ => Self::Lines { x, names },
+            });
+        }
+        let rows = sweep.longest_names(&[])?;
+        Some(Self::Dots { rows, names: sweep.longest_names(&[rows]).filter(few) })
+    }
+
+    /// The axes that are in the figure.
+    fn axes(&self) -> Vec<usize> {
+        match *self {
+            Self::Lines { x: first, names: second } | Self::Dots { rows: first, names: second } => {
+                [first].into_iter().chain(second).collect()
+            }
+            Self::Heat { x, y } => vec![x, y],
+        }
+    }
+
+    const fn names(&self) -> Option<usize> {
+        match *self {
+            Self::Lines { names, .. } | Self::Dots { names, .. } => names,
+            Self::Heat { .. } => None,
+        }
+    }
+}
+
+/// The figures of a sweep, and for each quantity how many combinations of parameters are not drawn. Empty without a
+/// sweep.
+pub(crate) fn sweep_panels(points: &[Point<'_>]) -> (Vec<Panel>, usize) {
+    let settings: Vec<&[(String, String)]> = points.iter().map(|point| point.settings).collect();
+    let Some(sweep) = Sweep::of(&settings) else { return (Vec::new(), 0) };
+    let Some(arrangement) = Arrangement::of(&sweep) else { return (Vec::new(), 0) };
+    let taken = arrangement.axes();
+    let fixed: Vec<usize> = (0..sweep.axes.len()).filter(|axis| !taken.contains(axis)).collect();
+    let mut combinations: Vec<Vec<usize>> =
+        sweep.at.iter().map(|at| fixed.iter().map(|axis| at[*axis]).collect()).collect();
+    combinations.sort();
+    combinations.dedup();
+    let left_out = combinations.len().saturating_sub(MAX_PANELS);
+    combinations.truncate(MAX_PANELS);
+
+    let mut panels = Vec::new();
+    let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
+    for quantity in Quantity::all(&all) {
+        // A figure for each group or link, unless these are the colours.
+        let parts: Vec<&[(String, String)]> = match &arrangement {
+            Arrangement::Heat { .. } => quantity.metrics.chunks(1).collect(),
+            _ if arrangement.names().is_some() => quantity.metrics.chunks(1).collect(),
+            _ => vec![&quantity.metrics],
+        };
+        for part in parts {
+            let title = match part {
+                [(name, _)] if !name.is_empty() => format!("{}: {name}", quantity.title),
+                _ => quantity.title.to_owned(),
+            };
+            let marks = Marks::of(points, &sweep, arrangement.names(), part);
+            for combination in &combinations {
+                let note =
+                    fixed.iter().zip(combination).map(|(axis, value)| sweep.axes[*axis].setting(*value));
+                let is_here =
+                    |at: &[usize]| fixed.iter().map(|axis| at[*axis]).eq(combination.iter().copied());
+                panels.push(Panel {
+                    title: title.clone(),
+                    note: note.collect::<Vec<_>>().join(", "),
+                    legend: legend(&sweep, &arrangement, part),
+                    drawing: marks.draw(&sweep, &arrangement, is_here, quantity.level),
+                });
+            }
+        }
+    }
+    (panels, left_out)
+}
+
+impl Axis {
+    /// One of its values, with its name.
+    fn setting(&self, value: usize) -> String {
+        format!("{} = {}", self.name, self.values[value])
+    }
+}
+
+fn legend(sweep: &Sweep, arrangement: &Arrangement, part: &[(String, String)]) -> Vec<(usize, String)> {
+    match (arrangement, arrangement.names()) {
+        (Arrangement::Heat { .. }, _) => Vec::new(),
+        (_, Some(axis)) => sweep.axes[axis].values.iter().cloned().enumerate().collect(),
+        (_, None) if part.len() < 2 => Vec::new(),
+        (_, None) => part.iter().map(|(name, _)| name.clone()).enumerate().collect(),
+    }
+}
+
+/// The measured values of one or several metrics: for each the place of its point, and the key of its colour.
+struct Marks<'a> {
+    all: Vec<(&'a [usize], usize, Estimate)>,
+    /// Over all of them, intervals included.
+    high: f64,
+    /// The lowest and the highest mean.
+    ends: (f64, f64),
+}
+
+impl<'a> Marks<'a> {
+    fn of(points: &[Point<'_>], sweep: &'a Sweep, names: Option<usize>, part: &[(String, String)]) -> Self {
+        let of_point = |(point, at): (&Point<'_>, &'a Vec<usize>)| {
+            let mark = |(key, (_, metric)): (usize, &(String, String))| {
+                Some((at.as_slice(), names.map_or(key, |axis| at[axis]), point.metrics.get(metric)?))
+            };
+            part.iter().enumerate().filter_map(mark).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = points.iter().zip(&sweep.at).flat_map(of_point).collect();
+        let values = || all.iter().map(|(_, _, estimate)| estimate.mean);
+        // Intervals over two or three seeds are wide: they may leave the figure.
+        let reach =
+            |estimate: &Estimate| estimate.mean + estimate.ci95.unwrap_or(0.0).min(0.5 * estimate.mean);
+        let most = values().fold(0.0, f64::max);
+        Self {
+            // Differences below a twentieth are not worth a colour.
+            ends: (values().fold(f64::INFINITY, f64::min).min(0.95 * most), most),
+            high: all.iter().map(|(_, _, estimate)| reach(estimate)).fold(0.0, f64::max),
+            all,
+        }
+    }
+
+    fn draw(
+        &self,
+        sweep: &Sweep,
+        arrangement: &Arrangement,
+        is_here: impl Fn(&[usize]) -> bool,
+        level: Option<f64>,
+    ) -> Drawing {
+        let here = || self.all.iter().filter(|(at, _, _)| is_here(at));
+        let top = self.high.max(level.unwrap_or(0.0)) * 1.06;
+        match *arrangement {
+            Arrangement::Lines { x, .. } => {
+                let axis = &sweep.axes[x];
+                let numbers = axis.numbers.as_ref().map_or(&[][..], |numbers| &numbers.values);
+                let mut all: Vec<Line> = Vec::new();
+                let mut places: Vec<_> = here().collect();
+                places.sort_by_key(|(at, key, _)| (*key, at[x]));
+                for (at, key, estimate) in places {
+                    if all.last().is_none_or(|line| line.key != *key) {
+                        all.push(Line { key: *key, points: Vec::new() });
+                    }
+                    let point = (numbers[at[x]], estimate.mean, estimate.ci95);
+                    all.iter_mut().last().into_iter().for_each(|line| line.points.push(point));
+                }
+                let ticks = numbers.iter().copied().zip(axis.labels()).collect();
+                let is_log = axis.numbers.as_ref().is_some_and(Numbers::is_log);
+                lines(&Across { name: axis.title(), ticks, is_log, y_max: top, level }, &all)
+            }
+            Arrangement::Heat { x, y } => {
+                let (across, down) = (&sweep.axes[x], &sweep.axes[y]);
+                heat(&Heat {
+                    x: (across.title(), across.labels()),
+                    y: (down.title(), down.labels()),
+                    cells: here().map(|(at, _, estimate)| (at[y], at[x], estimate.mean)).collect(),
+                    ends: self.ends,
+                })
+            }
+            Arrangement::Dots { rows, .. } => {
+                let row = |(value, label): (usize, &String)| {
+                    let of_row = here().filter(|(at, _, _)| at[rows] == value);
+                    let dots = of_row.map(|(_, key, estimate)| (*key, estimate.mean, estimate.ci95));
+                    DotRow { label: label.clone(), dots: dots.collect() }
+                };
+                let all: Vec<DotRow> = sweep.axes[rows].values.iter().enumerate().map(row).collect();
+                dots(&all, top, level)
+            }
+        }
+    }
+}
