@@ -291,3 +291,26 @@ fn a_third_parameter_is_small_multiples() {
     // Every point has a panel too.
     assert_eq!(html.matches("aria-label=\"Throughput and entitlement: ").count(), 8);
 }
+
+#[test]
+fn drops_are_shown_by_reason_of_links_and_groups() {
+    let html = page(&quickstart(&[7, 8]));
+    for title in ["Drops and marks at link bottleneck, packets", "Drops and marks of group tcp, packets"] {
+        assert!(html.contains(title), "{title}");
+    }
+    assert!(html.contains("</span>dropped: overflow</li>"));
+}
+
+#[test]
+fn of_many_flows_the_distribution_and_the_worst_ten_are_shown() {
+    let mut flows: Vec<Made> = Vec::new();
+    for k in 1..=100 {
+        let like = ten_and_one(900, 0.0, 0.1, 5.0)[0].clone();
+        flows.push(Made { name: format!("tcp.{k}"), got_kbit: 10 * k, ..like });
+    }
+    let html = page(&run("many", &[7], vec![point(&DRR, &flows, &[7])]));
+    assert!(html.contains("<b>100 flows by throughput over entitlement</b>"), "a histogram");
+    let table = html.split_once("Worst flows").expect("a table").1.split_once("</table>").unwrap().0;
+    assert_eq!(table.matches("<tr>").count(), 10);
+    assert!(table.contains(">tcp.1<") && !table.contains(">tcp.20<"), "{table}");
+}

@@ -8,7 +8,7 @@ use super::canvas::{Area, Drawn, INK, WIDTH, px, text};
 /// Chosen: names of at most so many letters stand to the left.
 const SHORT: usize = 13;
 /// Width of a letter of a name, in the wider of the usual fonts, in CSS pixels.
-const LETTER: u32 = 7;
+const LETTER: u32 = 8;
 /// Letters of a name above a row.
 const LINE_LETTERS: usize = (WIDTH / LETTER) as usize;
 /// Height of a line of a name, in CSS pixels.
@@ -32,7 +32,7 @@ impl NamedRows {
     /// The width of the names to the left.
     pub(super) fn left(&self) -> u32 {
         let longest = self.names.iter().flatten().map(|line| line.chars().count()).max().unwrap_or(0);
-        if self.are_above { 2 } else { longest as u32 * LETTER + 8 }
+        if self.are_above { 14 } else { longest as u32 * LETTER + 8 }
     }
 
     /// All rows together.
@@ -63,7 +63,7 @@ impl NamedRows {
             for (line, above) in lines.iter().zip((1..=lines.len() as u32).rev()) {
                 let y = px(top) + px(band as u32) + px(LINE / 2) - px(LINE * above);
                 let style = text(12, INK, HPos::Left, VPos::Center);
-                area.draw(&Text::new(line.as_str(), (px(2) as i32, y as i32), style))?;
+                area.draw(&Text::new(line.as_str(), (px(1) as i32, y as i32), style))?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::figure::Bar;
 use crate::html::table;
 use crate::record::{PointRecord, Run};
 use crate::rows::FlowRow;
@@ -50,6 +51,22 @@ pub(super) fn section(run: &Run) -> String {
             writeln!(out, "<p class=\"note\">{left_out} more customers are in <code>flows.csv</code>.</p>");
     }
     out
+}
+
+/// The customers of a point as bars, the one with the smallest share first.
+pub(super) fn bars(point: &PointRecord) -> Vec<Bar> {
+    let bar = |(name, customer): &(String, Customer)| {
+        let value = mean(&customer.throughput)?;
+        Some(Bar {
+            label: name.clone(),
+            key: 0,
+            value,
+            whisker: None,
+            entitlement: mean(&customer.entitlement),
+            note: number(value),
+        })
+    };
+    customers(point).iter().take(MAX_CUSTOMERS).filter_map(bar).collect()
 }
 
 fn cells(run: &Run, point: &PointRecord, (name, customer): &(String, Customer)) -> Vec<String> {

@@ -22,7 +22,7 @@ const MAX_FLOWS: usize = 120;
 /// Chosen: a table longer than this is folded.
 const FOLDED_FROM: usize = 16;
 /// Chosen: links beyond these are in `links.csv`.
-const MAX_LINKS: usize = 3;
+const MAX_LINKS: usize = 8;
 
 /// The ranges of the vertical axes and of the delay axis, common to all points so that figures are comparable.
 pub(super) struct Scales {
@@ -80,9 +80,8 @@ fn watched(point: &PointRecord) -> impl Iterator<Item = &LinkOutcome> {
 }
 
 fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
-    let mut all = series::one_way_delay(point, keys);
-    all.extend(watched(point).next().and_then(|link| series::queue_delay(point, &link.name)));
-    all
+    let queues = watched(point).filter_map(|link| series::queue_delay(point, &link.name));
+    series::one_way_delay(point, keys).into_iter().chain(queues).collect()
 }
 
 /// When events of the first replication happened, in seconds.
@@ -244,13 +243,23 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
         let title = format!("Queue at {}, packets", escape(&link.name));
         figure(&title, &curves(&plot, &[series::backlog(link, step)]).svg());
     }
-    let mut delays = delay_curves(point, keys);
-    if !delays.is_empty() {
+    let mut delay = |title: &str, mut all: Vec<Curve>| {
         if let &XAxis::LogDelay { low, .. } = &scales.delay {
-            delays.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
+            all.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
         let plot = Plot { x: scales.delay.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
-        figure("Distribution of one-way delay (share of packets)", &curves(&plot, &delays).svg());
+        figure(title, &curves(&plot, &all).svg());
+    };
+    let one_way = series::one_way_delay(point, keys);
+    if !one_way.is_empty() {
+        delay("Distribution of one-way delay (share of packets)", one_way);
+    }
+    for link in watched(point) {
+        if let Some(curve) = series::queue_delay(point, &link.name) {
+            let title =
+                format!("Distribution of time in the queue at {} (share of packets)", escape(&link.name));
+            delay(&title, vec![curve]);
+        }
     }
     out.push_str("</div>\n");
     out
@@ -277,9 +286,14 @@ fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
+/// The head of the column of drops for a reason.
+fn drops_head(reason: DropReason) -> String {
+    format!("Drops {}", reason.name().replace('_', "-"))
+}
+
 fn flow_table(point: &PointRecord, folded: bool) -> String {
     let shares = flow_shares(point);
-    let head = heads([
+    let mut head = heads([
         "Flow",
         "Throughput Mb/s",
         "Entitlement Mb/s",
@@ -289,38 +303,39 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
         "Delay p50 ms",
         "Delay p95 ms",
         "Sent packets",
-        "Drops",
-        "Lost",
-        "Marks",
-        "Retransmits",
-        "Timeouts",
-        "Exceptions",
     ]);
+    head.extend(DropReason::ALL.map(drops_head));
+    head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Exceptions"]));
     let row = |share: &crate::shares::FlowShare| {
         let find = |seed: usize| {
             let outcome = &point.outcomes[seed];
             outcome.flows.iter().find(|f| f.name == share.name).map(|f| (f, outcome.measured))
         };
-        let show = |of: fn(&FlowOutcome, Span) -> Option<f64>| {
+        let show = |of: &dyn Fn(&FlowOutcome, Span) -> Option<f64>| {
             over_seeds(point, |seed| find(seed).and_then(|(flow, measured)| of(flow, measured)))
         };
-        vec![
+        let mut row = vec![
             share.name.clone(),
             share.throughput.to_string(),
             share.entitlement.map_or_else(|| "–".to_owned(), number),
             share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
             worst(point, &share.name),
-            show(|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
-            show(|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
-            show(|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
-            show(|f, _| Some(f.sent.packets.get() as f64)),
-            show(|f, _| Some(f.dropped.values().sum::<u64>() as f64)),
-            show(|f, _| Some(f.lost as f64)),
-            show(|f, _| Some(f.marked as f64)),
-            show(|f, _| f.retransmits.map(|count| count as f64)),
-            show(|f, _| f.timeouts.map(|count| count as f64)),
-            show(|f, _| Some(f.overloads as f64)),
-        ]
+            show(&|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
+            show(&|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
+            show(&|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
+            show(&|f, _| Some(f.sent.packets.get() as f64)),
+        ];
+        row.extend(
+            DropReason::ALL.map(|r| show(&|f, _| Some(f.dropped.get(&r).copied().unwrap_or(0) as f64))),
+        );
+        row.extend([
+            show(&|f, _| Some(f.lost as f64)),
+            show(&|f, _| Some(f.marked as f64)),
+            show(&|f, _| f.retransmits.map(|count| count as f64)),
+            show(&|f, _| f.timeouts.map(|count| count as f64)),
+            show(&|f, _| Some(f.overloads as f64)),
+        ]);
+        row
     };
     let rows: Vec<Vec<String>> = shares.iter().take(MAX_FLOWS).map(row).collect();
     let mut body = busy_table(&head, &rows);
@@ -353,7 +368,7 @@ fn worst(point: &PointRecord, flow: &str) -> String {
 fn link_table(point: &PointRecord) -> String {
     let Some(first) = point.outcomes.first() else { return String::new() };
     let mut head = heads(["Link", "Rate Mb/s", "Utilisation", "Mean queue packets", "Sent packets"]);
-    head.extend(DropReason::ALL.map(|r| format!("Drops {}", r.name().replace('_', "-"))));
+    head.extend(DropReason::ALL.map(drops_head));
     head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
         point

@@ -11,8 +11,10 @@ use crate::html::escape;
 use crate::record::{PointRecord, Run};
 use crate::shares::Keys;
 
+mod crowd;
 mod customers;
 mod detail;
+mod drops;
 mod overview;
 mod series;
 mod sweeps;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use apportion_core::units::Rate;
 use apportion_runtime::outcome::FlowOutcome;
 
-use super::{customers, sweeps};
+use super::{crowd, customers, drops, sweeps};
 use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table};
@@ -34,6 +34,8 @@ const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
 const MAX_GROUP_COLUMNS: usize = 6;
 const MAX_LINK_COLUMNS: usize = 2;
+/// Chosen: watched links beyond these are in `links.csv`.
+const MAX_LINK_FIGURES: usize = 12;
 
 pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     let mut out = String::from("<h2 id=\"shares\">Throughput and entitlement</h2>\n");
@@ -45,9 +47,12 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     let panels = panels(run, keys);
     out.push_str(&panels.legend);
     out.push_str(&panels.cards);
-    let delays = delays(run);
-    if !delays.is_empty() {
-        let _ = writeln!(out, "<h2 id=\"delays\">Queue delay</h2>\n<div class=\"plots\">\n{delays}</div>");
+    let reasons = delays(run) + &drops::figures(run, &metrics);
+    if !reasons.is_empty() {
+        let _ = writeln!(
+            out,
+            "<h2 id=\"queues\">Time in queue, drops and marks</h2>\n<div class=\"plots\">\n{reasons}</div>"
+        );
     }
     // Figures show a sweep; panels show a few alternatives.
     let sweep = sweeps::section(run, &metrics);
@@ -125,9 +130,30 @@ fn bar_card(run: &Run, point: &PointRecord, rows: &[Bar], max: f64) -> String {
     };
     format!(
         "<section class=\"card\">{said}\
-         <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure></section>\n",
-        bars(rows, max).svg()
+         <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure>{}</section>\n",
+        bars(rows, max).svg(),
+        of_many(point)
     )
+}
+
+/// The customers of a point with more flows than bars, and how throughput is distributed over the flows.
+fn of_many(point: &PointRecord) -> String {
+    if point.flows.len() <= MAX_BARS {
+        return String::new();
+    }
+    let customers = customers::bars(point);
+    let customers = match customers.len() {
+        0 | 1 => String::new(),
+        _ => format!(
+            "<figure role=\"img\" aria-label=\"Customers\"><figcaption><b>Customers, Mb/s</b></figcaption>\n{}</figure>\n",
+            bars(
+                &customers,
+                customers.iter().map(|bar| bar.value.max(bar.entitlement.unwrap_or(0.0))).fold(0.0, f64::max)
+            )
+            .svg()
+        ),
+    };
+    customers + &crowd::crowd(point, &flow_shares(point))
 }
 
 fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
@@ -352,7 +378,7 @@ fn watched(run: &Run) -> Vec<String> {
 /// Queue delay of each watched link, one row for each point.
 fn delays(run: &Run) -> String {
     let mut figures = String::new();
-    for link in watched(run).iter().take(MAX_LINK_COLUMNS) {
+    for link in watched(run).iter().take(MAX_LINK_FIGURES) {
         let rows: Vec<Range> = run.points.iter().take(MAX_RANGES).filter_map(|p| range(p, link)).collect();
         if rows.is_empty() {
             continue;
